@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of a working tree; `make` lists them. All can be repeated, and do only what is left to do.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+JOBS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
+NATIVE := build/native
+STAMPS := build/stamps
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest -n $(JOBS) --dist worksteal
+PYTEST_ARGS ?=
+# Two builds in one tree take turns.
+LOCKED := flock build/lock
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.PHONY: help install-deps build demo test unit pytest bench lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+install-deps: ## install the system packages that are missing, or say which (tools/packages.txt)
+	@tools/install-deps
+
+build: install-deps .venv/ready $(STAMPS)/configured ## build everything native and the Python environment in .venv
+	@$(LOCKED) cmake --build $(NATIVE) -j $(JOBS)
+	@$(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null
+
+demo: build ## trace the five steps of the 4dvar workload with 4 tasks and print the tables
+	@tools/demo
+
+test: build ## all tests: native, Python, parity, tidy
+	@ctest --test-dir $(NATIVE) --output-on-failure --no-tests=error -j $(JOBS)
+	@$(PYTEST) $(PYTEST_ARGS)
+
+unit: build ## the quick tests alone: no MPI, nothing marked slow
+	@ctest --test-dir $(NATIVE) --output-on-failure --no-tests=error -j $(JOBS)
+	@$(PYTEST) -m "not mpi and not slow" $(PYTEST_ARGS)
+
+bench: build ## what tracing costs per call and how fast traces are read (minutes; wants an idle machine)
+	@for script in bench/*/run bench/run; do if [ -x "$$script" ]; then "$$script"; fi; done
+
+lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, for tools/requirements.lock
+	@$(PYTHON) -m pip install --dry-run --upgrade --ignore-installed --no-build-isolation -Cwheel.cmake=false --quiet \
+	  --report - '.[test]' | $(PYTHON) -c 'import json, sys; \
+	  [print(p["metadata"]["name"] + "==" + p["metadata"]["version"]) for p in json.load(sys.stdin)["install"]]' | sort -f
+
+clean: ## remove what was built, the environment and the demo's files
+	rm -rf build .venv python/weir/_lib demo-run
+
+.venv/ready: tools/requirements.lock pyproject.toml | install-deps
+	@mkdir -p build
+	@python=$$(tools/find-python) || { echo "no Python 3.10 or newer with venv: run make install-deps" >&2; exit 1; }; \
+	  [ -x $(PYTHON) ] || "$$python" -m venv .venv
+	@$(LOCKED) $(PYTHON) -m pip install --quiet -r tools/requirements.lock
+	@$(LOCKED) $(PYTHON) -m pip install --quiet --no-deps --no-build-isolation -Cwheel.cmake=false --editable .
+	@touch $@
+
+# Rooms appear with their CMakeLists.txt, so the list of these decides when to configure again.
+ROOMS := CMakeLists.txt $(wildcard cmake/*.cmake native/*/CMakeLists.txt workloads/*/CMakeLists.txt bench/CMakeLists.txt)
+$(STAMPS)/configured: $(ROOMS) | install-deps
+	@mkdir -p $(STAMPS)
+	@$(LOCKED) cmake -S . -B $(NATIVE) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWEIR_WERROR=ON
+	@touch $@

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the native libraries of the package lie. Loading them is left to those who need them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PRELOAD = "libweir-preload.so"
+READER = "libweir-reader.so"
+
+
+class LibraryMissing(FileNotFoundError):
+    """A native library that the package should carry is not there."""
+
+
+def library_folder() -> Path:
+    """The folder of the native libraries, absolute, whether or not anything lies in it."""
+    return Path(os.path.abspath(__file__)).parent / "_lib"
+
+
+def library_path(name: str) -> Path:
+    """The absolute path of one native library, for example ``library_path(PRELOAD)``.
+
+    Raises LibraryMissing with what to do about it when the file does not exist.
+    """
+    path = library_folder() / name
+    if not path.is_file():
+        raise LibraryMissing(
+            f"{path}: the native library is not built; run `make build` in the source tree or reinstall weir-io"
+        )
+    return path

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixtures tests share: the command, the preload library, compilers and MPI implementations.
+
+Every process a fixture starts has a time limit, a session of its own that is killed whole when the limit passes, no
+standard input, and an environment without WEIR_* and LD_PRELOAD of the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from weir_compile import Compiler
+from weir_mpi import IMPLEMENTATIONS, Mpi
+from weir_process import Completed, run
+
+ROOT = Path(__file__).resolve().parents[2]
+NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the source tree."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def native_build() -> Path:
+    """The folder of the CMake build; native/<room>/ and workloads/<name>/ lie in it."""
+    if not NATIVE_BUILD.is_dir():
+        pytest.skip(f"no native build in {NATIVE_BUILD}: run `make build`")
+    return NATIVE_BUILD
+
+
+@pytest.fixture(scope="session")
+def preload() -> Path:
+    """libweir-preload.so of the installed package."""
+    from weir import _native
+
+    return _native.library_path(_native.PRELOAD)
+
+
+@pytest.fixture(scope="session")
+def weir():
+    """``weir("report", run, "--json")`` runs the command and returns what came of it; it raises on no exit status.
+
+    Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd, input.
+    """
+    command = Path(sys.executable).parent / "weir"
+    if not command.exists():
+        pytest.fail(f"{command} does not exist: run `make build`, and pytest from the same environment")
+
+    def call(*arguments, **keywords) -> Completed:
+        return run([command, *arguments], **keywords)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def execute():
+    """``execute([program, argument], timeout=60, env={...}, cwd=...)``: any command, with the same care."""
+    return run
+
+
+@pytest.fixture
+def tmp_run(tmp_path) -> Path:
+    """The path of a run folder that does not exist yet."""
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def preload_env(preload, tmp_path):
+    """``preload_env("step", level="trace", WEIR_BUDGET="1M")`` makes the step's folder and returns the variables
+    that trace a program into it without the launcher; ``env["WEIR_TRACE_DIR"]`` is the folder."""
+
+    def variables(step: str = "main", level: str = "trace", **more: str) -> dict[str, str]:
+        folder = tmp_path / "run" / step
+        folder.mkdir(parents=True, exist_ok=True)
+        return {"WEIR_TRACE_DIR": str(folder), "WEIR_LEVEL": level, "LD_PRELOAD": str(preload), **more}
+
+    return variables
+
+
+@pytest.fixture(scope="session")
+def cc() -> Compiler:
+    """``cc("int main(void){...}", "-O2", name="x")`` compiles C and returns the program's path."""
+    return Compiler("gcc", ".c")
+
+
+@pytest.fixture(scope="session")
+def cxx() -> Compiler:
+    """The same for C++."""
+    return Compiler("g++", ".cc")
+
+
+@pytest.fixture(scope="session")
+def fc() -> Compiler:
+    """The same for Fortran, free form, preprocessed."""
+    return Compiler("gfortran", ".F90")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.mpi) for name in IMPLEMENTATIONS])
+def mpi(request) -> Mpi:
+    """Each MPI implementation in turn: ``mpi.cc(source)``, ``mpi.fc(source)``, ``mpi.launch(4, program)``, ``mpi.env``."""
+    chosen = IMPLEMENTATIONS[request.param]
+    missing = chosen.missing()
+    if missing:
+        pytest.skip(f"{chosen.name} is not installed here: no {', '.join(missing)}")
+    return chosen
+
+

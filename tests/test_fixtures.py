@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixtures keep their promises; otherwise no other test means anything."""
+
+import subprocess
+
+import pytest
+from weir_process import clean_environment, run
+
+HELLO_C = '#include <stdio.h>\nint main(void) { puts("from C"); return 3; }\n'
+HELLO_MPI_C = """#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  printf("task %d of %d\\n", rank, size);
+  return MPI_Finalize();
+}
+"""
+HELLO_MPI_F = """program hello
+  use mpi
+  implicit none (type, external)
+  integer :: rank, ierr
+  call mpi_init(ierr)
+  call mpi_comm_rank(mpi_comm_world, rank, ierr)
+  print '(a,i0)', 'fortran ', rank
+  call mpi_finalize(ierr)
+end program hello
+"""
+
+
+def test_compiled_program_runs_and_its_status_is_seen(cc, execute):
+    done = execute([cc(HELLO_C)])
+    assert (done.returncode, done.stdout) == (3, "from C\n")
+    with pytest.raises(AssertionError, match="from C"):
+        done.ok()
+
+
+def test_compiling_twice_compiles_once(cc):
+    first = cc(HELLO_C)
+    assert cc(HELLO_C) == first
+    assert cc(HELLO_C, "-DOTHER") != first
+
+
+def test_a_program_that_does_not_compile_shows_the_compilers_words(cc):
+    with pytest.raises(AssertionError, match="nowhere"):
+        cc("int main(void) { return nowhere; }")
+
+
+def test_a_timeout_kills_children_too(tmp_path):
+    mark = tmp_path / "child"
+    script = f"(echo $BASHPID > {mark}; exec sleep 1000) & wait"
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(["bash", "-c", script], timeout=2)
+    child = int(mark.read_text())
+    state = run(["ps", "-o", "stat=", "-p", child]).stdout.strip()
+    assert state in ("", "Z"), f"child {child} still runs: {state}"
+
+
+def test_callers_tracing_does_not_leak_into_tests(monkeypatch):
+    monkeypatch.setenv("WEIR_TRACE_DIR", "/nowhere")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    environment = clean_environment({"WEIR_LEVEL": "detail", "HOME": None})
+    assert [k for k in environment if k.startswith("WEIR_")] == ["WEIR_LEVEL"]
+    assert "LD_PRELOAD" not in environment and "HOME" not in environment
+
+
+def test_mpi_starts_tasks_of_c(mpi):
+    done = mpi.run(2, mpi.cc(HELLO_MPI_C)).ok()
+    assert sorted(done.stdout.split("\n")) == ["", "task 0 of 2", "task 1 of 2"]
+
+
+def test_mpi_starts_tasks_of_fortran(mpi):
+    done = mpi.run(2, mpi.fc(HELLO_MPI_F)).ok()
+    assert sorted(done.stdout.split()) == ["0", "1", "fortran", "fortran"]
