@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Includes and imports follow the arrows of tools/rooms.toml."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from weir_sources import RULES, source_files, text_of
+
+NATIVE, PYTHON, LIMITS = RULES["native"], RULES["python"], RULES["limits"]
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def is_test(name: Path) -> bool:
+    return name.stem.endswith("_test") or name.stem.startswith("test_")
+
+
+def native_violations(name: Path, text: str) -> list[str]:
+    """What a file native/<room>/... includes that its room may not."""
+    room = name.parts[1]
+    rule = NATIVE.get(room)
+    if rule is None:
+        return [f"{name}: room native/{room} is not in tools/rooms.toml"]
+    found = []
+    for kind, target in INCLUDE.findall(text):
+        if kind == '"':
+            other = target.split("/")[0]
+            if "/" not in target or other not in NATIVE:
+                found.append(f'{name}: "{target}" is not written from native/ or names no room')
+            elif other != room and other not in rule["may_use"] and not is_test(name):
+                found.append(f"{name}: {room} may not use {target}")
+            elif other != room and NATIVE[other].get("root"):
+                found.append(f"{name}: nobody includes a composition root ({target})")
+        elif rule["dialect"] and not is_test(name) and not target.endswith(".h"):
+            if target not in LIMITS["dialect_headers"]:
+                found.append(f"{name}: <{target}> is not in the dialect")
+    return found
+
+
+def python_violations(name: Path, text: str) -> list[str]:
+    """What a module python/weir/<room>... imports of weir that its room may not."""
+    room = name.parts[2].removesuffix(".py")
+    imported = [target for target in _weir_imports(name, ast.parse(text)) if target]
+    if room == "__init__":
+        return [f"{name}: weir/__init__.py imports weir.{target}" for target in imported]
+    if is_test(name) or "conftest" in name.stem:
+        return []
+    if room == "__main__":
+        return [f"{name}: imports weir.{t}" for t in imported if t != "cli"]
+    rule = PYTHON.get(room)
+    if rule is None:
+        return [f"{name}: room weir.{room} is not in tools/rooms.toml"]
+    return [
+        f"{name}: weir.{room} may not import weir.{target}"
+        for target in imported
+        if target != room and target not in rule["may_use"]
+    ]
+
+
+def _weir_imports(name: Path, tree: ast.Module) -> list[str]:
+    """First component below weir of each import, relative ones resolved."""
+    package = list(name.parts[1:-1])
+    targets = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            targets += [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = base + (node.module.split(".") if node.module else [])
+            targets += [base + [alias.name] for alias in node.names] if base == ["weir"] else [base]
+    return [t[1] for t in targets if t and t[0] == "weir" and len(t) > 1 and t[1] != "__version__"]
+
+
+def test_native_includes_follow_the_arrows():
+    files = [f for f in source_files() if f.parts[0] == "native" and f.suffix in (".cc", ".h", ".c", ".def")]
+    assert files
+    assert [v for f in files for v in native_violations(f, text_of(f) or "") if len(f.parts) > 2] == []
+
+
+def test_python_imports_follow_the_arrows():
+    files = [f for f in source_files() if f.parts[:2] == ("python", "weir") and f.suffix == ".py"]
+    assert files
+    assert [v for f in files for v in python_violations(f, text_of(f) or "")] == []
+
+
+def test_mpi_headers_stay_where_mpi_is_linked():
+    found = [
+        str(f)
+        for f in source_files()
+        if f.suffix in (".c", ".cc", ".h")
+        and not any(f.is_relative_to(folder) for folder in LIMITS["mpi_headers"])
+        and any(target == "mpi.h" for _, target in INCLUDE.findall(text_of(f) or ""))
+    ]
+    assert found == []
+
+
+def test_the_arrows_have_no_cycle():
+    for rules in (NATIVE, PYTHON):
+        order: list[str] = []
+        while len(order) < len(rules):
+            free = [r for r in rules if r not in order and set(rules[r]["may_use"]) <= set(order)]
+            assert free, f"a cycle among {set(rules) - set(order)}"
+            order += free
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("native/os/x.cc", '#include "record/log.h"\n', "may not use"),
+        ("native/reader/x.cc", '#include "preload/main.h"\n', "may not use"),
+        ("native/reader/x_test.cc", '#include "preload/main.h"\n', "composition root"),
+        ("native/os/x.cc", "#include <vector>\n", "dialect"),
+        ("native/os/x.cc", '#include "clock.h"\n', "written from native/"),
+        ("native/nowhere/x.cc", "", "not in tools/rooms.toml"),
+    ],
+)
+def test_a_wrong_include_is_found(name, text, problem):
+    assert problem in " ".join(native_violations(Path(name), text))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("python/weir/trace/x.py", "from weir.report import tables\n", "may not import weir.report"),
+        ("python/weir/trace/x.py", "from ..cli import main\n", "may not import weir.cli"),
+        ("python/weir/analysis/x.py", "import weir.cli.main\n", "may not import weir.cli"),
+        ("python/weir/analysis/x.py", "from weir import capture\n", "may not import weir.capture"),
+        ("python/weir/__init__.py", "from . import trace\n", "imports weir.trace"),
+        ("python/weir/nowhere.py", "", "not in tools/rooms.toml"),
+    ],
+)
+def test_a_wrong_import_is_found(name, text, problem):
+    assert problem in " ".join(python_violations(Path(name), text))
+
+
+def test_right_ones_are_not():
+    assert native_violations(Path("native/record/x.cc"), '#include <atomic>\n#include "os/clock.h"\n') == []
+    assert python_violations(Path("python/weir/report/x.py"), "from ..analysis import a\nimport weir\n") == []

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""House rules that any text file keeps. The forbidden words are put together here so that this file keeps them too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from weir_sources import ROOT, RULES, functions, is_code, source_files, text_files, text_of
+
+LIMITS = RULES["limits"]
+
+UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3]) + r")\b")
+MACHINE_PATH = re.compile(r"(?<![\w.>}])/(?:" + "|".join(["wo" + "rk", "ro" + "ot", "ho" + r"me/\w+"]) + ")/")
+REGISTRY = re.compile(
+    "|".join(["py" + r"pi\.org", "python" + r"hosted", r"deb\.deb" + "ian", r"archive\.ubu" + "ntu", r"conda\." + "io"])
+)
+BINARY_MAGIC = (b"\x7fELF", b"!<arch>", b"\x1f\x8b", b"MZ")
+MAX_FILE_BYTES = 1_000_000
+
+
+def lines_matching(pattern: re.Pattern) -> list[str]:
+    return [
+        f"{name}:{number}: {line.strip()[:80]}"
+        for name, text in text_files()
+        for number, line in enumerate(text.split("\n"), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_code_names_its_licence_in_the_first_lines():
+    missing = [
+        str(name)
+        for name, text in text_files()
+        if is_code(name, text) and "SPDX-License-Identifier: Apache-2.0" not in "".join(text.split("\n")[:3])
+    ]
+    assert missing == []
+
+
+def test_no_file_is_too_long():
+    long = [(str(n), t.count("\n")) for n, t in text_files() if is_code(n, t) and t.count("\n") > LIMITS["file_lines"]]
+    assert long == []
+
+
+def test_no_function_is_too_long():
+    found = [pair for name, text in text_files() if is_code(name, text) for pair in functions(name, text)]
+    assert len(found) > 50, "the search for functions finds hardly any"
+    assert [pair for pair in found if pair[1] > LIMITS["function_lines"]] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.cc", "int f(int a,\n      int b) {\n" + "  a++;\n" * 80 + "}\n"),
+        ("a.cc", "namespace x {\nstruct S {\n  int a;\n};\nvoid\nf() {\n" + "  a++;\n" * 80 + "}\n}\n"),
+        ("a.py", "def f():\n" + "    x = 1\n" * 80),
+        ("a.sh", "f() {\n" + "  true\n" * 80 + "}\n"),
+        ("a.F90", "  pure integer function f(x)\n" + "  x = 1\n" * 80 + "  end function f\n"),
+    ],
+)
+def test_a_long_function_is_found_in_each_language(name, text):
+    assert [lines for _, lines in functions(Path(name), text) if lines > 70], list(functions(Path(name), text))
+
+
+def test_nothing_is_left_unfinished():
+    assert lines_matching(UNFINISHED) == []
+
+
+def test_no_path_of_one_machine():
+    assert lines_matching(MACHINE_PATH) == []
+
+
+def test_no_package_registry_is_named():
+    assert lines_matching(REGISTRY) == []
+
+
+def test_no_trailing_blanks_and_no_tabs_but_in_makefiles():
+    tabs = [hit for hit in lines_matching(re.compile(r"\t")) if not hit.startswith(("Makefile", "LICENSE"))]
+    assert lines_matching(re.compile(r"[ \t]+$")) + tabs == []
+
+
+def test_nothing_compiled_is_committed():
+    found = []
+    for name in source_files():
+        path = ROOT / name
+        with open(path, "rb") as file:
+            magic = file.read(8)
+        if magic.startswith(BINARY_MAGIC) or name.suffix in (".pyc", ".o", ".so", ".a", ".mod"):
+            found.append(f"{name}: compiled or packed")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            found.append(f"{name}: {path.stat().st_size} bytes")
+    assert found == []
+
+
+def test_links_between_documents_lead_somewhere():
+    broken = []
+    for name, text in text_files():
+        if name.suffix != ".md":
+            continue
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.S)):
+            if "://" not in target and not (ROOT / name.parent / target).exists():
+                broken.append(f"{name}: {target}")
+    assert broken == []
+
+
+def test_news_fragments_begin_with_their_kind():
+    fragments = [n for n in source_files() if n.parts[0] == "changes" and n.name != "README.md"]
+    assert fragments
+    wrong = [str(n) for n in fragments if not re.match(r"(added|changed|fixed|removed): \S", text_of(n) or "")]
+    assert wrong == []
