@@ -25,8 +25,8 @@ install-deps: ## install the system packages that are missing, or say which (too
 	@tools/install-deps
 
 build: install-deps .venv/ready $(STAMPS)/configured ## build everything native and the Python environment in .venv
-	@$(LOCKED) cmake --build $(NATIVE) -j $(JOBS)
-	@$(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null
+	@status=0; $(LOCKED) cmake --build $(NATIVE) -j $(JOBS) -- -k 0 || status=$$?; \
+	  $(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null; exit $$status
 
 demo: build ## trace the five steps of the 4dvar workload with 4 tasks and print the tables
 	@tools/demo

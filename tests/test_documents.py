@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that the documents show as runnable do run: fenced blocks that begin with ```sh runnable.
+
+The blocks of one document run in order in one shell, in an empty folder that holds `model`, a small MPI program that
+writes and reads a file, with weir and Open MPI's mpirun as the commands of these names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from weir_mpi import IMPLEMENTATIONS
+from weir_sources import text_files
+
+MODEL_C = """#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  int rank;
+  char name[32], line[64];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  snprintf(name, sizeof name, "field.%d", rank);
+  FILE *f = fopen(name, "w+");
+  for (int i = 0; i < 100; i++) fprintf(f, "value %d\\n", i);
+  rewind(f);
+  while (fgets(line, sizeof line, f)) {}
+  fclose(f);
+  return MPI_Finalize();
+}
+"""
+
+
+def runnable_blocks(text: str) -> list[str]:
+    return re.findall(r"^```sh runnable\n(.*?)^```$", text, re.M | re.S)
+
+
+DOCUMENTS = {str(name): blocks for name, text in text_files() if name.suffix == ".md" and (blocks := runnable_blocks(text))}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_commands_of_the_document_run(name, tmp_path, execute):
+    openmpi = IMPLEMENTATIONS["openmpi"]
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    (commands / "mpirun").write_text(f'#!/bin/sh\nexec {" ".join(openmpi.launcher)} "$@"\n')
+    (commands / "mpirun").chmod(0o755)
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "model").symlink_to(openmpi.cc(MODEL_C, name="model"))
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
+    script = "set -euxo pipefail\n" + "\n".join(DOCUMENTS[name])
+    execute(["bash", "-c", script], env={**openmpi.env, "PATH": path}, cwd=here, timeout=120).ok()
+
+
+def test_blocks_are_found_and_only_the_marked_ones():
+    text = "```sh runnable\na\nb\n```\n\n```sh\nc\n```\n```sh runnable\nd\n```\n"
+    assert runnable_blocks(text) == ["a\nb\n", "d\n"]
