@@ -17,7 +17,7 @@ LOCKED := flock build/lock
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help install-deps build demo test unit pytest bench lock clean
+.PHONY: help install-deps build demo test unit pytest bench reference lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -41,6 +41,9 @@ unit: build ## the quick tests alone: no MPI, nothing marked slow
 
 bench: build ## what tracing costs per call and how fast traces are read (minutes; wants an idle machine)
 	@for script in bench/*/run bench/run; do if [ -x "$$script" ]; then "$$script"; fi; done
+
+reference: ## renew the pages of docs/reference that are made from code
+	@python3 tools/reference
 
 lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, for tools/requirements.lock
 	@$(PYTHON) -m pip install --dry-run --upgrade --ignore-installed --no-build-isolation -Cwheel.cmake=false --quiet \

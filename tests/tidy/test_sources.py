@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from weir_process import run
 from weir_sources import ROOT, RULES, functions, is_code, source_files, text_files, text_of
 
 LIMITS = RULES["limits"]
@@ -109,3 +111,15 @@ def test_news_fragments_begin_with_their_kind():
     assert fragments
     wrong = [str(n) for n in fragments if not re.match(r"(added|changed|fixed|removed): \S", text_of(n) or "")]
     assert wrong == []
+
+
+def test_reference_pages_are_what_the_code_says():
+    done = run([sys.executable, ROOT / "tools" / "reference", "--check"])
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_operation_and_function_is_on_its_page():
+    operations = (ROOT / "docs/reference/operations.md").read_text()
+    functions_page = (ROOT / "docs/reference/seen.md").read_text()
+    assert operations.count("\n| ") > 100 and "| 84 | `fread` | stdio | reads |" in operations
+    assert "`pwritev64v2`" in functions_page
