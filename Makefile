@@ -16,6 +16,8 @@ PYTEST_ARGS ?=
 LOCKED := flock build/lock
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# pip installs the package without building it; by variable, as pip before 23.1 has no option for it.
+local_install := SKBUILD_WHEEL_CMAKE=false
 
 .PHONY: help install-deps build demo test unit pytest bench reference lock clean
 
@@ -46,7 +48,7 @@ reference: ## renew the pages of docs/reference that are made from code
 	@python3 tools/reference
 
 lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, for tools/requirements.lock
-	@$(PYTHON) -m pip install --dry-run --upgrade --ignore-installed --no-build-isolation -Cwheel.cmake=false --quiet \
+	@$(local_install) $(PYTHON) -m pip install --dry-run --upgrade --ignore-installed --no-build-isolation --quiet \
 	  --report - '.[test]' | $(PYTHON) -c 'import json, sys; \
 	  [print(p["metadata"]["name"] + "==" + p["metadata"]["version"]) for p in json.load(sys.stdin)["install"]]' | sort -f
 
@@ -58,7 +60,7 @@ clean: ## remove what was built, the environment and the demo's files
 	@python=$$(tools/find-python) || { echo "no Python 3.10 or newer with venv: run make install-deps" >&2; exit 1; }; \
 	  $(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv
 	@$(LOCKED) $(PYTHON) -m pip install --quiet -r tools/requirements.lock
-	@$(LOCKED) $(PYTHON) -m pip install --quiet --no-deps --no-build-isolation -Cwheel.cmake=false --editable .
+	@$(local_install) $(LOCKED) $(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Rooms appear with their CMakeLists.txt, so the list of these decides when to configure again.
