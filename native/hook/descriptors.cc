@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hook/descriptors.h"
+
+#include <fcntl.h>
+
+#include "os/syscall.h"
+#include "record/log.h"
+#include "record/process.h"
+
+namespace weir::hook {
+namespace {
+
+constinit int highest = 0;  // no descriptor above it was ever known
+
+void forget(Descriptor& d) {
+  base::store_relaxed(&d.file, 0u);
+  d.flags = 0;
+  d.position = wire::kUnknownOffset;
+}
+
+bool may_change() { return !record::thread_log.in_vfork_child; }
+
+void know(int fd) {
+  int before = base::load_relaxed(&highest);
+  while (fd > before && !base::compare_exchange(&highest, &before, fd)) {
+  }
+}
+
+}  // namespace
+
+constinit Descriptor* descriptors = nullptr;
+
+bool begin_descriptors() {
+  const long memory = os::map(kDescriptors * sizeof(Descriptor), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (os::failed(memory)) return false;
+  descriptors = reinterpret_cast<Descriptor*>(memory);
+  return true;
+}
+
+uint32_t find_file(int fd) {
+  char link[32];
+  base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  char target[4096];
+  const long size = os::read_link(link, target, sizeof target);
+  if (os::failed(size) || size == 0) return 0;
+  const uint32_t file = record::process().names().id({target, static_cast<size_t>(size)}, wire::NameSource::kDescriptor);
+  Descriptor* d = descriptor(fd);
+  if (may_change() && d != nullptr) {
+    d->position = wire::kUnknownOffset;
+    d->flags = kShared;
+    base::store_relaxed(&d->file, file);
+    know(fd);
+  }
+  return file;
+}
+
+void opened(int fd, uint32_t file, int open_flags) {
+  Descriptor* d = descriptor(fd);
+  if (d == nullptr || !may_change()) return;
+  d->flags = ((open_flags & O_APPEND) != 0 ? kAppend : 0u) | (record::thread_log.flags_below != 0 ? kOfFortran : 0u);
+  d->position = 0;
+  base::store_relaxed(&d->file, file);
+  know(fd);
+}
+
+void closed(int fd) {
+  Descriptor* d = descriptor(fd);
+  if (d != nullptr && may_change() && fd <= base::load_relaxed(&highest)) forget(*d);
+}
+
+void closed_range(unsigned first, unsigned last) {
+  const unsigned end = static_cast<unsigned>(base::load_relaxed(&highest));
+  for (unsigned fd = first; fd <= last && fd <= end; ++fd) closed(static_cast<int>(fd));
+}
+
+void copied(int from, int to) {
+  Descriptor* d = descriptor(from);
+  Descriptor* e = descriptor(to);
+  if (d == nullptr || e == nullptr || !may_change() || from == to) return;
+  const uint32_t file = file_of(from);
+  d->flags |= kShared;
+  d->position = wire::kUnknownOffset;
+  e->flags = d->flags;
+  e->position = wire::kUnknownOffset;
+  base::store_relaxed(&e->file, file);
+  know(to);
+}
+
+void share_all() {
+  const int end = base::load_relaxed(&highest);
+  for (int fd = 0; fd <= end && descriptors != nullptr; ++fd) {
+    if (descriptors[fd].file == 0) continue;
+    descriptors[fd].flags |= kShared;
+    descriptors[fd].position = wire::kUnknownOffset;
+  }
+}
+
+}  // namespace weir::hook

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of each descriptor: its file, and where it stands. Plain memory without locks: a program that races on a
+// descriptor gets what it would get from the kernel, one or the other.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "wire/format.h"
+
+namespace weir::hook {
+
+enum DescriptorFlag : uint32_t {
+  kOfFortran = 1,  // libgfortran's: what it does with it is below a statement
+  kShared = 2,     // the position is shared with another descriptor or process: not followed
+  kAppend = 4,
+};
+
+struct Descriptor {
+  uint32_t file;  // 0: not known yet
+  uint32_t flags;
+  uint64_t position;  // wire::kUnknownOffset when not known
+};
+
+inline constexpr int kDescriptors = 1 << 20;
+extern Descriptor* descriptors;  // kDescriptors of them, or null
+
+bool begin_descriptors();
+// Asks the kernel for the name of a descriptor that no hook saw being opened. 0: closed, or no room.
+WEIR_COLD uint32_t find_file(int fd);
+
+inline Descriptor* descriptor(int fd) {
+  return fd >= 0 && fd < kDescriptors && descriptors != nullptr ? &descriptors[fd] : nullptr;
+}
+
+inline uint32_t file_of(int fd) {
+  const Descriptor* d = descriptor(fd);
+  if (WEIR_UNLIKELY(d == nullptr)) return 0;
+  const uint32_t file = base::load_relaxed(&d->file);
+  return WEIR_LIKELY(file != 0) ? file : find_file(fd);
+}
+
+// A descriptor was opened, closed, copied. In a vfork child nothing changes: the memory is the parent's.
+void opened(int fd, uint32_t file, int open_flags);
+void closed(int fd);
+void closed_range(unsigned first, unsigned last);
+void copied(int from, int to);
+// A child of fork shares every position with its parent from now on.
+void share_all();
+
+}  // namespace weir::hook

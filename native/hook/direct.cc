@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// libc's syscall(): programs that make a system call by number. The ones that move bytes or open files are recorded like the call
+// they stand for; all others go on to libc without a frame of ours on the stack (clone and vfork return twice).
+// A syscall instruction in the program itself is out of reach. x86-64 alone.
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <initializer_list>
+
+#include "hook/observe.h"
+
+#if defined(__x86_64__)
+
+using namespace weir::hook;
+
+namespace {
+
+using Direct = long (*)(long, long, long, long, long, long, long);
+
+long wanted(const iovec* v, int count, long result) {
+  long sum = 0;
+  for (int i = 0; result >= 0 && i < count; ++i) sum += static_cast<long>(v[i].iov_len);
+  return sum;
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) long hook_syscall(long, ...) __asm__("syscall");
+
+constinit void* weir_real_syscall = nullptr;
+// A bit for each number below 512 that weir_direct_call wants to see; none before libc's function is known.
+constinit uint64_t weir_direct_numbers[8] = {};
+
+void weir_find_direct() {
+  weir_real_syscall = reinterpret_cast<void*>(real<Direct>(kSlot_syscall));
+  for (const int n : {SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_open, SYS_openat, SYS_creat, SYS_close, SYS_lseek,
+                      SYS_fsync, SYS_fdatasync, 425 /* io_uring_setup */}) {
+    weir_direct_numbers[n / 64] |= uint64_t{1} << (n % 64);
+  }
+}
+
+long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
+  const auto call = [&] { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, b, c, d, e, f); };
+  const auto open_call = [&] { return static_cast<int>(call()); };
+  const int fd = static_cast<int>(a);
+  const auto size = static_cast<uint64_t>(c);
+  switch (n) {
+    case SYS_read: return transfer(Op::kRead, false, fd, size, kImplicit, call);
+    case SYS_write: return transfer(Op::kWrite, true, fd, size, kImplicit, call);
+    case SYS_pread64: return transfer(Op::kPread, false, fd, size, d, call);
+    case SYS_pwrite64: return transfer(Op::kPwrite, true, fd, size, d, call);
+    case SYS_open: return opening(Op::kOpen, AT_FDCWD, reinterpret_cast<const char*>(a), static_cast<int>(b), open_call);
+    case SYS_openat: return opening(Op::kOpenat, fd, reinterpret_cast<const char*>(b), static_cast<int>(c), open_call);
+    case SYS_creat: return opening(Op::kCreat, AT_FDCWD, reinterpret_cast<const char*>(a), O_WRONLY | O_CREAT | O_TRUNC, open_call);
+    case SYS_lseek: return on_descriptor(Op::kLseek, fd, kUnknownOffset, 0, call);
+    case SYS_fsync: return on_descriptor(Op::kFsync, fd, kUnknownOffset, 0, call);
+    case SYS_fdatasync: return on_descriptor(Op::kFdatasync, fd, kUnknownOffset, 0, call);
+    case 425: return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
+    case SYS_close: {
+      if (!recording()) return call();
+      Call record{Op::kClose, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
+      closed(fd);
+      record.start = weir::os::ticks();
+      const long result = call();
+      record.end = weir::os::ticks();
+      set_outcome(record, result < 0);
+      keep(record);
+      return result;
+    }
+    case SYS_readv:
+    case SYS_writev: {
+      if (!recording()) return call();
+      const uint64_t start = weir::os::ticks();
+      const long result = call();
+      const Span span{start, weir::os::ticks()};
+      const long bytes = wanted(reinterpret_cast<const iovec*>(b), static_cast<int>(c), result);
+      keep_transfer(n == SYS_readv ? Op::kReadv : Op::kWritev, n == SYS_writev, fd, static_cast<uint64_t>(bytes), kImplicit, result, span);
+      return result;
+    }
+  }
+  return call();
+}
+}
+
+__asm__(R"(
+  .text
+  .globl syscall
+  .type syscall, @function
+syscall:
+  endbr64
+  cmpq $512, %rdi
+  jae 1f
+  leaq weir_direct_numbers(%rip), %rax
+  btq %rdi, (%rax)
+  jc weir_direct_call
+1:
+  movq weir_real_syscall(%rip), %rax
+  testq %rax, %rax
+  jz 2f
+  jmp *%rax
+2:
+  pushq %rdi
+  pushq %rsi
+  pushq %rdx
+  pushq %rcx
+  pushq %r8
+  pushq %r9
+  subq $8, %rsp
+  call weir_find_direct
+  addq $8, %rsp
+  popq %r9
+  popq %r8
+  popq %rcx
+  popq %rdx
+  popq %rsi
+  popq %rdi
+  jmp 1b
+  .size syscall, .-syscall
+)");
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shapes of a hook: call the real function between two readings of the clock, keep what happened, hand back its result
+// and errno untouched. Names are looked up after the call: a bad pointer is then the kernel's to refuse.
+#pragma once
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "hook/descriptors.h"
+#include "hook/real.h"
+#include "os/clock.h"
+#include "record/log.h"
+#include "record/process.h"
+
+namespace weir::hook {
+
+using record::Call;
+using record::keep;
+using record::recording;
+using wire::kUnknownOffset;
+using wire::Layer;
+using wire::Op;
+
+struct Span {
+  uint64_t start, end;
+};
+
+// Flags and errno of a result: -1 (or null, as 0-is-failure callers pass it) is a failure.
+inline void set_outcome(Call& call, bool failed) {
+  if (WEIR_UNLIKELY(failed)) {
+    call.flags |= wire::kError;
+    call.error = static_cast<uint8_t>(errno < 255 ? errno : 255);
+  }
+}
+
+// True when the call failed for a bad address: its pointers must not be followed.
+inline bool bad_address(const Call& call) { return (call.flags & wire::kError) != 0 && call.error == EFAULT; }
+
+inline void below_fortran(Call& call, const Descriptor* d) {
+  if (WEIR_UNLIKELY(d != nullptr && (d->flags & kOfFortran) != 0)) call.flags |= wire::kBelow;
+}
+
+inline uint64_t clip(uint64_t size) { return size <= kUnknownOffset ? size : kUnknownOffset; }
+
+// Where an implicit transfer began, and moves the position on.
+inline uint64_t advance(Descriptor* d, uint64_t moved, bool writes) {
+  if (d == nullptr || (d->flags & kShared) != 0) return kUnknownOffset;
+  const uint64_t at = d->position;
+  if (at == kUnknownOffset) return at;
+  if (writes && (d->flags & kAppend) != 0) {
+    d->position = kUnknownOffset;
+    return kUnknownOffset;
+  }
+  d->position = at + moved;
+  return at;
+}
+
+inline constexpr int64_t kImplicit = -1;
+
+// read, write and their kin on a descriptor. wanted: bytes asked for; offset: as given, or kImplicit.
+inline void keep_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
+  Call call{op, Layer::posix, 0, 0, file_of(fd), span.start, span.end, kUnknownOffset, 0};
+  Descriptor* d = descriptor(fd);
+  if (WEIR_UNLIKELY(result < 0)) {
+    set_outcome(call, true);
+    call.size = clip(wanted);
+    if (offset >= 0) call.offset = static_cast<uint64_t>(offset);
+  } else {
+    call.size = static_cast<uint64_t>(result);
+    if (call.size < wanted) call.flags |= wire::kShort;
+    call.offset = offset >= 0 ? static_cast<uint64_t>(offset) : advance(d, call.size, writes);
+  }
+  below_fortran(call, d);
+  keep(call);
+}
+
+template <typename Real>
+inline ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const ssize_t result = real();
+  keep_transfer(op, writes, fd, wanted, offset, result, {start, os::ticks()});
+  return result;
+}
+
+// Anything else on a descriptor; failure is a negative result.
+template <typename Real>
+inline auto on_descriptor(Op op, int fd, uint64_t offset, uint64_t size, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const auto result = real();
+  Call call{op, Layer::posix, 0, 0, file_of(fd), start, os::ticks(), offset, clip(size)};
+  set_outcome(call, result < 0);
+  below_fortran(call, descriptor(fd));
+  keep(call);
+  return result;
+}
+
+// The name of a path relative to a directory's descriptor, as the *at calls have it.
+uint32_t path_at(int directory, const char* path);
+
+// A call on a path relative to a directory (AT_FDCWD: the working directory); failure is a negative result.
+template <typename Real>
+inline auto on_path(Op op, int directory, const char* path, uint64_t size, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const auto result = real();
+  Call call{op, Layer::posix, 0, 0, 0, start, os::ticks(), kUnknownOffset, clip(size)};
+  set_outcome(call, result < 0);
+  if (!bad_address(call)) call.file = path_at(directory, path);
+  keep(call);
+  return result;
+}
+
+// open and its kin; failure is a negative result, else it is the new descriptor.
+template <typename Real>
+inline int opening(Op op, int directory, const char* path, int flags, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const int fd = real();
+  Call call{op, Layer::posix, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
+  set_outcome(call, fd < 0);
+  if (!bad_address(call)) call.file = path_at(directory, path);
+  if (fd >= 0) opened(fd, call.file, flags);
+  keep(call);
+  return fd;
+}
+
+}  // namespace weir::hook

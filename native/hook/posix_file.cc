@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on an open file that move no bytes: durability, size, advice, locks; and folders as streams.
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "hook/observe.h"
+
+using namespace weir::hook;
+namespace os = weir::os;
+
+namespace {
+
+uint64_t length(off_t n) { return n < 0 ? 0 : static_cast<uint64_t>(n); }
+uint64_t place(off_t at) { return at < 0 ? kUnknownOffset : static_cast<uint64_t>(at); }
+
+// For calls that return an error number instead of setting errno.
+template <typename Real>
+int numbered(Op op, int fd, off_t at, off_t n, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const int result = real();
+  Call call{op, Layer::posix, 0, 0, file_of(fd), start, os::ticks(), place(at), clip(length(n))};
+  if (result != 0) {
+    call.flags |= weir::wire::kError;
+    call.error = static_cast<uint8_t>(result);
+  }
+  below_fortran(call, descriptor(fd));
+  keep(call);
+  return result;
+}
+
+}  // namespace
+
+#define WEIR_ON(symbol, op)                                                                                     \
+  WEIR_HOOK(int, symbol, int fd) {                                                                              \
+    return on_descriptor(Op::op, fd, kUnknownOffset, 0, [&] { return WEIR_REAL(symbol)(fd); });                \
+  }
+WEIR_ON(fsync, kFsync)
+WEIR_ON(fdatasync, kFdatasync)
+WEIR_ON(syncfs, kSyncfs)
+
+WEIR_HOOK(void, sync) {
+  on_descriptor(Op::kSyncAll, -1, kUnknownOffset, 0, [] {
+    WEIR_REAL(sync)();
+    return 0;
+  });
+}
+
+WEIR_HOOK(int, sync_file_range, int fd, off_t at, off_t n, unsigned flags) {
+  return on_descriptor(Op::kSyncFileRange, fd, place(at), length(n), [&] { return WEIR_REAL(sync_file_range)(fd, at, n, flags); });
+}
+
+WEIR_HOOK(int, flock, int fd, int operation) {
+  return on_descriptor(Op::kFlock, fd, kUnknownOffset, 0, [&] { return WEIR_REAL(flock)(fd, operation); });
+}
+
+#define WEIR_FTRUNCATE(symbol)                                                                                              \
+  WEIR_HOOK(int, symbol, int fd, off_t size) {                                                                              \
+    return on_descriptor(Op::kFtruncate, fd, kUnknownOffset, length(size), [&] { return WEIR_REAL(symbol)(fd, size); });  \
+  }
+WEIR_FTRUNCATE(ftruncate)
+WEIR_FTRUNCATE(ftruncate64)
+
+#define WEIR_FALLOCATE(symbol)                                                                                                  \
+  WEIR_HOOK(int, symbol, int fd, int mode, off_t at, off_t n) {                                                                 \
+    return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] { return WEIR_REAL(symbol)(fd, mode, at, n); });        \
+  }
+WEIR_FALLOCATE(fallocate)
+WEIR_FALLOCATE(fallocate64)
+
+#define WEIR_POSIX_FALLOCATE(symbol)                                                                                      \
+  WEIR_HOOK(int, symbol, int fd, off_t at, off_t n) {                                                                     \
+    return numbered(Op::kPosixFallocate, fd, at, n, [&] { return WEIR_REAL(symbol)(fd, at, n); });                       \
+  }
+WEIR_POSIX_FALLOCATE(posix_fallocate)
+WEIR_POSIX_FALLOCATE(posix_fallocate64)
+
+#define WEIR_FADVISE(symbol)                                                                                              \
+  WEIR_HOOK(int, symbol, int fd, off_t at, off_t n, int advice) {                                                         \
+    return numbered(Op::kPosixFadvise, fd, at, n, [&] { return WEIR_REAL(symbol)(fd, at, n, advice); });                 \
+  }
+WEIR_FADVISE(posix_fadvise)
+WEIR_FADVISE(posix_fadvise64)
+
+WEIR_HOOK(DIR*, opendir, const char* path) {
+  DIR* folder = nullptr;
+  opening(Op::kOpendir, AT_FDCWD, path, O_RDONLY, [&] {
+    folder = WEIR_REAL(opendir)(path);
+    return folder != nullptr ? dirfd(folder) : -1;
+  });
+  return folder;
+}
+
+WEIR_HOOK(DIR*, fdopendir, int fd) {
+  DIR* folder = nullptr;
+  on_descriptor(Op::kOpendir, fd, kUnknownOffset, 0, [&] {
+    folder = WEIR_REAL(fdopendir)(fd);
+    return folder != nullptr ? 0 : -1;
+  });
+  return folder;
+}
+
+// Null is the end of the folder as well as an error; only a changed errno tells them apart.
+#define WEIR_READDIR(symbol)                                                                                 \
+  WEIR_HOOK(void*, symbol, DIR* folder) {                                                                    \
+    void* entry = nullptr;                                                                                   \
+    on_descriptor(Op::kReaddir, folder != nullptr ? dirfd(folder) : -1, kUnknownOffset, 0, [&] {             \
+      entry = WEIR_REAL(symbol)(folder);                                                                     \
+      return 0;                                                                                              \
+    });                                                                                                      \
+    return entry;                                                                                            \
+  }
+WEIR_READDIR(readdir)
+WEIR_READDIR(readdir64)
+
+WEIR_HOOK(int, closedir, DIR* folder) {
+  const int fd = folder != nullptr ? dirfd(folder) : -1;
+  if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(closedir)(folder);
+  Call call{Op::kClosedir, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
+  closed(fd);
+  call.start = os::ticks();
+  const int result = WEIR_REAL(closedir)(folder);
+  call.end = os::ticks();
+  set_outcome(call, result < 0);
+  keep(call);
+  return result;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that pass no buffer of the program: mapped files, and copies inside the kernel. A copy has a record on the file written,
+// which is the call, and one on the file read, which carries its bytes alone.
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include "hook/mappings.h"
+#include "hook/observe.h"
+
+using namespace weir::hook;
+namespace os = weir::os;
+
+namespace {
+
+template <typename Real>
+ssize_t copying_inside(Op op, Op op_in, int in, int64_t in_at, int out, int64_t out_at, size_t n, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const ssize_t result = real();
+  const Span span{start, os::ticks()};
+  if (result >= 0) {
+    Descriptor* d = descriptor(in);
+    const uint64_t bytes = static_cast<uint64_t>(result);
+    const uint64_t at = in_at >= 0 ? static_cast<uint64_t>(in_at) : advance(d, bytes, false);
+    keep(Call{op_in, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file_of(in), span.start, span.end, at, bytes});
+  }
+  keep_transfer(op, true, out, n, out_at, result, span);
+  return result;
+}
+
+// Where a copy starts when the program gave an offset. Called before the call, which moves it; a null pointer
+// means the descriptor's own position. A bad one must be the kernel's to refuse: weir does not look.
+int64_t given(const off_t* at) { return at == nullptr ? kImplicit : static_cast<int64_t>(kUnknownOffset); }
+
+}  // namespace
+
+#define WEIR_MMAP(symbol)                                                                                            \
+  WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) {                      \
+    if ((flags & MAP_ANONYMOUS) != 0 || WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); \
+    void* result = nullptr;                                                                                          \
+    on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {                                                 \
+      result = WEIR_REAL(symbol)(wish, n, protection, flags, fd, at);                                                \
+      return result == MAP_FAILED ? -1 : 0;                                                                          \
+    });                                                                                                              \
+    if (result != MAP_FAILED) mapped(result, file_of(fd));                                                           \
+    return result;                                                                                                   \
+  }
+WEIR_MMAP(mmap)
+WEIR_MMAP(mmap64)
+
+// Memory that no file lies behind is no I/O.
+#define WEIR_ON_MAPPING(symbol, op, forget, parameters, ...)                                       \
+  WEIR_HOOK(int, symbol, parameters) {                                                             \
+    if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(__VA_ARGS__);                        \
+    const uint32_t file = mapped_file(at, forget);                                                 \
+    if (file == 0) return WEIR_REAL(symbol)(__VA_ARGS__);                                          \
+    const uint64_t start = os::ticks();                                                            \
+    const int result = WEIR_REAL(symbol)(__VA_ARGS__);                                             \
+    Call call{Op::op, Layer::posix, 0, 0, file, start, os::ticks(), kUnknownOffset, clip(n)};      \
+    set_outcome(call, result < 0);                                                                 \
+    keep(call);                                                                                    \
+    return result;                                                                                 \
+  }
+#define WEIR_LIST(...) __VA_ARGS__
+WEIR_ON_MAPPING(munmap, kMunmap, true, WEIR_LIST(void* at, size_t n), at, n)
+WEIR_ON_MAPPING(msync, kMsync, false, WEIR_LIST(void* at, size_t n, int flags), at, n, flags)
+
+#define WEIR_SENDFILE(symbol)                                                                                          \
+  WEIR_HOOK(ssize_t, symbol, int out, int in, off_t* at, size_t n) {                                                   \
+    return copying_inside(Op::kSendfile, Op::kSendfileIn, in, given(at), out, kImplicit, n,                            \
+                          [&] { return WEIR_REAL(symbol)(out, in, at, n); });                                          \
+  }
+WEIR_SENDFILE(sendfile)
+WEIR_SENDFILE(sendfile64)
+
+WEIR_HOOK(ssize_t, copy_file_range, int in, off_t* in_at, int out, off_t* out_at, size_t n, unsigned flags) {
+  return copying_inside(Op::kCopyFileRange, Op::kCopyFileRangeIn, in, given(in_at), out, given(out_at), n,
+                        [&] { return WEIR_REAL(copy_file_range)(in, in_at, out, out_at, n, flags); });
+}
+
+WEIR_HOOK(ssize_t, splice, int in, off_t* in_at, int out, off_t* out_at, size_t n, unsigned flags) {
+  return copying_inside(Op::kSplice, Op::kSpliceIn, in, given(in_at), out, given(out_at), n,
+                        [&] { return WEIR_REAL(splice)(in, in_at, out, out_at, n, flags); });
+}

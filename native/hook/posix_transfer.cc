@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes through descriptors: read, write, their positioned and vectored forms, and lseek.
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "hook/observe.h"
+
+using namespace weir::hook;
+namespace os = weir::os;
+using weir::record::Call;
+
+namespace {
+
+constexpr bool kReads = false;
+constexpr bool kWrites = true;
+
+// Bytes a vector asks for. Called after the kernel has accepted the vector's address, or with a failed result.
+uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
+  uint64_t sum = 0;
+  if (result >= 0) {
+    for (int i = 0; i < count; ++i) sum += v[i].iov_len;
+  }
+  return sum;
+}
+
+template <typename Real>
+ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int count, int64_t offset, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const ssize_t result = real();
+  const uint64_t end = os::ticks();
+  keep_transfer(op, writes, fd, wanted_of(v, count, result), offset, result, {start, end});
+  return result;
+}
+
+}  // namespace
+
+WEIR_HOOK(ssize_t, read, int fd, void* to, size_t n) {
+  return transfer(Op::kRead, kReads, fd, n, kImplicit, [&] { return WEIR_REAL(read)(fd, to, n); });
+}
+WEIR_HOOK(ssize_t, __read_chk, int fd, void* to, size_t n, size_t room) {
+  return transfer(Op::kRead, kReads, fd, n, kImplicit, [&] { return WEIR_REAL(__read_chk)(fd, to, n, room); });
+}
+WEIR_HOOK(ssize_t, write, int fd, const void* from, size_t n) {
+  return transfer(Op::kWrite, kWrites, fd, n, kImplicit, [&] { return WEIR_REAL(write)(fd, from, n); });
+}
+
+#define WEIR_PREAD(symbol)                                                                                   \
+  WEIR_HOOK(ssize_t, symbol, int fd, void* to, size_t n, off_t at) {                                         \
+    return transfer(Op::kPread, kReads, fd, n, at, [&] { return WEIR_REAL(symbol)(fd, to, n, at); });       \
+  }
+WEIR_PREAD(pread)
+WEIR_PREAD(pread64)
+
+#define WEIR_PREAD_CHK(symbol)                                                                                    \
+  WEIR_HOOK(ssize_t, symbol, int fd, void* to, size_t n, off_t at, size_t room) {                                 \
+    return transfer(Op::kPread, kReads, fd, n, at, [&] { return WEIR_REAL(symbol)(fd, to, n, at, room); });      \
+  }
+WEIR_PREAD_CHK(__pread_chk)
+WEIR_PREAD_CHK(__pread64_chk)
+
+#define WEIR_PWRITE(symbol)                                                                                    \
+  WEIR_HOOK(ssize_t, symbol, int fd, const void* from, size_t n, off_t at) {                                   \
+    return transfer(Op::kPwrite, kWrites, fd, n, at, [&] { return WEIR_REAL(symbol)(fd, from, n, at); });     \
+  }
+WEIR_PWRITE(pwrite)
+WEIR_PWRITE(pwrite64)
+
+WEIR_HOOK(ssize_t, readv, int fd, const iovec* v, int count) {
+  return vector_transfer(Op::kReadv, kReads, fd, v, count, kImplicit, [&] { return WEIR_REAL(readv)(fd, v, count); });
+}
+WEIR_HOOK(ssize_t, writev, int fd, const iovec* v, int count) {
+  return vector_transfer(Op::kWritev, kWrites, fd, v, count, kImplicit, [&] { return WEIR_REAL(writev)(fd, v, count); });
+}
+
+#define WEIR_VECTOR_AT(symbol, op, writes)                                                                                      \
+  WEIR_HOOK(ssize_t, symbol, int fd, const iovec* v, int count, off_t at) {                                                     \
+    return vector_transfer(Op::op, writes, fd, v, count, at, [&] { return WEIR_REAL(symbol)(fd, v, count, at); });             \
+  }
+WEIR_VECTOR_AT(preadv, kPreadv, kReads)
+WEIR_VECTOR_AT(preadv64, kPreadv, kReads)
+WEIR_VECTOR_AT(pwritev, kPwritev, kWrites)
+WEIR_VECTOR_AT(pwritev64, kPwritev, kWrites)
+
+// An offset of -1 stands for the descriptor's own position (preadv2(2)), as kImplicit does here.
+#define WEIR_VECTOR_2(symbol, op, writes)                                                                                       \
+  WEIR_HOOK(ssize_t, symbol, int fd, const iovec* v, int count, off_t at, int flags) {                                          \
+    return vector_transfer(Op::op, writes, fd, v, count, at, [&] { return WEIR_REAL(symbol)(fd, v, count, at, flags); });      \
+  }
+WEIR_VECTOR_2(preadv2, kPreadv2, kReads)
+WEIR_VECTOR_2(preadv64v2, kPreadv2, kReads)
+WEIR_VECTOR_2(pwritev2, kPwritev2, kWrites)
+WEIR_VECTOR_2(pwritev64v2, kPwritev2, kWrites)
+
+#define WEIR_LSEEK(symbol)                                                                        \
+  WEIR_HOOK(off_t, symbol, int fd, off_t offset, int whence) {                                    \
+    if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(fd, offset, whence);                \
+    const uint64_t start = os::ticks();                                                           \
+    const off_t result = WEIR_REAL(symbol)(fd, offset, whence);                                   \
+    keep_seek(fd, result, {start, os::ticks()});                                                  \
+    return result;                                                                                \
+  }
+
+static void keep_seek(int fd, off_t result, Span span) {
+  Call call{Op::kLseek, Layer::posix, 0, 0, file_of(fd), span.start, span.end, kUnknownOffset, 0};
+  Descriptor* d = descriptor(fd);
+  set_outcome(call, result < 0);
+  if (result >= 0) {
+    call.offset = static_cast<uint64_t>(result);
+    if (d != nullptr && (d->flags & kShared) == 0) d->position = call.offset;
+  }
+  below_fortran(call, d);
+  keep(call);
+}
+
+WEIR_LSEEK(lseek)
+WEIR_LSEEK(lseek64)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions behind the hooks, as table.def names them.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+namespace weir::hook {
+
+enum class Library : uint8_t { c, gfortran, mpi };
+enum class Result : uint8_t { number, pointer };
+
+enum Slot : uint16_t {
+#define WEIR_HOOKED(symbol, library, result) kSlot_##symbol,
+#include "hook/table.def"
+#undef WEIR_HOOKED
+  kSlots
+};
+
+extern void* real_functions[kSlots];
+
+// Finds the real function: the next one in the order of loading, or, for libraries that were loaded privately (mpi4py, f2py),
+// the one in the loaded library of that kind. Where there is none, a function that fails with ENOSYS (null for pointers).
+WEIR_COLD void* resolve(Slot slot);
+// Finds those of libc ahead of time, so that hooks in signal handlers need no dynamic linker.
+void resolve_libc();
+// A function that weir needs but does not hook, e.g. MPI_Comm_rank. Null when it is nowhere.
+void* find_function(const char* name, Library library);
+
+template <typename Function>
+inline Function real(Slot slot) {
+  void* p = base::load_relaxed(&real_functions[slot]);
+  if (WEIR_UNLIKELY(p == nullptr)) p = resolve(slot);
+  return reinterpret_cast<Function>(p);
+}
+
+}  // namespace weir::hook
+
+// Defines the exported function `symbol`. Its name in C++ is hook_symbol, so that libc's own declarations (and their
+// noexcept, attributes and macros) cannot disagree with it.
+#define WEIR_HOOK(R, symbol, ...)                                                                                  \
+  extern "C" __attribute__((visibility("default"))) R hook_##symbol(__VA_ARGS__) __asm__(#symbol);                \
+  extern "C" R hook_##symbol(__VA_ARGS__)
+
+#define WEIR_REAL(symbol) weir::hook::real<decltype(&hook_##symbol)>(weir::hook::kSlot_##symbol)

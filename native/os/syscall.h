@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// System calls made directly: they pass no hook, set no errno and may be made in a signal handler, a forked child or before libc
+// is ready. Each returns what the kernel returns: a value, or -errno.
+#pragma once
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+namespace weir::os {
+
+inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+#if defined(__x86_64__)
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+#else
+#error "weir knows the system call of x86-64 and of aarch64"
+#endif
+}
+
+inline bool failed(long result) { return result < 0 && result > -4096; }
+
+inline long open_at(int dir, const char* path, int flags, int mode = 0) {
+  return system_call(SYS_openat, dir, reinterpret_cast<long>(path), flags, mode);
+}
+inline long close_fd(int fd) { return system_call(SYS_close, fd); }
+inline long read_fd(int fd, void* to, size_t n) { return system_call(SYS_read, fd, reinterpret_cast<long>(to), static_cast<long>(n)); }
+inline long write_fd(int fd, const void* from, size_t n) {
+  return system_call(SYS_write, fd, reinterpret_cast<long>(from), static_cast<long>(n));
+}
+inline long write_at(int fd, const void* from, size_t n, uint64_t offset) {
+  return system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from), static_cast<long>(n), static_cast<long>(offset));
+}
+inline long allocate(int fd, uint64_t offset, uint64_t bytes) {
+  return system_call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
+}
+inline long map(size_t bytes, int protection, int flags, int fd = -1, uint64_t offset = 0) {
+  return system_call(SYS_mmap, 0, static_cast<long>(bytes), protection, flags, fd, static_cast<long>(offset));
+}
+inline long unmap(void* at, size_t bytes) { return system_call(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(bytes)); }
+inline long link_path(const char* from, const char* to) {
+  return system_call(SYS_linkat, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD, reinterpret_cast<long>(to), 0);
+}
+inline long rename_path(const char* from, const char* to) {
+  return system_call(SYS_renameat2, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD, reinterpret_cast<long>(to), 1 /* RENAME_NOREPLACE */);
+}
+inline long unlink_path(const char* path) { return system_call(SYS_unlinkat, AT_FDCWD, reinterpret_cast<long>(path), 0); }
+inline long read_link(const char* path, char* to, size_t n) {
+  return system_call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(to), static_cast<long>(n));
+}
+inline long working_directory(char* to, size_t n) { return system_call(SYS_getcwd, reinterpret_cast<long>(to), static_cast<long>(n)); }
+inline int process_id() { return static_cast<int>(system_call(SYS_getpid)); }
+inline int parent_id() { return static_cast<int>(system_call(SYS_getppid)); }
+inline int thread_id() { return static_cast<int>(system_call(SYS_gettid)); }
+inline void yield() { system_call(SYS_sched_yield); }
+
+// All signals of the calling thread held back for the lifetime of the object.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    const uint64_t all = ~uint64_t{0};
+    system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), sizeof before_);
+  }
+  ~SignalsBlocked() { system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0, sizeof before_); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  uint64_t before_ = 0;
+};
+
+// Reads a whole small file (of /proc) into a buffer, zero-terminated; bytes read, or -errno.
+inline long read_file(const char* path, char* to, size_t size) {
+  const long fd = open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (failed(fd)) return fd;
+  size_t n = 0;
+  while (n + 1 < size) {
+    const long got = read_fd(static_cast<int>(fd), to + n, size - 1 - n);
+    if (got <= 0) break;
+    n += static_cast<size_t>(got);
+  }
+  close_fd(static_cast<int>(fd));
+  to[n] = 0;
+  return static_cast<long>(n);
+}
+
+}  // namespace weir::os

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/environment.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+namespace weir::preload {
+namespace {
+
+constexpr uint64_t kDefaultBudgetBytes = uint64_t{4} << 30;
+constexpr uint64_t kSmallestBudgetBytes = 64u << 10;
+
+struct Launcher {
+  const char* rank;
+  const char* ranks;
+};
+
+// Most particular first: a batch job's SLURM_PROCID is 0 for mpirun itself, too, so Slurm speaks only for what srun started
+// (SLURM_STEP_ID is set in its tasks; mpirun's daemons have other variables as well).
+constexpr Launcher kLaunchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},         {"PMIX_RANK", "PMIX_SIZE"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},   {"PALS_RANKID", "PALS_NRANKS"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+};
+
+int small_number(const char* name, int otherwise) {
+  int64_t value = 0;
+  const char* text = getenv(name);
+  if (text == nullptr || !base::parse_number(base::text(text), &value) || value < 0 || value > INT32_MAX) return otherwise;
+  return static_cast<int>(value);
+}
+
+void find_rank(Wishes& w) {
+  w.rank = -1;
+  w.ranks = 0;
+  for (const Launcher& launcher : kLaunchers) {
+    const int rank = small_number(launcher.rank, -1);
+    if (rank < 0) continue;
+    const int ranks = small_number(launcher.ranks, 0);
+    if (launcher.rank[0] == 'S' && ranks == 0) continue;  // in the batch script, outside of srun
+    w.rank = rank;
+    w.ranks = ranks;
+    return;
+  }
+}
+
+bool same(const char* a, const char* b) { return strcmp(a, b) == 0; }
+
+bool read_level(const char* text, wire::Level* level) {
+  if (text == nullptr || *text == 0 || same(text, "trace")) *level = wire::Level::kTrace;
+  else if (same(text, "detail")) *level = wire::Level::kDetail;
+  else if (same(text, "summary")) *level = wire::Level::kSummary;
+  else return false;
+  return true;
+}
+
+}  // namespace
+
+Wishes read_environment(char* node, size_t node_bytes) {
+  Wishes w{};
+  const char* directory = getenv("WEIR_TRACE_DIR");
+  const char* quiet = getenv("WEIR_QUIET");
+  w.quiet = quiet != nullptr && *quiet != 0 && !same(quiet, "0");
+  if (directory == nullptr || *directory == 0) return w;
+  w.settings.directory = base::text(directory);
+  if (directory[0] != '/') w.mistake = "WEIR_TRACE_DIR must be an absolute path";
+  if (!read_level(getenv("WEIR_LEVEL"), &w.settings.level)) w.mistake = "WEIR_LEVEL must be summary, detail or trace";
+
+  w.settings.budget_bytes = kDefaultBudgetBytes;
+  const char* budget = getenv("WEIR_BUDGET");
+  if (budget != nullptr && *budget != 0 &&
+      (!base::parse_bytes(base::text(budget), &w.settings.budget_bytes) || w.settings.budget_bytes < kSmallestBudgetBytes)) {
+    w.mistake = "WEIR_BUDGET must be bytes, at least 64K, with an optional suffix K, M, G or T";
+  }
+  const char* name = getenv("WEIR_NODE");
+  if (name != nullptr && *name != 0) {
+    base::Writer(node, node_bytes).add(name);
+  } else if (gethostname(node, node_bytes - 1) != 0) {
+    base::Writer(node, node_bytes).add("node");
+  }
+  w.settings.node = base::text(node);
+  if (strchr(node, '/') != nullptr) w.mistake = "WEIR_NODE must not contain a slash";
+
+  const char* skew = getenv("WEIR_CLOCK_SKEW_NS");
+  if (skew != nullptr && *skew != 0 && !base::parse_number(base::text(skew), &w.skew_ns)) w.mistake = "WEIR_CLOCK_SKEW_NS must be a whole number";
+  w.mpi_barriers = small_number("WEIR_MPI_SYNC", 8);
+  find_rank(w);
+  w.record = w.mistake == nullptr;
+  return w;
+}
+
+}  // namespace weir::preload

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where libweir-preload.so begins and ends: reads the environment, opens the trace, hands over to the hooks.
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "hook/descriptors.h"
+#include "hook/mpi.h"
+#include "hook/real.h"
+#include "os/clock.h"
+#include "os/syscall.h"
+#include "preload/environment.h"
+#include "record/log.h"
+#include "record/process.h"
+
+namespace weir::preload {
+namespace {
+
+constexpr int kStandardError = 2;
+
+void say(const Wishes& wishes, const char* what, base::Text on, const char* why) {
+  // One voice is enough for a parallel program: the first task speaks, and nobody it starts.
+  if (wishes.quiet || wishes.rank > 0) return;
+  char message[1024];
+  base::Writer text(message, sizeof message);
+  text.add("weir: ").add(what).add(on).add(why).add("\n");
+  os::write_fd(kStandardError, text.view().data, text.view().size);
+  setenv("WEIR_QUIET", "1", 1);
+}
+
+const char* reason(long error) {
+  switch (-error) {
+    case 13: case 1: return ": no permission; the program runs without a trace";
+    case 2: return ": no such folder; the program runs without a trace";
+    case 20: return ": not a folder; the program runs without a trace";
+    case 22: return ": holds a file that is not a trace of this version; the program runs without a trace";
+    case 28: return ": no space (disk full, or WEIR_BUDGET too small); the program runs without a trace";
+    case 30: return ": read-only file system; the program runs without a trace";
+  }
+  return ": cannot be written; the program runs without a trace";
+}
+
+// In fork's child, before anything else: the log in hand is the parent's.
+void in_forked_child() {
+  record::forget_own_log();
+  hook::share_all();
+}
+
+void begin() {
+  static char node[64];
+  const Wishes wishes = read_environment(node, sizeof node);
+  if (wishes.mistake != nullptr) return say(wishes, wishes.mistake, {}, "; the program runs without a trace");
+  if (!wishes.record) return;
+  os::clock_state = {os::counter_is_invariant(), wishes.skew_ns};
+  hook::resolve_libc();
+  hook::mpi_barriers = wishes.mpi_barriers;
+  if (!hook::begin_descriptors()) return say(wishes, "no memory", {}, "; the program runs without a trace");
+  record::begin_logs();
+  pthread_atfork(nullptr, hook::share_all, in_forked_child);
+  const long begun = record::process().begin(wishes.settings);
+  if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
+  if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
+}
+
+__attribute__((constructor)) void at_load() {
+  const int before = errno;
+  begin();
+  errno = before;
+}
+
+// Runs before the destructors of the libraries below (libgfortran's writes what it still holds): what they do is recorded all the same.
+__attribute__((destructor)) void at_exit() {
+  if (record::recording()) record::process().end(wire::End::kExit);
+}
+
+}  // namespace
+}  // namespace weir::preload

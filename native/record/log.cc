@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/log.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "os/clock.h"
+#include "os/syscall.h"
+#include "record/counter_index.h"
+
+namespace weir::record {
+
+WEIR_THREAD ThreadLog thread_log;
+
+namespace {
+
+constexpr uint64_t kFirstEventsBytes = 4096;
+constexpr int kParked = 64;
+
+constinit uint32_t generation = 1;
+constinit ThreadLog* parked[kParked] = {};  // logs of threads that ended, for the next ones
+constinit pthread_key_t end_of_thread = 0;
+constinit bool ends_known = false;
+
+
+// Parked logs live in pages of their own: the thread's storage goes with the thread.
+void park(void*) {
+  ThreadLog& log = thread_log;
+  if (log.generation != base::load(&generation)) return;
+  os::SignalsBlocked blocked;
+  log.registered = false;
+  if (log.chunk != nullptr || log.counter_chunk != nullptr) {
+    const long page = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    if (!os::failed(page)) {
+      auto* copy = reinterpret_cast<ThreadLog*>(page);
+      *copy = log;
+      for (ThreadLog*& place : parked) {
+        ThreadLog* empty = nullptr;
+        if (base::compare_exchange(&place, &empty, copy)) {
+          log = {};
+          return;
+        }
+      }
+      os::unmap(copy, wire::kPageBytes);
+    }
+    if (log.chunk != nullptr) process().give_back(log.chunk);
+    if (log.counter_chunk != nullptr) forget_index(log.index);
+  }
+  log = {};
+}
+
+bool adopt_parked(ThreadLog& log) {
+  for (ThreadLog*& place : parked) {
+    if (base::load_relaxed(&place) == nullptr) continue;
+    ThreadLog* found = base::exchange(&place, static_cast<ThreadLog*>(nullptr));
+    if (found == nullptr) continue;
+    const uint8_t flags_below = log.flags_below;
+    const bool in_vfork_child = log.in_vfork_child;
+    log = *found;
+    log.flags_below = flags_below;
+    log.in_vfork_child = in_vfork_child;
+    os::unmap(found, wire::kPageBytes);
+    return true;
+  }
+  return false;
+}
+
+void register_thread(ThreadLog& log) {
+  if (log.registered || !ends_known) return;
+  log.registered = true;
+  pthread_setspecific(end_of_thread, &log);
+}
+
+// The first thing a thread does here, and again after its log was parked or forgotten.
+void begin_log(ThreadLog& log) {
+  const bool adopted = adopt_parked(log);
+  log.generation = base::load(&generation);
+  register_thread(log);
+  if (!adopted || log.capacity == 0) return;
+  const uint64_t now = os::ticks();
+  Call marker{wire::Op::kThread, wire::Layer::marker, 0, 0, 0, now, now, wire::kUnknownOffset, static_cast<uint64_t>(os::thread_id())};
+  const uint64_t at = base::own_fetch_add(log.used, 1);
+  if (at < log.capacity) write_record(log.records + at, marker);
+}
+
+bool next_events_chunk(ThreadLog& log) {
+  Process& p = process();
+  uint64_t size = log.chunk == nullptr ? kFirstEventsBytes : log.chunk->size_bytes * 2;
+  if (size > wire::kMaxChunkBytes) size = wire::kMaxChunkBytes;
+  wire::ChunkHeader* chunk = p.take_chunk(wire::Kind::kEvents, size, sizeof(wire::Record), static_cast<uint32_t>(os::thread_id()));
+  if (chunk == nullptr) return false;
+  const uint64_t series = log.chunk != nullptr ? log.chunk->log : reinterpret_cast<uint64_t>(chunk);
+  chunk->log = series;
+  chunk->sequence = log.sequence++;
+  if (log.chunk != nullptr) p.give_back(log.chunk);
+  log.chunk = chunk;
+  log.used = &chunk->used;
+  log.records = reinterpret_cast<wire::Record*>(chunk + 1);
+  log.capacity = (size - sizeof *chunk) / sizeof(wire::Record);
+  return true;
+}
+
+}  // namespace
+
+void keep_slowly(const Call& call) {
+  ThreadLog& log = thread_log;
+  const bool counting = log.chunk == nullptr && process().level() != wire::Level::kTrace;
+  if (counting && log.generation == base::load(&generation)) return keep_counted(call);
+  os::SignalsBlocked blocked;
+  if (log.generation != base::load(&generation)) {
+    const uint8_t flags_below = log.flags_below;
+    const bool in_vfork_child = log.in_vfork_child;
+    log = {};
+    log.flags_below = flags_below;
+    log.in_vfork_child = in_vfork_child;
+    begin_log(log);
+  }
+  if (process().level() == wire::Level::kTrace) {
+    if (log.capacity != 0) {  // an adopted chunk may have room, and a handler may have brought a new one
+      const uint64_t at = base::own_fetch_add(log.used, 1);
+      if (at < log.capacity) return write_record(log.records + at, call);
+    }
+    if (next_events_chunk(log)) {
+      const uint64_t at = base::own_fetch_add(log.used, 1);
+      return write_record(log.records + at, call);
+    }
+    process().step_down(wire::Level::kDetail);
+  }
+  if (log.chunk != nullptr) {
+    process().give_back(log.chunk);
+    log.chunk = nullptr;
+    log.capacity = 0;
+  }
+  keep_counted(call);
+}
+
+void forget_own_log() {
+  ThreadLog& log = thread_log;
+  const bool in_vfork_child = log.in_vfork_child;
+  log = {};
+  log.in_vfork_child = in_vfork_child;
+}
+
+void forget_logs() {
+  base::fetch_add(&generation, 1u);
+  for (ThreadLog*& place : parked) place = nullptr;
+  forget_own_log();
+}
+
+void begin_logs() {
+  if (pthread_key_create(&end_of_thread, park) == 0) ends_known = true;
+}
+
+}  // namespace weir::record

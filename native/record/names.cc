@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/names.h"
+
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "os/syscall.h"
+#include "record/process.h"
+
+namespace weir::record {
+namespace {
+
+constexpr uint64_t kSlots = 1u << 20;  // 8 MB of address space, touched only as far as used
+constexpr uint64_t kFewestFree = kSlots / 4;
+constexpr uint64_t kChunkBytes = 64u << 10;
+constexpr size_t kLongest = 8000;
+constinit const wire::NameEntry kNone{};
+
+const wire::NameEntry* entry_of(uint64_t slot) { return reinterpret_cast<const wire::NameEntry*>(slot & ((uint64_t{1} << 48) - 1)); }
+
+bool same(const wire::NameEntry* entry, base::Text prefix, base::Text name) {
+  const size_t joint = prefix.size != 0 ? prefix.size + 1 : 0;
+  if (entry->length_bytes != joint + name.size) return false;
+  if (joint != 0 && (memcmp(entry->text, prefix.data, prefix.size) != 0 || entry->text[prefix.size] != '/')) return false;
+  return memcmp(entry->text + joint, name.data, name.size) == 0;
+}
+
+}  // namespace
+
+bool Names::begin(wire::ChunkHeader* first) {
+  const long memory = os::map(kSlots * sizeof *slots_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (os::failed(memory)) return false;
+  slots_ = reinterpret_cast<uint64_t*>(memory);
+  chunk_ = first;
+  return true;
+}
+
+void Names::begin_after_fork(wire::ChunkHeader* first) { chunk_ = first; }
+
+// Space for an entry in the current chunk, or in a new one when that is full.
+wire::NameEntry* Names::reserve(uint64_t bytes) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    wire::ChunkHeader* chunk = base::load(&chunk_);
+    const uint64_t room = chunk->size_bytes - sizeof *chunk;
+    const uint64_t at = base::fetch_add(&chunk->used, bytes);
+    if (at <= room && bytes <= room - at) {
+      return reinterpret_cast<wire::NameEntry*>(reinterpret_cast<char*>(chunk + 1) + at);
+    }
+    os::SignalsBlocked blocked;
+    wire::ChunkHeader* next = process().take_chunk(wire::Kind::kNames, kChunkBytes, 0, 0);
+    if (next == nullptr) return nullptr;
+    base::compare_exchange(&chunk_, &chunk, next);  // a loser's chunk stays empty
+  }
+  return nullptr;
+}
+
+const wire::NameEntry* Names::add(base::Text prefix, base::Text name, wire::NameSource source) {
+  const size_t joint = prefix.size != 0 ? prefix.size + 1 : 0;
+  const size_t length = joint + name.size;
+  if (length > kLongest) return &kNone;
+  wire::NameEntry* entry = reserve((sizeof *entry + length + 7) & ~uint64_t{7});
+  if (entry == nullptr) {
+    process().count_failure();
+    return &kNone;
+  }
+  const wire::NameEntry head{base::fetch_add(&next_id_, uint32_t{1}), static_cast<uint16_t>(length), source};
+  uint64_t word;
+  memcpy(&word, &head, sizeof word);
+  base::store(reinterpret_cast<uint64_t*>(entry), word);
+  if (joint != 0) {
+    memcpy(entry->text, prefix.data, prefix.size);
+    entry->text[prefix.size] = '/';
+  }
+  memcpy(entry->text + joint, name.data, name.size);
+  return entry;
+}
+
+const wire::NameEntry* Names::find(base::Text prefix, base::Text name, wire::NameSource source) {
+  const uint64_t h = base::hash(name, reinterpret_cast<uint64_t>(prefix.data));
+  const uint64_t tag = h & ~((uint64_t{1} << 48) - 1);
+  for (uint64_t i = h % kSlots, probes = 0; probes < 64; i = (i + 1) % kSlots, ++probes) {
+    const uint64_t slot = base::load(&slots_[i]);
+    if (slot != 0) {
+      if ((slot >> 48) == (tag >> 48) && same(entry_of(slot), prefix, name)) return entry_of(slot);
+      continue;
+    }
+    const wire::NameEntry* entry = add(prefix, name, source);
+    if (entry->id == 0 || base::load_relaxed(&filled_) > kSlots - kFewestFree) return entry;
+    uint64_t expected = 0;
+    if (base::compare_exchange(&slots_[i], &expected, tag | reinterpret_cast<uint64_t>(entry))) base::fetch_add(&filled_, uint64_t{1});
+    return entry;
+  }
+  return add(prefix, name, source);
+}
+
+uint32_t Names::path_id(const char* path) {
+  if (WEIR_UNLIKELY(path == nullptr)) return 0;
+  const base::Text name = base::text(path);
+  const wire::NameEntry* directory = base::load(&directory_);
+  if (name.size == 0 || name.data[0] == '/' || directory == nullptr) return id(name, wire::NameSource::kGiven);
+  return path_id(base::Text{directory->text, directory->length_bytes}, name);
+}
+
+uint32_t Names::path_id(base::Text directory, base::Text path) {
+  if (directory.size == 1 && directory.data[0] == '/') directory.size = 0;  // of the root
+  if (directory.size == 0) {
+    char absolute[kLongest];
+    base::Writer whole(absolute, sizeof absolute);
+    whole.add("/").add(path);
+    return id(whole.view(), wire::NameSource::kGiven);
+  }
+  return find(directory, path, wire::NameSource::kGiven)->id;
+}
+
+void Names::set_working_directory() {
+  char path[4096];
+  const long size = os::working_directory(path, sizeof path);  // counts the final zero
+  const wire::NameEntry* entry = nullptr;
+  if (!os::failed(size) && size > 1) entry = find({}, base::Text{path, static_cast<size_t>(size) - 1}, wire::NameSource::kDescriptor);
+  base::store(&directory_, entry != nullptr && entry->id != 0 ? entry : nullptr);
+}
+
+}  // namespace weir::record

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// File names of the process: text to id, once per text. Lock-free, callable from any thread and from signal handlers; a race
+// at worst gives one text two ids, which the reader merges. After fork the child goes on with the parent's ids.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "wire/format.h"
+
+namespace weir::record {
+
+class Names {
+ public:
+  // The first chunk, already begun; the table's memory. False when there is no memory.
+  bool begin(wire::ChunkHeader* first);
+  // In a forked child: entries so far stay known, new ones go to the child's own chunk.
+  void begin_after_fork(wire::ChunkHeader* first);
+
+  // Id of the text (0: it could not be kept). Cost of a known name: one hash of the text and one comparison.
+  uint32_t id(base::Text name, wire::NameSource source) { return find({}, name, source)->id; }
+
+  // The same for a path as the program gave it: a relative one is completed by the working directory.
+  uint32_t path_id(const char* path);
+  // For *at calls: relative to a directory whose own name is known.
+  uint32_t path_id(base::Text directory, base::Text path);
+
+  void set_working_directory();
+
+ private:
+  const wire::NameEntry* find(base::Text prefix, base::Text name, wire::NameSource source);
+  const wire::NameEntry* add(base::Text prefix, base::Text name, wire::NameSource source);
+  wire::NameEntry* reserve(uint64_t bytes);
+
+  uint64_t* slots_ = nullptr;  // 16 bits of the hash, 48 bits of the entry's address
+  uint64_t filled_ = 0;
+  wire::ChunkHeader* chunk_ = nullptr;
+  const wire::NameEntry* directory_ = nullptr;
+  uint32_t next_id_ = 1;
+};
+
+}  // namespace weir::record

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/process.h"
+
+#include <string.h>
+
+#include "os/clock.h"
+#include "os/syscall.h"
+#include "record/log.h"
+
+namespace weir::record {
+namespace {
+
+constexpr uint64_t kFirstNamesBytes = 8192;
+constinit Pulse idle{};
+constinit Process the_process{};
+
+// The value behind a key in /proc/self/io, e.g. "rchar: 123".
+uint64_t io_value(const char* text, const char* key) {
+  const char* at = strstr(text, key);
+  if (at == nullptr) return 0;
+  uint64_t value = 0;
+  for (at += strlen(key); *at == ' ' || (*at >= '0' && *at <= '9'); ++at) {
+    if (*at != ' ') value = value * 10 + static_cast<uint64_t>(*at - '0');
+  }
+  return value;
+}
+
+}  // namespace
+
+constinit Pulse* pulse = &idle;
+Process& process() { return the_process; }
+
+long Process::begin(const Settings& settings) {
+  const long opened = file_.open(settings);
+  if (os::failed(opened)) return opened;
+  const long page = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (os::failed(page)) return page;
+  const long wiped = os::system_call(SYS_madvise, page, wire::kPageBytes, 18 /* MADV_WIPEONFORK */);
+  if (os::failed(wiped)) return wiped;
+  if (!take_first_chunks(0)) return -28 /* ENOSPC */;
+  names_.set_working_directory();
+  state_ = 1;
+  auto* beat = reinterpret_cast<Pulse*>(page);
+  beat->alive = 1;
+  base::store(&pulse, beat);
+  return 0;
+}
+
+// One allocation for the three chunks that every process needs: short-lived children are many.
+bool Process::take_first_chunks(uint32_t parent) {
+  uint64_t offset = 0;
+  const uint64_t size = wire::kPageBytes + kFirstNamesBytes;
+  auto* at = static_cast<char*>(file_.take(size, false, &offset));
+  if (at == nullptr) return false;
+  number_ = static_cast<uint32_t>(offset / wire::kPageBytes);
+  chunk_ = reinterpret_cast<wire::ProcessChunk*>(at);
+  fill_process_chunk(parent);
+  auto* names = reinterpret_cast<wire::ChunkHeader*>(at + wire::kPageBytes);
+  begin_chunk(names, wire::Kind::kNames, kFirstNamesBytes, number_, 0, 0);
+  if (parent != 0) {
+    names_.begin_after_fork(names);
+    return true;
+  }
+  return names_.begin(names);
+}
+
+void Process::fill_process_chunk(uint32_t parent) {
+  wire::ProcessChunk& p = *chunk_;
+  p.header.used = 1;
+  p.pid = static_cast<uint32_t>(os::process_id());
+  p.ppid = static_cast<uint32_t>(os::parent_id());
+  p.rank = -1;
+  p.level_now = file_.header().level;
+  p.parent = parent;
+  const os::ClockReading now = os::read_clocks();
+  p.start_ticks = p.last_ticks = now.ticks;
+  p.start_mono_ns = p.last_mono_ns = now.mono_ns;
+  p.start_realtime_ns = now.realtime_ns;
+  read_io(&p.io_start);
+  p.io_last = p.io_start;
+  const long exe = os::read_link("/proc/self/exe", p.exe, sizeof p.exe - 1);
+  if (os::failed(exe)) p.exe[0] = 0;
+  const long cwd = os::working_directory(p.cwd, sizeof p.cwd - 1);
+  if (os::failed(cwd)) p.cwd[0] = 0;
+  os::read_file("/proc/self/cmdline", p.command, sizeof p.command - 1);
+  begin_chunk(&p.header, wire::Kind::kProcess, wire::kPageBytes, number_, 0, 0);
+}
+
+wire::ChunkHeader* Process::take_chunk(wire::Kind kind, uint64_t size, uint32_t entry_bytes, uint32_t thread) {
+  uint64_t offset = 0;
+  auto* chunk = static_cast<wire::ChunkHeader*>(file_.take(size, kind == wire::Kind::kEvents, &offset));
+  if (chunk == nullptr) return nullptr;
+  calibrate();
+  begin_chunk(chunk, kind, size, number_, thread, entry_bytes);
+  return chunk;
+}
+
+void Process::give_back(wire::ChunkHeader* chunk) { os::unmap(chunk, chunk->size_bytes); }
+
+void Process::calibrate() {
+  const os::ClockReading now = os::read_clocks();
+  chunk_->last_mono_ns = now.mono_ns;
+  chunk_->last_ticks = now.ticks;
+}
+
+void Process::read_io(wire::IoFigures* to) {
+  char text[512];
+  if (os::read_file("/proc/self/io", text, sizeof text) <= 0) return;
+  *to = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"), io_value(text, "syscw:")};
+  chunk_->io_known = 1;
+}
+
+void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi) {
+  chunk_->rank = rank;
+  chunk_->ranks = ranks;
+  chunk_->rank_source = source;
+  if (mpi != wire::MpiKind::kNone) chunk_->mpi = mpi;
+}
+
+void Process::end(wire::End how) {
+  calibrate();
+  read_io(&chunk_->io_last);
+  chunk_->end_ticks = os::ticks();
+  chunk_->end_kind = how;
+}
+
+void Process::step_down(wire::Level to) {
+  if (to < level()) base::store(&chunk_->level_now, to);
+}
+
+bool Process::revive() {
+  if (state_ == 0 || base::load(&pulse->alive) != 0) return state_ != 0;
+  const uint32_t me = static_cast<uint32_t>(os::thread_id());
+  uint32_t nobody = 0;
+  if (!base::compare_exchange(&pulse->reviving, &nobody, me)) {
+    if (nobody == me) return false;  // a signal handler on top of the revival
+    while (base::load(&pulse->alive) == 0 && state_ != 0) os::yield();
+    return state_ != 0;
+  }
+  os::SignalsBlocked blocked;
+  const wire::ProcessChunk before = *chunk_;
+  forget_logs();
+  if (!take_first_chunks(before.header.process)) {
+    base::fetch_add(&chunk_->failures, uint64_t{1});  // the parent's chunk, still mapped: its report shows it
+    state_ = 0;
+    return false;
+  }
+  set_rank(before.rank, before.ranks, before.rank_source, before.mpi);
+  base::store(&pulse->alive, 1u);
+  return true;
+}
+
+}  // namespace weir::record

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process in the trace: its chunk, its names, whether it records at all. Survives fork in all its forms: a page that the
+// kernel wipes in the child says that the child must begin anew.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "record/names.h"
+#include "record/trace_file.h"
+#include "wire/format.h"
+
+namespace weir::record {
+
+class Process {
+ public:
+  // Begins recording. 0, or -errno; then the process stays idle.
+  long begin(const Settings& settings);
+
+  // A chunk with its header filled, or null (budget, full disk; counted by the caller as it sees fit).
+  wire::ChunkHeader* take_chunk(wire::Kind kind, uint64_t size, uint32_t entry_bytes, uint32_t thread);
+  void give_back(wire::ChunkHeader* chunk);  // unmaps; what it holds stays in the file
+
+  void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
+  void end(wire::End how);
+  void count_lost(uint64_t events) { base::fetch_add(&chunk_->lost_events, events); }
+  void count_failure() { base::fetch_add(&chunk_->failures, uint64_t{1}); }
+  void step_down(wire::Level to);
+  wire::Level level() const { return base::load_relaxed(&chunk_->level_now); }
+
+  Names& names() { return names_; }
+  uint32_t number() const { return number_; }
+
+  // True when this process records. Called where the wiped page says no: off, not begun, or a forked child at its first call.
+  WEIR_COLD bool revive();
+
+ private:
+  bool take_first_chunks(uint32_t parent);
+  void fill_process_chunk(uint32_t parent);
+  void calibrate();
+  void read_io(wire::IoFigures* to);
+
+  TraceFile file_;
+  Names names_;
+  wire::ProcessChunk* chunk_ = nullptr;
+  uint32_t number_ = 0;
+  uint32_t state_ = 0;  // 0 off, 1 on
+};
+
+Process& process();
+
+// The page that fork wipes. Zero: ask revive(); one: recording.
+struct Pulse {
+  uint32_t alive;
+  uint32_t reviving;  // thread that is at it
+};
+extern Pulse* pulse;
+
+// The first question of every hook.
+inline bool recording() { return WEIR_LIKELY(base::load_relaxed(&pulse->alive) != 0) || process().revive(); }
+
+}  // namespace weir::record

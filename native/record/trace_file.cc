@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/trace_file.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "os/clock.h"
+#include "os/syscall.h"
+
+namespace weir::record {
+namespace {
+
+constexpr uint64_t kCalibrationNs = 1000000;
+constexpr uint64_t kLargestReserve = 64u << 20;
+
+// ns per tick from one millisecond of both clocks; later readings refine it.
+double first_rate(const os::ClockReading& from) {
+  os::ClockReading to{};
+  do to = os::read_clocks();
+  while (to.mono_ns - from.mono_ns < kCalibrationNs);
+  return static_cast<double>(to.mono_ns - from.mono_ns) / static_cast<double>(to.ticks - from.ticks);
+}
+
+void* as_pointer(long address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+long TraceFile::create(const Settings& settings) {
+  char temporary[4096 + 32];
+  base::Writer(temporary, sizeof temporary).add(path_).add(".").add_number(static_cast<uint64_t>(os::process_id())).add(".new");
+  os::unlink_path(temporary);
+  const long fd = os::open_at(AT_FDCWD, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (os::failed(fd)) return fd;
+
+  alignas(8) static char page[wire::kPageBytes];  // zero; two threads would write the same
+  auto* header = reinterpret_cast<wire::FileHeader*>(page);
+  const os::ClockReading now = os::read_clocks();
+  memcpy(header->magic, wire::kMagic, sizeof wire::kMagic);
+  header->version = wire::kVersion;
+  header->header_bytes = wire::kPageBytes;
+  header->record_bytes = sizeof(wire::Record);
+  header->clock = os::clock_state.counter ? wire::Clock::kTimeStampCounter : wire::Clock::kMonotonic;
+  header->budget_bytes = settings.budget_bytes;
+  header->end_bytes = wire::kPageBytes;
+  header->created_realtime_ns = now.realtime_ns;
+  header->created_mono_ns = now.mono_ns;
+  header->created_ticks = now.ticks;
+  header->ns_per_tick = first_rate(now);
+  header->level = settings.level;
+  base::Writer(header->node, sizeof header->node).add(settings.node);
+
+  long result = os::write_at(static_cast<int>(fd), page, sizeof page, 0);
+  if (!os::failed(result) && result != static_cast<long>(sizeof page)) result = -ENOSPC;
+  if (!os::failed(result)) result = os::link_path(temporary, path_);
+  if (os::failed(result) && result != -EEXIST && result != -ENOSPC) result = os::rename_path(temporary, path_);  // no hard links here
+  os::close_fd(static_cast<int>(fd));
+  os::unlink_path(temporary);
+  return os::failed(result) && result != -EEXIST ? result : 0;
+}
+
+long TraceFile::open(const Settings& settings) {
+  base::Writer path(path_, sizeof path_);
+  path.add(settings.directory).add("/").add(settings.node).add(".weir");
+  if (path.cut()) return -ENAMETOOLONG;
+
+  long fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
+  if (fd == -ENOENT) {
+    const long made = create(settings);
+    if (os::failed(made)) return made;
+    fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
+  }
+  if (os::failed(fd)) return fd;
+  char magic[sizeof wire::kMagic];
+  long result = os::read_fd(static_cast<int>(fd), magic, sizeof magic);
+  if (result != static_cast<long>(sizeof magic) || memcmp(magic, wire::kMagic, sizeof magic) != 0) {
+    result = os::failed(result) ? result : -EINVAL;
+  } else {
+    result = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+    if (!os::failed(result)) header_ = static_cast<wire::FileHeader*>(as_pointer(result));
+  }
+  os::close_fd(static_cast<int>(fd));
+  return os::failed(result) ? result : 0;
+}
+
+// A mapped page without storage behind it would kill the program with SIGBUS on a full disk, so storage comes first.
+bool TraceFile::back_with_storage(int fd, uint64_t offset, uint64_t size) {
+  const long result = os::allocate(fd, offset, size);
+  if (!os::failed(result)) return true;
+  if (result != -EOPNOTSUPP && result != -ENOSYS && result != -EINVAL) return false;
+  alignas(8) static const char zeros[wire::kPageBytes] = {};
+  for (uint64_t done = 0; done < size;) {
+    const long put = os::write_at(fd, zeros, sizeof zeros, offset + done);
+    if (put <= 0) return false;
+    done += static_cast<uint64_t>(put);
+  }
+  return true;
+}
+
+void* TraceFile::take(uint64_t size, bool for_events, uint64_t* offset) {
+  const uint64_t budget = header_->budget_bytes;
+  const uint64_t reserve = budget / 8 < kLargestReserve ? budget / 8 : kLargestReserve;
+  const uint64_t limit = for_events ? budget - reserve : budget;
+  uint64_t end = base::load(&header_->end_bytes);
+  do {
+    if (end > limit || size > limit - end) return nullptr;
+  } while (!base::compare_exchange(&header_->end_bytes, &end, end + size));
+
+  void* chunk = nullptr;
+  const long fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
+  if (!os::failed(fd)) {
+    if (back_with_storage(static_cast<int>(fd), end, size)) {
+      const long at = os::map(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, static_cast<int>(fd), end);
+      if (!os::failed(at)) chunk = as_pointer(at);
+    }
+    os::close_fd(static_cast<int>(fd));
+  }
+  if (chunk == nullptr) {  // give the space back if nobody took any behind it
+    uint64_t taken = end + size;
+    base::compare_exchange(&header_->end_bytes, &taken, end);
+  }
+  *offset = end;
+  return chunk;
+}
+
+void begin_chunk(wire::ChunkHeader* chunk, wire::Kind kind, uint64_t size, uint32_t process, uint32_t thread, uint32_t entry_bytes) {
+  chunk->kind = kind;
+  chunk->size_bytes = size;
+  chunk->process = process;
+  chunk->thread = thread;
+  chunk->entry_bytes = entry_bytes;
+  chunk->taken_ticks = os::ticks();
+  base::store(&chunk->magic, wire::kChunkMagic);
+}
+
+}  // namespace weir::record

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's trace file as its writers share it: making it, and taking chunks from it. No descriptor stays open between two
+// calls (a program may close what it likes), so each chunk costs an open; chunks double, so there are few.
+// Everything may be called from any thread, a forked child or a signal handler.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "wire/format.h"
+
+namespace weir::record {
+
+struct Settings {
+  base::Text directory;  // of the step; exists
+  base::Text node;
+  wire::Level level;
+  uint64_t budget_bytes;
+};
+
+class TraceFile {
+ public:
+  // Opens the node's file, makes it when it is not there. 0, or -errno.
+  long open(const Settings& settings);
+
+  // Takes size bytes (a multiple of the page) and maps them, all zero. Null when the budget or the file system refuses.
+  // Events may not use the budget's last part, which is kept for counters and names.
+  void* take(uint64_t size, bool for_events, uint64_t* offset);
+
+  wire::FileHeader& header() const { return *header_; }
+
+ private:
+  long create(const Settings& settings);
+  bool back_with_storage(int fd, uint64_t offset, uint64_t size);
+
+  wire::FileHeader* header_ = nullptr;
+  char path_[4096] = {};
+};
+
+// Fills a chunk header; the magic last, as readers look for it.
+void begin_chunk(wire::ChunkHeader* chunk, wire::Kind kind, uint64_t size, uint32_t process, uint32_t thread, uint32_t entry_bytes);
+
+}  // namespace weir::record

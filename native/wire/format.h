@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace file's layout, as docs/formats/trace.md specifies it. Decides sizes and positions; who writes and
+// reads them, and in which order, is left to record/ and reader/.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace weir::wire {
+
+inline constexpr char kMagic[8] = {'W', 'E', 'I', 'R', 'T', 'R', 'C', '1'};
+inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kChunkMagic = 0x4b484357;
+inline constexpr uint64_t kPageBytes = 4096;
+inline constexpr uint64_t kMaxChunkBytes = 1u << 20;
+inline constexpr uint64_t kUnknownOffset = (uint64_t{1} << 48) - 1;
+inline constexpr uint32_t kHistogramBins = 36;
+inline constexpr uint32_t kLongShift = 12;
+
+enum class Level : uint32_t { kOff = 0, kSummary = 1, kDetail = 2, kTrace = 3 };
+enum class Clock : uint32_t { kTimeStampCounter = 1, kMonotonic = 2 };
+enum class Kind : uint32_t { kProcess = 1, kNames = 2, kEvents = 3, kCounters = 4 };
+enum class RankSource : uint32_t { kNone = 0, kEnvironment = 1, kMpi = 2 };
+enum class MpiKind : uint32_t { kNone = 0, kOpenMpi = 1, kMpich = 2, kOther = 3 };
+enum class End : uint32_t { kNone = 0, kExit = 1, kQuickExit = 2, kExec = 3, kSignal = 4 };
+enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2 };
+enum class Layer : uint8_t { marker = 0, posix = 1, stdio = 2, fortran = 3, mpi = 4 };
+
+enum Flag : uint8_t { kError = 1, kShort = 2, kLong = 4, kBelow = 8, kNested = 16 };
+
+enum class Op : uint8_t {
+  kNone = 0,
+#define WEIR_OP(value, constant, name, layer, cls) constant = value,
+#include "wire/ops.def"
+#undef WEIR_OP
+};
+
+struct FileHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t header_bytes;
+  uint32_t record_bytes;
+  Clock clock;
+  uint64_t budget_bytes;
+  uint64_t end_bytes;
+  uint64_t created_realtime_ns;
+  uint64_t created_mono_ns;
+  uint64_t created_ticks;
+  double ns_per_tick;
+  Level level;
+  uint32_t reserved;
+  char node[64];
+};
+static_assert(offsetof(FileHeader, node) == 80 && sizeof(FileHeader) <= kPageBytes);
+
+struct ChunkHeader {
+  uint32_t magic;
+  Kind kind;
+  uint64_t size_bytes;
+  uint32_t process;
+  uint32_t thread;
+  uint32_t entry_bytes;
+  uint32_t flags;
+  uint64_t used;
+  uint64_t taken_ticks;
+  uint64_t log;
+  uint64_t sequence;
+};
+static_assert(sizeof(ChunkHeader) == 64);
+
+struct IoFigures {
+  uint64_t rchar, wchar, syscr, syscw;
+};
+
+struct ProcessChunk {
+  ChunkHeader header;
+  uint32_t pid, ppid;
+  int32_t rank, ranks;
+  RankSource rank_source;
+  MpiKind mpi;
+  Level level_now;
+  End end_kind;
+  uint64_t start_ticks, start_mono_ns, start_realtime_ns;
+  uint64_t last_ticks, last_mono_ns;
+  uint64_t end_ticks;
+  uint64_t lost_events;
+  uint64_t failures;
+  IoFigures io_start, io_last;
+  uint32_t parent;
+  uint32_t io_known;
+  char reserved[24];
+  char exe[512];
+  char cwd[1024];
+  char command[2304];
+};
+static_assert(offsetof(ProcessChunk, io_last) == 192 && offsetof(ProcessChunk, exe) == 256);
+static_assert(offsetof(ProcessChunk, command) == 1792 && sizeof(ProcessChunk) == kPageBytes);
+
+struct NameEntry {
+  uint32_t id;
+  uint16_t length_bytes;
+  NameSource source;
+  char text[];
+};
+static_assert(sizeof(NameEntry) == 8);
+
+struct Record {
+  uint64_t start;
+  uint32_t duration;
+  uint32_t file;
+  uint64_t offset_and_size_high;
+  uint32_t size_low;
+  Op op;
+  Layer layer;
+  uint8_t flags;
+  uint8_t error;
+};
+static_assert(sizeof(Record) == 32);
+
+struct Counter {
+  uint32_t file;
+  Op op;
+  Layer layer;
+  uint8_t flags;
+  uint8_t zero;
+  uint64_t calls, bytes, ticks, errors, first_ticks, last_ticks;
+  uint64_t reserved;
+  uint64_t by_size[kHistogramBins];
+  uint64_t by_duration[kHistogramBins];
+};
+static_assert(sizeof(Counter) == 640);
+
+// Bin of a histogram: 0 for 0, k for [2^(k-1), 2^k), the last one open.
+constexpr uint32_t bin_of(uint64_t value) {
+  const uint32_t bin = value == 0 ? 0 : 64 - static_cast<uint32_t>(__builtin_clzll(value));
+  return bin < kHistogramBins ? bin : kHistogramBins - 1;
+}
+
+}  // namespace weir::wire
