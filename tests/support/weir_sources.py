@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -47,6 +49,12 @@ def text_of(name: Path) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return None
+
+
+def none(found: list) -> None:
+    """Assert that nothing was found, and otherwise show all of it."""
+    if found:
+        pytest.fail("\n".join(str(item) for item in found), pytrace=False)
 
 
 def text_files() -> Iterator[tuple[Path, str]]:

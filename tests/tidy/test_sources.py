@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from weir_process import run
-from weir_sources import ROOT, RULES, functions, is_code, source_files, text_files, text_of
+from weir_sources import ROOT, RULES, functions, is_code, none, source_files, text_files, text_of
 
 LIMITS = RULES["limits"]
 
@@ -37,18 +37,18 @@ def test_code_names_its_licence_in_the_first_lines():
         for name, text in text_files()
         if is_code(name, text) and "SPDX-License-Identifier: Apache-2.0" not in "".join(text.split("\n")[:3])
     ]
-    assert missing == []
+    none(missing)
 
 
 def test_no_file_is_too_long():
     long = [(str(n), t.count("\n")) for n, t in text_files() if is_code(n, t) and t.count("\n") > LIMITS["file_lines"]]
-    assert long == []
+    none(long)
 
 
 def test_no_function_is_too_long():
     found = [pair for name, text in text_files() if is_code(name, text) for pair in functions(name, text)]
     assert len(found) > 50, "the search for functions finds hardly any"
-    assert [pair for pair in found if pair[1] > LIMITS["function_lines"]] == []
+    none([f"{what}: {lines} lines" for what, lines in found if lines > LIMITS["function_lines"]])
 
 
 @pytest.mark.parametrize(
@@ -66,20 +66,20 @@ def test_a_long_function_is_found_in_each_language(name, text):
 
 
 def test_nothing_is_left_unfinished():
-    assert lines_matching(UNFINISHED) == []
+    none(lines_matching(UNFINISHED))
 
 
 def test_no_path_of_one_machine():
-    assert lines_matching(MACHINE_PATH) == []
+    none(lines_matching(MACHINE_PATH))
 
 
 def test_no_package_registry_is_named():
-    assert lines_matching(REGISTRY) == []
+    none(lines_matching(REGISTRY))
 
 
 def test_no_trailing_blanks_and_no_tabs_but_in_makefiles():
     tabs = [hit for hit in lines_matching(re.compile(r"\t")) if not hit.startswith(("Makefile", "LICENSE"))]
-    assert lines_matching(re.compile(r"[ \t]+$")) + tabs == []
+    none(lines_matching(re.compile(r"[ \t]+$")) + tabs)
 
 
 def test_nothing_compiled_is_committed():
@@ -92,7 +92,7 @@ def test_nothing_compiled_is_committed():
             found.append(f"{name}: compiled or packed")
         if path.stat().st_size > MAX_FILE_BYTES:
             found.append(f"{name}: {path.stat().st_size} bytes")
-    assert found == []
+    none(found)
 
 
 def test_links_between_documents_lead_somewhere():
@@ -103,14 +103,14 @@ def test_links_between_documents_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.S)):
             if "://" not in target and not (ROOT / name.parent / target).exists():
                 broken.append(f"{name}: {target}")
-    assert broken == []
+    none(broken)
 
 
 def test_news_fragments_begin_with_their_kind():
     fragments = [n for n in source_files() if n.parts[0] == "changes" and n.name != "README.md"]
     assert fragments
     wrong = [str(n) for n in fragments if not re.match(r"(added|changed|fixed|removed): \S", text_of(n) or "")]
-    assert wrong == []
+    none(wrong)
 
 
 def test_reference_pages_are_what_the_code_says():
