@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI begins and ends, called from C or in one of the spellings of Fortran. The outermost call counts: Fortran's wrappers end in
+// those of C. What MPI is told goes by its profiling names (PMPI_), so that no other tool counts it.
+#include "hook/mpi.h"
+
+#include <string.h>
+
+#include "hook/observe.h"
+
+namespace weir::hook {
+
+constinit int mpi_barriers = 0;
+
+namespace {
+
+using wire::MpiKind;
+
+// A communicator as the ABI passes it: a pointer for Open MPI, an int for MPICH and its kin. Both fit and travel in one register.
+using Communicator = uintptr_t;
+constexpr Communicator kMpichWorld = 0x44000000;
+constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
+
+struct World {
+  MpiKind kind;
+  Communicator communicator;
+  int rank, ranks;
+  int (*barrier)(Communicator);
+  uint32_t barriers;  // left so far
+};
+constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, 0};
+WEIR_THREAD int depth = 0;  // of calls of MPI_Init and MPI_Finalize
+
+template <typename Function>
+Function profiled(const char* name) {
+  return reinterpret_cast<Function>(find_function(name, Library::mpi));
+}
+
+bool is_of_mpich() {
+  const auto version = profiled<int (*)(char*, int*)>("PMPI_Get_library_version");
+  if (version == nullptr) return false;
+  char text[kVersionBytes];
+  int length = 0;
+  text[0] = 0;
+  if (version(text, &length) != 0) return false;
+  text[sizeof text - 1] = 0;
+  constexpr const char* kKin[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation"};
+  for (const char* name : kKin) {
+    if (strstr(text, name) != nullptr) return true;
+  }
+  return false;
+}
+
+// Who this task is. Nothing of an implementation that weir does not know: its handles mean something else.
+void meet_world() {
+  world.communicator = reinterpret_cast<Communicator>(find_function("ompi_mpi_comm_world", Library::mpi));
+  if (world.communicator != 0) {
+    world.kind = MpiKind::kOpenMpi;
+  } else if (is_of_mpich()) {
+    world.kind = MpiKind::kMpich;
+    world.communicator = kMpichWorld;
+  } else {
+    world.kind = MpiKind::kOther;
+    return;
+  }
+  const auto rank = profiled<int (*)(Communicator, int*)>("PMPI_Comm_rank");
+  const auto size = profiled<int (*)(Communicator, int*)>("PMPI_Comm_size");
+  if (rank == nullptr || size == nullptr || rank(world.communicator, &world.rank) != 0 || size(world.communicator, &world.ranks) != 0) {
+    world.kind = MpiKind::kOther;
+    return;
+  }
+  world.barrier = profiled<int (*)(Communicator)>("PMPI_Barrier");
+  if (recording()) record::process().set_rank(world.rank, world.ranks, wire::RankSource::kMpi, world.kind);
+}
+
+// All tasks make the same barriers, also one that cannot record: the others wait for it.
+void synchronise() {
+  if (world.barrier == nullptr || world.ranks < 2) return;
+  for (int i = 0; i < mpi_barriers; ++i) {
+    if (world.barrier(world.communicator) != 0) return;
+    const uint64_t left = os::ticks();
+    ++world.barriers;
+    if (recording()) {
+      keep({Op::kSync, Layer::marker, 0, 0, world.barriers, left, left, kUnknownOffset, static_cast<uint64_t>(world.ranks)});
+    }
+  }
+}
+
+void keep_call(Op op, Span span, bool failed) {
+  if (recording()) keep({op, Layer::mpi, failed ? uint8_t{wire::kError} : uint8_t{0}, 0, 0, span.start, span.end, kUnknownOffset, 0});
+}
+
+// real returns whether MPI was started.
+template <typename Real>
+void starting(Real real) {
+  const int before = depth++;
+  const uint64_t start = os::ticks();
+  const bool begun = real();
+  const uint64_t end = os::ticks();
+  depth = before;
+  if (before != 0) return;
+  keep_call(Op::kMpiInit, {start, end}, !begun);
+  if (!begun || world.kind != MpiKind::kNone) return;
+  meet_world();
+  synchronise();
+}
+
+template <typename Real>
+void finishing(Real real) {
+  const int before = depth++;
+  if (before == 0) synchronise();
+  if (before == 0) world.barrier = nullptr;
+  const uint64_t start = os::ticks();
+  const bool done = real();
+  const uint64_t end = os::ticks();
+  depth = before;
+  if (before == 0) keep_call(Op::kMpiFinalize, {start, end}, !done);
+}
+
+void aborting() {
+  if (recording()) record::process().end(wire::End::kSignal);
+}
+
+// Fortran's way to say how it went. Absent (mpi_f08) means that MPI would have ended the program.
+bool went_well(const int* error) { return error == nullptr || *error == 0; }
+
+}  // namespace
+}  // namespace weir::hook
+
+using namespace weir::hook;
+
+WEIR_HOOK(int, MPI_Init, int* argc, char*** argv) {
+  int result = 0;
+  starting([&] { return (result = WEIR_REAL(MPI_Init)(argc, argv)) == 0; });
+  return result;
+}
+WEIR_HOOK(int, MPI_Init_thread, int* argc, char*** argv, int required, int* provided) {
+  int result = 0;
+  starting([&] { return (result = WEIR_REAL(MPI_Init_thread)(argc, argv, required, provided)) == 0; });
+  return result;
+}
+WEIR_HOOK(int, MPI_Finalize) {
+  int result = 0;
+  finishing([&] { return (result = WEIR_REAL(MPI_Finalize)()) == 0; });
+  return result;
+}
+WEIR_HOOK(int, MPI_Abort, Communicator communicator, int code) {
+  aborting();
+  return WEIR_REAL(MPI_Abort)(communicator, code);
+}
+
+#define WEIR_FORTRAN_MPI(init, init_thread, finalize, abort_)                                                     \
+  WEIR_HOOK(void, init, int* error) {                                                                             \
+    starting([&] { return WEIR_REAL(init)(error), went_well(error); });                                           \
+  }                                                                                                               \
+  WEIR_HOOK(void, init_thread, int* required, int* provided, int* error) {                                        \
+    starting([&] { return WEIR_REAL(init_thread)(required, provided, error), went_well(error); });                \
+  }                                                                                                               \
+  WEIR_HOOK(void, finalize, int* error) {                                                                         \
+    finishing([&] { return WEIR_REAL(finalize)(error), went_well(error); });                                      \
+  }                                                                                                               \
+  WEIR_HOOK(void, abort_, void* communicator, int* code, int* error) {                                            \
+    aborting();                                                                                                   \
+    WEIR_REAL(abort_)(communicator, code, error);                                                                 \
+  }
+WEIR_FORTRAN_MPI(mpi_init_, mpi_init_thread_, mpi_finalize_, mpi_abort_)
+WEIR_FORTRAN_MPI(mpi_init__, mpi_init_thread__, mpi_finalize__, mpi_abort__)
+WEIR_FORTRAN_MPI(mpi_init, mpi_init_thread, mpi_finalize, mpi_abort)
+WEIR_FORTRAN_MPI(MPI_INIT, MPI_INIT_THREAD, MPI_FINALIZE, MPI_ABORT)
+WEIR_FORTRAN_MPI(mpi_init_f08_, mpi_init_thread_f08_, mpi_finalize_f08_, mpi_abort_f08_)
