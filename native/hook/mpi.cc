@@ -3,6 +3,7 @@
 // those of C. What MPI is told goes by its profiling names (PMPI_), so that no other tool counts it.
 #include "hook/mpi.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "hook/observe.h"
@@ -50,9 +51,16 @@ bool is_of_mpich() {
   return false;
 }
 
+// The object MPI_COMM_WORLD points to. A program that names it may hold it itself (copy relocation), so the program is asked first.
+Communicator open_mpi_world() {
+  void* found = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
+  if (found == nullptr) found = find_function("ompi_mpi_comm_world", Library::mpi);
+  return reinterpret_cast<Communicator>(found);
+}
+
 // Who this task is. Nothing of an implementation that weir does not know: its handles mean something else.
 void meet_world() {
-  world.communicator = reinterpret_cast<Communicator>(find_function("ompi_mpi_comm_world", Library::mpi));
+  world.communicator = open_mpi_world();
   if (world.communicator != 0) {
     world.kind = MpiKind::kOpenMpi;
   } else if (is_of_mpich()) {
