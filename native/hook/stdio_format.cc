@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formatted text in and out of streams and descriptors: the printf and scanf families. Each form with `...` calls the real one
+// that takes a list; both are one call of the application.
+#include <stdarg.h>
+
+#include "hook/stdio_stream.h"
+
+using namespace weir::hook;
+namespace os = weir::os;
+namespace wire = weir::wire;
+
+namespace {
+
+template <typename Real>
+inline int printing(FILE* f, Real real) {
+  return on_stream(Op::kFprintf, f, real, [](Call& call, int result) {
+    if (WEIR_LIKELY(result >= 0)) call.size = static_cast<uint64_t>(result);
+    else set_outcome(call, true);
+  });
+}
+
+template <typename Real>
+inline int scanning(FILE* f, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const BufferWatch watch(f);
+  return on_stream(Op::kFscanf, f, real, [&](Call& call, int result) {
+    call.size = watch.taken(f);
+    if (result == EOF && call.size == 0) nothing_read(call, f, 0);
+  });
+}
+
+// Straight to a descriptor: the position is followed as that of write.
+template <typename Real>
+inline int printing_to(int fd, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const int result = real();
+  Call call{Op::kDprintf, Layer::stdio, 0, 0, file_of(fd), start, os::ticks(), kUnknownOffset, 0};
+  set_outcome(call, result < 0);
+  if (result >= 0) {
+    call.size = static_cast<uint64_t>(result);
+    call.offset = advance(descriptor(fd), call.size, true);
+  }
+  below_fortran(call, descriptor(fd));
+  keep(call);
+  return result;
+}
+
+}  // namespace
+
+// Defines a form with `...`: shape is what observes it, list the real function to call, the rest its arguments before the list.
+#define WEIR_VARIADIC(symbol, parameters, shape, ...)                   \
+  WEIR_HOOK(int, symbol, parameters, ...) {                             \
+    va_list more;                                                       \
+    va_start(more, format);                                             \
+    const int result = shape([&] { return __VA_ARGS__; });              \
+    va_end(more);                                                       \
+    return result;                                                      \
+  }
+#define WEIR_LIST(...) __VA_ARGS__
+#define ON(f) [&](auto real) { return printing(f, real); }
+#define FROM(f) [&](auto real) { return scanning(f, real); }
+#define TO(fd) [&](auto real) { return printing_to(fd, real); }
+
+WEIR_HOOK(int, vfprintf, FILE* f, const char* format, va_list more) {
+  return printing(f, [&] { return WEIR_REAL(vfprintf)(f, format, more); });
+}
+WEIR_HOOK(int, __vfprintf_chk, FILE* f, int check, const char* format, va_list more) {
+  return printing(f, [&] { return WEIR_REAL(__vfprintf_chk)(f, check, format, more); });
+}
+WEIR_HOOK(int, vprintf, const char* format, va_list more) {
+  return printing(stdout, [&] { return WEIR_REAL(vprintf)(format, more); });
+}
+WEIR_HOOK(int, __vprintf_chk, int check, const char* format, va_list more) {
+  return printing(stdout, [&] { return WEIR_REAL(__vprintf_chk)(check, format, more); });
+}
+WEIR_HOOK(int, vdprintf, int fd, const char* format, va_list more) {
+  return printing_to(fd, [&] { return WEIR_REAL(vdprintf)(fd, format, more); });
+}
+WEIR_HOOK(int, __vdprintf_chk, int fd, int check, const char* format, va_list more) {
+  return printing_to(fd, [&] { return WEIR_REAL(__vdprintf_chk)(fd, check, format, more); });
+}
+WEIR_VARIADIC(fprintf, WEIR_LIST(FILE* f, const char* format), ON(f), WEIR_REAL(vfprintf)(f, format, more))
+WEIR_VARIADIC(__fprintf_chk, WEIR_LIST(FILE* f, int check, const char* format), ON(f), WEIR_REAL(__vfprintf_chk)(f, check, format, more))
+WEIR_VARIADIC(printf, WEIR_LIST(const char* format), ON(stdout), WEIR_REAL(vprintf)(format, more))
+WEIR_VARIADIC(__printf_chk, WEIR_LIST(int check, const char* format), ON(stdout), WEIR_REAL(__vprintf_chk)(check, format, more))
+WEIR_VARIADIC(dprintf, WEIR_LIST(int fd, const char* format), TO(fd), WEIR_REAL(vdprintf)(fd, format, more))
+WEIR_VARIADIC(__dprintf_chk, WEIR_LIST(int fd, int check, const char* format), TO(fd), WEIR_REAL(__vdprintf_chk)(fd, check, format, more))
+
+// The standards' generations differ in what %a and 0b mean; each is a family of its own in glibc.
+#define WEIR_SCANF(prefix)                                                                                                        \
+  WEIR_HOOK(int, prefix##vfscanf, FILE* f, const char* format, va_list more) {                                                    \
+    return scanning(f, [&] { return WEIR_REAL(prefix##vfscanf)(f, format, more); });                                              \
+  }                                                                                                                               \
+  WEIR_HOOK(int, prefix##vscanf, const char* format, va_list more) {                                                              \
+    return scanning(stdin, [&] { return WEIR_REAL(prefix##vscanf)(format, more); });                                              \
+  }                                                                                                                               \
+  WEIR_VARIADIC(prefix##fscanf, WEIR_LIST(FILE* f, const char* format), FROM(f), WEIR_REAL(prefix##vfscanf)(f, format, more))     \
+  WEIR_VARIADIC(prefix##scanf, WEIR_LIST(const char* format), FROM(stdin), WEIR_REAL(prefix##vscanf)(format, more))
+WEIR_SCANF()
+WEIR_SCANF(__isoc99_)
+WEIR_SCANF(__isoc23_)

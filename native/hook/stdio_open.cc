@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams come and go: fopen, fdopen, freopen, tmpfile, popen, fclose.
+#include <fcntl.h>
+
+#include "hook/stdio_stream.h"
+
+namespace weir::hook {
+
+uint32_t meet_stream(int fd) {
+  const uint32_t file = file_of(fd);
+  Descriptor* d = descriptor(fd);
+  if (d != nullptr && !record::thread_log.in_vfork_child) {
+    d->flags |= kShared;
+    d->position = kUnknownOffset;
+  }
+  return file;
+}
+
+void opened_stream(int fd, uint32_t file, const char* mode) { opened(fd, file, mode[0] == 'a' ? O_APPEND : 0); }
+
+}  // namespace weir::hook
+
+using namespace weir::hook;
+namespace os = weir::os;
+namespace wire = weir::wire;
+using weir::record::process;
+
+namespace {
+
+// glibc looks at the mode before it looks at the path: after a refused mode the path may be anything.
+bool path_was_read(const Call& call, const char* mode) {
+  if ((call.flags & wire::kError) == 0) return true;
+  return call.error != EFAULT && (mode[0] == 'r' || mode[0] == 'w' || mode[0] == 'a');
+}
+
+template <typename Real>
+FILE* opening_stream(const char* path, const char* mode, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  FILE* const f = real();
+  Call call{Op::kFopen, Layer::stdio, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
+  set_outcome(call, f == nullptr);
+  if (path_was_read(call, mode)) call.file = process().names().path_id(path);
+  if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
+  keep(call);
+  return f;
+}
+
+// A stream of which only the kernel knows the name.
+template <typename Real>
+FILE* opening_nameless(Op op, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  FILE* const f = real();
+  Call call{op, Layer::stdio, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
+  set_outcome(call, f == nullptr);
+  if (f != nullptr) {
+    closed(f->_fileno);  // what an unseen close may have left
+    call.file = file_of_stream(f->_fileno);
+  }
+  keep(call);
+  return f;
+}
+
+// The old descriptor's entry is dropped first, as in close; the new file has the same number more often than not.
+template <typename Real>
+FILE* reopening(const char* path, const char* mode, FILE* old, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const int old_fd = descriptor_of(old);
+  const uint32_t old_file = old_fd >= 0 ? file_of_stream(old_fd) : 0;
+  closed(old_fd);
+  const uint64_t start = os::ticks();
+  FILE* const f = real();
+  Call call{Op::kFreopen, Layer::stdio, 0, 0, old_file, start, os::ticks(), kUnknownOffset, 0};
+  set_outcome(call, f == nullptr);
+  if (path != nullptr) call.file = path_was_read(call, mode) ? process().names().path_id(path) : 0;
+  if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
+  keep(call);
+  return f;
+}
+
+template <typename Real>
+int closing_stream(FILE* f, Real real) {
+  if (WEIR_UNLIKELY(!recording()) || f == nullptr) return real();
+  const int fd = descriptor_of(f);
+  if (fd < 0) return real();
+  Call call{Op::kFclose, Layer::stdio, 0, 0, file_of_stream(fd), 0, 0, kUnknownOffset, 0};
+  closed(fd);
+  call.start = os::ticks();
+  const int result = real();
+  call.end = os::ticks();
+  set_outcome(call, result == -1);
+  keep(call);
+  return result;
+}
+
+}  // namespace
+
+#define WEIR_FOPEN(symbol)                                                                    \
+  WEIR_HOOK(FILE*, symbol, const char* path, const char* mode) {                              \
+    return opening_stream(path, mode, [&] { return WEIR_REAL(symbol)(path, mode); });         \
+  }
+WEIR_FOPEN(fopen)
+WEIR_FOPEN(fopen64)
+
+#define WEIR_FREOPEN(symbol)                                                                  \
+  WEIR_HOOK(FILE*, symbol, const char* path, const char* mode, FILE* old) {                   \
+    return reopening(path, mode, old, [&] { return WEIR_REAL(symbol)(path, mode, old); });    \
+  }
+WEIR_FREOPEN(freopen)
+WEIR_FREOPEN(freopen64)
+
+WEIR_HOOK(FILE*, tmpfile) {
+  return opening_nameless(Op::kTmpfile, [] { return WEIR_REAL(tmpfile)(); });
+}
+WEIR_HOOK(FILE*, tmpfile64) {
+  return opening_nameless(Op::kTmpfile, [] { return WEIR_REAL(tmpfile64)(); });
+}
+
+// A pipe to a child, which is recorded by itself.
+WEIR_HOOK(FILE*, popen, const char* command, const char* mode) {
+  return opening_nameless(Op::kFopen, [&] { return WEIR_REAL(popen)(command, mode); });
+}
+
+// Opens nothing: the descriptor is there already, and keeps its entry.
+WEIR_HOOK(FILE*, fdopen, int fd, const char* mode) {
+  if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(fdopen)(fd, mode);
+  const uint64_t start = os::ticks();
+  FILE* const f = WEIR_REAL(fdopen)(fd, mode);
+  Call call{Op::kFdopen, Layer::stdio, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
+  set_outcome(call, f == nullptr);
+  call.file = f != nullptr ? file_of_stream(fd) : file_of(fd);
+  keep(call);
+  return f;
+}
+
+WEIR_HOOK(int, fclose, FILE* f) {
+  return closing_stream(f, [&] { return WEIR_REAL(fclose)(f); });
+}
+WEIR_HOOK(int, pclose, FILE* f) {
+  return closing_stream(f, [&] { return WEIR_REAL(pclose)(f); });
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shapes of a hook on a stream of the C library. Decides which file a stream is, how many bytes a call moved and whether it
+// failed; reads the public fields of FILE (bits/types/struct_FILE.h), changes none, and calls no function on the stream.
+#pragma once
+
+#include <stdio.h>
+#include <string.h>
+
+#include "hook/observe.h"
+
+namespace weir::hook {
+
+// FILE::_flags as glibc's libio.h has them; two of them are in the public header too.
+inline constexpr int kEofSeen = 0x10;
+inline constexpr int kErrorSeen = 0x20;
+inline constexpr int kInBackup = 0x100;
+inline constexpr int kFileBuffer = 0x2000;
+
+// The descriptor below a stream. Negative: none (fmemopen, open_memstream, fopencookie), so the stream is not a file.
+inline int descriptor_of(const FILE* f) { return WEIR_LIKELY((f->_flags & kFileBuffer) != 0) ? f->_fileno : -1; }
+
+// First call on a stream whose descriptor was followed so far: buffering moves its position out of step with the calls.
+WEIR_COLD uint32_t meet_stream(int fd);
+// The stream was opened by the C library itself: path and mode as given to fopen.
+void opened_stream(int fd, uint32_t file, const char* mode);
+
+inline uint32_t file_of_stream(int fd) {
+  const Descriptor* d = descriptor(fd);
+  if (WEIR_UNLIKELY(d == nullptr)) return 0;
+  const uint32_t file = base::load_relaxed(&d->file);
+  return WEIR_LIKELY(file != 0 && (d->flags & kShared) != 0) ? file : meet_stream(fd);
+}
+
+// One call on a stream. outcome(call, result) fills size, flags and error of the record after the call.
+template <typename Real, typename Outcome>
+inline auto on_stream(Op op, FILE* f, Real real, Outcome outcome) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const auto result = real();
+  const uint64_t end = os::ticks();
+  const int fd = descriptor_of(f);
+  if (WEIR_UNLIKELY(fd < 0)) return result;
+  Call call{op, Layer::stdio, 0, 0, file_of_stream(fd), start, end, kUnknownOffset, 0};
+  outcome(call, result);
+  keep(call);
+  return result;
+}
+
+// A read that gave nothing. The marks of a stream are sticky, but with the end of file seen glibc does not read again, so the two
+// together mean: an error earlier, the end now.
+inline void nothing_read(Call& call, const FILE* f, uint64_t wanted) {
+  if ((f->_flags & (kEofSeen | kErrorSeen)) == kErrorSeen) {
+    set_outcome(call, true);
+    call.size = clip(wanted);
+  } else {
+    call.flags |= wire::kShort;
+  }
+}
+
+inline void nothing_written(Call& call, uint64_t wanted) {
+  set_outcome(call, true);
+  call.size = clip(wanted);
+}
+
+// Outcome of a call that gives a negative result on failure and moves nothing.
+inline constexpr auto negative_fails = [](Call& call, auto result) { set_outcome(call, result < 0); };
+
+// Bytes that a call takes out of a stream's read buffer, by its pointer before and after. A refill is seen where the buffer's end
+// moved or the pointer went back; one that leaves no such mark, and every refill but the last, is not counted: a lower bound,
+// exact for calls that read less than a buffer. Wide streams count in another buffer: 0.
+class BufferWatch {
+ public:
+  explicit BufferWatch(const FILE* f) : at_(f->_IO_read_ptr), end_(f->_IO_read_end), usable_(usable(f)) {}
+
+  uint64_t taken(const FILE* f) const {
+    if (!usable_ || !usable(f)) return 0;
+    const char* now = f->_IO_read_ptr;
+    if (f->_IO_read_end == end_ && now >= at_) return static_cast<uint64_t>(now - at_);
+    return static_cast<uint64_t>(end_ - at_) + static_cast<uint64_t>(now - f->_IO_read_base);
+  }
+
+ private:
+  static bool usable(const FILE* f) { return f->_mode <= 0 && (f->_flags & kInBackup) == 0; }
+
+  const char* at_;
+  const char* end_;
+  bool usable_;
+};
+
+}  // namespace weir::hook
