@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel that pip builds: complete, for every Python, and working without the source tree."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+
+import pytest
+from weir_process import run
+from weir_sources import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w", folder, ROOT],
+        env={"SKBUILD_BUILD_DIR": str(folder / "build"), "SKBUILD_WHEEL_CMAKE": None},
+        timeout=300,
+    ).ok()
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_it_carries_libraries_and_licence_and_no_tests(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"weir/_lib/libweir-preload.so", "weir/_lib/libweir-reader.so", "weir/cli/__init__.py"} <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert [name for name in names if "/test_" in name] == []
+
+
+def test_one_wheel_serves_every_python_of_the_platform(wheel):
+    assert "-py3-none-linux_" in wheel.name
+
+
+def test_it_works_without_the_source_tree(wheel, tmp_path):
+    target = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(target)
+    (tmp_path / "run.sh").write_text("cat /etc/hostname > copy\n")
+    python = [sys.executable, "-I", "-c"]
+    load = f"import sys; sys.path.insert(0, {str(target)!r}); from weir.cli import main; sys.exit(main())"
+    command = [*python, load]
+    run([*command, "trace", "-o", "run", "--", "bash", "run.sh"], cwd=tmp_path).ok()
+    report = run([*command, "report", "run", "--json"], cwd=tmp_path).ok()
+    assert '"complete": true' in report.stdout
