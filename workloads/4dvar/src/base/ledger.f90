@@ -1,0 +1,211 @@
+! SPDX-License-Identifier: Apache-2.0
+!> The ledger: for every file of the work folder its size and the checksum of what was written, so that what a step reads is
+!> known to be what an earlier step wrote. Kept in the file LEDGER, which task 0 reads at the start of a step and replaces
+!> at its end; in between each task notes what it writes. Also: which steps are done, and with how many tasks.
+module fdv_ledger
+  use, intrinsic :: iso_c_binding, only: c_int
+  use mpi_f08
+  use fdv_kinds, only: i8, name_len
+  use fdv_fail, only: fail, fail_together, hex, text
+  use fdv_clib, only: c_name, c_rename, c_size_of, error_text, resolved, sum_add, sum_t, sum_value
+  use fdv_config, only: geometry
+  use fdv_par, only: from_task0, task, tasks
+  implicit none (type, external)
+  private
+  public :: ledger_load, ledger_new, ledger_save, ledger_expect, ledger_check, ledger_note, tasks_of, step_number
+
+  character(*), parameter :: ledger_file = 'LEDGER'
+  character(8), parameter :: steps(0:5) = [character(8) :: 'prepare', 'traj0', 'min0', 'traj1', 'min1', 'traj2']
+  integer, parameter :: line_len = name_len + 40
+  integer :: done(0:5) = 0                      ! tasks that ran the step; 0: it is not done
+
+  type :: entry_t
+    character(name_len) :: name = ''
+    integer(i8) :: bytes = 0, value = 0
+    logical :: mine = .false.                   ! noted by this task in this step
+  end type entry_t
+  type(entry_t), allocatable :: entries(:)      ! open addressing; a power of two, at most half full
+  integer :: used = 0
+
+contains
+
+  subroutine ledger_new()
+    if (allocated(entries)) deallocate (entries)
+    allocate (entries(0:1023))
+    used = 0
+    done = 0
+  end subroutine ledger_new
+
+  !> 0 for prepare, up to 5 for traj2; -1 for what is not a step.
+  pure integer function step_number(step)
+    character(*), intent(in) :: step
+    do step_number = ubound(steps, 1), 0, -1
+      if (steps(step_number) == step) return
+    end do
+  end function step_number
+
+  !> Tasks with which the step ran, 0 if it did not.
+  integer function tasks_of(step)
+    character(*), intent(in) :: step
+    tasks_of = done(step_number(step))
+  end function tasks_of
+
+  !> [collective] Reads the ledger and makes sure that the step may run now.
+  subroutine ledger_load(step)
+    character(*), intent(in) :: step
+    character(line_len), allocatable :: lines(:)
+    integer :: n, i, at
+    call ledger_new()
+    if (task == 0) call read_lines(lines)
+    if (task == 0) n = size(lines)
+    call from_task0(n)
+    if (task /= 0) allocate (lines(n))
+    call from_task0(lines)
+    if (lines(1)(10:) /= geometry()) call fail_together('fort.4', 'sizes', lines(1)(10:), geometry(), &
+      'they may not change after prepare; run prepare again')
+    read (lines(2)(6:), *) done
+    at = step_number(step)
+    if (done(at - 1) == 0) call fail_together(ledger_file, 'steps done', steps(at - 1), 'that it is not done', &
+      'run ' // trim(steps(at - 1)) // ' before ' // step)
+    done(at:) = 0
+    do i = 3, n
+      call add_line(lines(i))
+    end do
+  end subroutine ledger_load
+
+  subroutine read_lines(lines)
+    character(line_len), allocatable, intent(out) :: lines(:)
+    character(line_len) :: line
+    integer :: unit, status, n, i
+    open (newunit=unit, file=ledger_file, form='formatted', status='old', action='read', iostat=status)
+    if (status /= 0) call fail(ledger_file, 'open', 'the ledger that the step prepare writes', 'none', 'run prepare first')
+    read (unit, '(a)', iostat=status) line
+    read (line, '(8x,i12)', iostat=status) n
+    if (status /= 0 .or. line(:8) /= 'entries ') call fail(ledger_file, 'first line', 'entries and their number', &
+                                                            trim(line))
+    allocate (lines(n + 2))
+    do i = 1, n + 2
+      read (unit, '(a)', iostat=status) lines(i)
+      if (status /= 0) call fail(ledger_file, 'lines', text(n + 3), text(i))
+    end do
+    close (unit)
+    if (lines(1)(:9) /= 'geometry ' .or. lines(2)(:5) /= 'done ') &
+      call fail(ledger_file, 'lines 2 and 3', 'geometry and done', trim(lines(1)))
+  end subroutine read_lines
+
+  subroutine add_line(line)
+    character(*), intent(in) :: line
+    integer(i8) :: bytes, value
+    integer :: status
+    read (line, '(z16,1x,i16)', iostat=status) value, bytes
+    if (status /= 0) call fail(ledger_file, 'entry', 'checksum, bytes and name', trim(line))
+    call put(line(35:), bytes, value, .false.)
+  end subroutine add_line
+
+  recursive subroutine put(name, bytes, value, mine)
+    character(*), intent(in) :: name
+    integer(i8), intent(in) :: bytes, value
+    logical, intent(in) :: mine
+    type(entry_t), allocatable :: old(:)
+    integer :: at, i
+    if (len_trim(name) > name_len) call fail(name, 'length of the name', 'at most ' // text(name_len), text(len_trim(name)))
+    if (2 * used > size(entries)) then
+      call move_alloc(entries, old)
+      allocate (entries(0:2 * size(old) - 1))
+      used = 0
+      do i = 0, ubound(old, 1)
+        if (old(i)%name /= '') call put(old(i)%name, old(i)%bytes, old(i)%value, old(i)%mine)
+      end do
+    end if
+    at = slot(name)
+    if (entries(at)%name == '') used = used + 1
+    entries(at) = entry_t(name, bytes, value, mine)
+  end subroutine put
+
+  integer function slot(name)
+    character(*), intent(in) :: name
+    type(sum_t) :: sum
+    call sum_add(sum, [name], len_trim(name, i8))
+    slot = int(iand(sum_value(sum), int(size(entries) - 1, i8)))
+    do while (entries(slot)%name /= '' .and. entries(slot)%name /= name)
+      slot = iand(slot + 1, size(entries) - 1)
+    end do
+  end function slot
+
+  !> [one task] Before a file is read: it is there, and as long as it was written. Returns its length.
+  function ledger_expect(name) result(bytes)
+    character(*), intent(in) :: name
+    integer(i8) :: bytes, found
+    character(:), allocatable :: key
+    key = resolved(name)
+    associate (entry => entries(slot(key)))
+      if (entry%name == '') call fail(name, 'ledger', 'an entry for this file', 'none', &
+                                      'no step that is done wrote it; run prepare and all steps again')
+      bytes = entry%bytes
+    end associate
+    found = c_size_of(c_name(name))
+    if (found < 0) call fail(name, 'size', text(bytes) // ' bytes', error_text(int(-found, c_int)))
+    if (found /= bytes) call fail(name, 'size', text(bytes) // ' bytes', text(found) // ' bytes', &
+                                  'it was cut, grew, or its writer did not finish')
+  end function ledger_expect
+
+  !> [one task] After a file was read from beginning to end.
+  subroutine ledger_check(name, value)
+    character(*), intent(in) :: name
+    integer(i8), intent(in) :: value
+    associate (entry => entries(slot(resolved(name))))
+      if (entry%value /= value) call fail(name, 'checksum', hex(entry%value), hex(value), &
+                                          'the file is not what was written')
+    end associate
+  end subroutine ledger_check
+
+  !> [one task] After a file was written and closed.
+  subroutine ledger_note(name, value)
+    character(*), intent(in) :: name
+    integer(i8), intent(in) :: value
+    integer(i8) :: bytes
+    bytes = c_size_of(c_name(name))
+    if (bytes < 0) call fail(name, 'size', 'the file just written', error_text(int(-bytes, c_int)))
+    call put(resolved(name), bytes, value, .true.)
+  end subroutine ledger_note
+
+  !> [collective] Collects what all tasks noted, replaces the ledger, and says that the step is done.
+  subroutine ledger_save(step)
+    character(*), intent(in) :: step
+    character(line_len), allocatable :: mine(:), all(:)
+    integer :: counts(0:tasks - 1), starts(0:tasks - 1), i, n
+    allocate (mine(count(entries%mine)))
+    n = 0
+    do i = 0, ubound(entries, 1)
+      if (.not. entries(i)%mine) cycle
+      n = n + 1
+      write (mine(n), '(z16.16,1x,i16,1x,a)') entries(i)%value, entries(i)%bytes, entries(i)%name
+    end do
+    call MPI_Allgather(n * line_len, 1, MPI_INTEGER, counts, 1, MPI_INTEGER, MPI_COMM_WORLD)
+    starts = [(sum(counts(:i - 1)), i=0, tasks - 1)]
+    allocate (all(sum(counts) / line_len))
+    call MPI_Gatherv(mine, n * line_len, MPI_CHARACTER, all, counts, starts, MPI_CHARACTER, 0, MPI_COMM_WORLD)
+    done(step_number(step)) = tasks
+    if (task /= 0) return
+    do i = 1, size(all)
+      call add_line(all(i))
+    end do
+    call write_ledger()
+  end subroutine ledger_save
+
+  subroutine write_ledger()
+    integer :: unit, i
+    open (newunit=unit, file=ledger_file // '.new', form='formatted', status='replace', action='write')
+    write (unit, '(a,i12)') 'entries ', used
+    write (unit, '(a)') 'geometry ' // geometry()
+    write (unit, '(a,6i7)') 'done ', done
+    do i = 0, ubound(entries, 1)
+      if (entries(i)%name == '') cycle
+      write (unit, '(z16.16,1x,i16,1x,a)') entries(i)%value, entries(i)%bytes, trim(entries(i)%name)
+    end do
+    close (unit)
+    i = c_rename(c_name(ledger_file // '.new'), c_name(ledger_file))
+    if (i /= 0) call fail(ledger_file, 'rename', 'a writable folder', error_text(i))
+  end subroutine write_ledger
+
+end module fdv_ledger

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names and folders: what Fortran has no statement for. All return 0 or a value that is not negative, or a negative errno. */
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int fdv_chdir(const char *name) { return chdir(name) ? -errno : 0; }
+
+int fdv_mkdir(const char *name) { return mkdir(name, 0777) && errno != EEXIST ? -errno : 0; }
+
+int fdv_rename(const char *from, const char *to) { return rename(from, to) ? -errno : 0; }
+
+/* Replaces whatever link is there. */
+int fdv_link(const char *target, const char *name) {
+  if (unlink(name) && errno != ENOENT) return -errno;
+  return symlink(target, name) ? -errno : 0;
+}
+
+int64_t fdv_size(const char *name) {
+  struct stat status;
+  return stat(name, &status) ? -(int64_t)errno : (int64_t)status.st_size;
+}
+
+/* The name below the working folder of the file a link leads to, or the name itself. */
+void fdv_resolve(const char *name, char *out, int out_bytes) {
+  char real[PATH_MAX], here[PATH_MAX];
+  const char *found = name;
+  struct stat status;
+  if (!lstat(name, &status) && S_ISLNK(status.st_mode) && realpath(name, real) && realpath(".", here)) {
+    size_t n = strlen(here);
+    found = !strncmp(real, here, n) && real[n] == '/' ? real + n + 1 : real;
+  }
+  snprintf(out, (size_t)out_bytes, "%s", found);
+}
+
+void fdv_error_text(int error, char *out, int out_bytes) {
+  snprintf(out, (size_t)out_bytes, "%s", strerror(error < 0 ? -error : error));
+}
