@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole reader on hostile bytes, for AddressSanitizer. With clang: a libFuzzer target. With gcc: reads each file named on the
+// command line, and `--mutate N SEED FILE` reads N damaged copies of one (the seed is printed, so a failure can be had again).
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "reader/weir_reader.h"
+
+namespace {
+
+void read_all(const char* path) {
+  char message[256];
+  uint64_t place = 0;
+  weir_reader* reader = weir_reader_create(path, message, sizeof message, &place);
+  if (reader == nullptr) return;
+  weir_reader_scan(reader);
+  const weir_reader_clock clock = {0, 0, uint64_t{1} << 48};
+  const uint8_t* mask = nullptr;
+  int64_t total, first, last;
+  uint64_t records;
+  weir_reader_active(&reader, &clock, &mask, 1, 0, &total, &first, &last, &records);
+  for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_PROBLEMS; ++array) {
+    uint64_t count, bytes, sum = 0;
+    const auto* from = static_cast<const unsigned char*>(weir_reader_get(reader, array, &count, &bytes));
+    for (uint64_t i = 0; i < count * bytes; ++i) sum += from[i];
+    if (sum == 1) fputs("", stdout);  // the sum must be made
+  }
+  if (total < 0) abort();
+  weir_reader_destroy(&reader);
+}
+
+// memfd: no disk, and the reader's own path from a name to a mapping.
+void read_bytes(const uint8_t* data, size_t size) {
+  const int file = memfd_create("weir-fuzz", MFD_CLOEXEC);
+  if (file < 0 || write(file, data, size) != static_cast<ssize_t>(size)) abort();
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  read_all(path);
+  close(file);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  read_bytes(data, size);
+  return 0;
+}
+
+#ifndef WEIR_LIBFUZZER
+namespace {
+
+// Few bits, few words of extreme values, or the tail cut: damage that a decoder meets at its edges.
+std::vector<char> damaged(std::vector<char> bytes, std::mt19937_64& random) {
+  static constexpr uint64_t extremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, ~uint64_t{0} >> 1, ~uint64_t{0}};
+  for (int n = 1 + int(random() % 4); n > 0 && bytes.size() > 8; --n) {
+    const size_t place = random() % (bytes.size() - 8);
+    switch (random() % 4) {
+      case 0: bytes[place] ^= char(1u << random() % 8); break;
+      case 1: memcpy(&bytes[place / 8 * 8], &extremes[random() % 9], 8); break;
+      case 2: memcpy(&bytes[place / 4 * 4], &extremes[random() % 9], 4); break;
+      default: if (random() % 8 == 0) bytes.resize(place);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 5 && std::string(argv[1]) == "--mutate") {
+    const long rounds = atol(argv[2]);
+    const unsigned long long seed = strtoull(argv[3], nullptr, 0);
+    printf("seed %llu\n", seed);
+    fflush(stdout);
+    std::mt19937_64 random(seed);
+    std::ifstream in(argv[4], std::ios::binary);
+    const std::vector<char> whole((std::istreambuf_iterator<char>(in)), {});
+    for (long i = 0; i < rounds; ++i) {
+      const auto bytes = damaged(whole, random);
+      read_bytes(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    }
+    return 0;
+  }
+  for (int i = 1; i < argc; ++i) read_all(argv[i]);
+  return 0;
+}
+#endif

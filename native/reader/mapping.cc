@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weir::reader {
+
+std::string Mapping::open(const char* path) {
+  descriptor_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) return std::string("cannot open: ") + strerror(errno);
+  struct stat status;
+  if (fstat(descriptor_, &status) != 0) return std::string("cannot stat: ") + strerror(errno);
+  if (!S_ISREG(status.st_mode)) return "not a regular file";
+  size_ = static_cast<uint64_t>(status.st_size);
+  if (size_ == 0) return "";
+  void* place = mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_, 0);
+  if (place == MAP_FAILED) {
+    size_ = 0;
+    return std::string("cannot map: ") + strerror(errno);
+  }
+  data_ = static_cast<const char*>(place);
+  return "";
+}
+
+uint64_t Mapping::next_stored(uint64_t offset) const {
+  if (offset >= size_) return size_;
+  const off_t stored = lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
+  if (stored < 0) return errno == ENXIO ? size_ : offset;
+  return static_cast<uint64_t>(stored) < size_ ? static_cast<uint64_t>(stored) : size_;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+}  // namespace weir::reader

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace file mapped for reading, and copies of fields out of it that never reach beyond it.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "wire/format.h"
+
+namespace weir::reader {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+
+  // Empty string on success, otherwise what failed.
+  [[nodiscard]] std::string open(const char* path);
+
+  const char* data() const { return data_; }
+  uint64_t size() const { return size_; }
+  bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset; }
+
+  // Copy of a struct; before: holds(offset, sizeof(T)). One copy, so that a writer cannot change it between checks.
+  template <class T>
+  T copy(uint64_t offset) const {
+    T value;
+    std::memcpy(&value, data_ + offset, sizeof value);
+    return value;
+  }
+
+  // First byte at or behind `offset` that the file system stores, or size() when only holes follow.
+  uint64_t next_stored(uint64_t offset) const;
+
+ private:
+  const char* data_ = nullptr;
+  uint64_t size_ = 0;
+  int descriptor_ = -1;
+};
+
+}  // namespace weir::reader

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/names.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace weir::reader {
+namespace {
+
+constexpr uint32_t kMaxNameBytes = 8192;
+
+class Collector {
+ public:
+  Collector(const Mapping& file, Names& names, Problems& problems) : file_(file), names_(names), problems_(problems) {}
+
+  void read(const weir_reader_chunk& chunk) {
+    const uint64_t begin = chunk.offset + sizeof(wire::ChunkHeader);
+    uint64_t at = 0;
+    while (at + sizeof(wire::NameEntry) <= chunk.entries) {
+      const auto entry = file_.copy<wire::NameEntry>(begin + at);
+      if (entry.id == 0) {
+        if (entry.length_bytes != 0) problems_.add(Reason::name_entry, begin + at, sizeof entry);
+        at += sizeof entry;
+        continue;
+      }
+      const uint64_t text = at + sizeof entry;
+      if (entry.length_bytes > kMaxNameBytes || entry.length_bytes > chunk.entries - text) {
+        problems_.add(Reason::name_entry, begin + at);
+        return;
+      }
+      take(chunk.process, entry, begin + text);
+      at = text + (entry.length_bytes + 7u) / 8 * 8;
+    }
+  }
+
+ private:
+  void take(uint32_t process, const wire::NameEntry& entry, uint64_t offset) {
+    const std::string_view text(file_.data() + offset, entry.length_bytes);
+    // No path holds a zero: the writer was killed between the entry's head and its text.
+    if (text.empty() || text.find('\0') != text.npos) return;
+    const auto [found, is_new] = at_.emplace(text, uint32_t(names_.texts.size()));
+    if (is_new) names_.texts.push_back({offset, entry.length_bytes, names_a_file(text)});
+    names_.ids.push_back({process, entry.id, found->second, uint32_t(entry.source)});
+  }
+
+  const Mapping& file_;
+  Names& names_;
+  Problems& problems_;
+  std::unordered_map<std::string_view, uint32_t> at_;
+};
+
+bool before(const weir_reader_name& a, const weir_reader_name& b) {
+  return std::tie(a.process, a.id) < std::tie(b.process, b.id);
+}
+
+void drop_second_names(Names& names, Problems& problems) {
+  std::stable_sort(names.ids.begin(), names.ids.end(), before);
+  auto same = [&](const weir_reader_name& a, const weir_reader_name& b) {
+    if (a.process != b.process || a.id != b.id) return false;
+    if (a.text != b.text) problems.add(Reason::name_twice, names.texts[b.text].offset);
+    return true;
+  };
+  names.ids.erase(std::unique(names.ids.begin(), names.ids.end(), same), names.ids.end());
+}
+
+}  // namespace
+
+bool names_a_file(std::string_view text) {
+  while (text.starts_with("//")) text.remove_prefix(1);
+  if (!text.starts_with('/')) return false;
+  return (text != "/dev" && !text.starts_with("/dev/")) || text.starts_with("/dev/shm/");
+}
+
+const weir_reader_text* Names::find(uint32_t process, uint32_t id) const {
+  const auto begin = ids.begin() + first_of[process], end = ids.begin() + first_of[process + 1];
+  // Ids count from 1 without gaps unless names were lost, so the place is almost always this one.
+  const auto guess = begin + (id != 0 && id <= uint64_t(end - begin) ? id - 1 : 0);
+  if (guess != end && guess->id == id) return &texts[guess->text];
+  const auto found = std::lower_bound(begin, end, id, [](const auto& name, uint32_t key) { return name.id < key; });
+  return found != end && found->id == id ? &texts[found->text] : nullptr;
+}
+
+Names read_names(const Mapping& file, const Index& index, Problems& problems) {
+  Names names;
+  Collector collector(file, names, problems);
+  for (const auto& chunk : index.chunks) {
+    if (chunk.kind == uint32_t(wire::Kind::kNames)) collector.read(chunk);
+  }
+  drop_second_names(names, problems);
+  names.first_of.assign(index.processes.size() + 1, 0);
+  for (const auto& name : names.ids) ++names.first_of[name.process + 1];
+  for (size_t i = 1; i < names.first_of.size(); ++i) names.first_of[i] += names.first_of[i - 1];
+  return names;
+}
+
+}  // namespace weir::reader

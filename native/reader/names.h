@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// File names: ids of each process, and the distinct texts behind them.
+#pragma once
+
+#include <string_view>
+
+#include "reader/index.h"
+
+namespace weir::reader {
+
+struct Names {
+  std::vector<weir_reader_name> ids;      // sorted by process, then id
+  std::vector<weir_reader_text> texts;    // each text once
+  std::vector<uint64_t> first_of;         // process p owns ids [first_of[p], first_of[p + 1])
+
+  // Nothing when the name is lost.
+  const weir_reader_text* find(uint32_t process, uint32_t id) const;
+
+  // Records of lost names and of no file count as those of files: hiding them could hide a forecast's I/O.
+  bool is_file(uint32_t process, uint32_t id) const {
+    const auto* text = find(process, id);
+    return text == nullptr || text->is_file != 0;
+  }
+};
+
+// Absolute names are files, but for /dev (where /dev/shm holds files): pipes, sockets, terminals and devices are not.
+bool names_a_file(std::string_view text);
+
+Names read_names(const Mapping& file, const Index& index, Problems& problems);
+
+}  // namespace weir::reader

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reader must know of each operation, as a table by value.
+#pragma once
+
+#include <array>
+
+#include "wire/format.h"
+
+namespace weir::reader {
+
+enum class Treatment : uint8_t { unknown, call, fortran, silent, thread, sync };
+
+struct OpInfo {
+  const char* name = nullptr;
+  wire::Layer layer = wire::Layer::marker;
+  char op_class = 0;
+  Treatment treatment = Treatment::unknown;
+};
+
+constexpr Treatment treatment_of(unsigned value, wire::Layer layer, char op_class) {
+  if (value == unsigned(wire::Op::kThread)) return Treatment::thread;
+  if (value == unsigned(wire::Op::kSync)) return Treatment::sync;
+  if (op_class == 'X') return Treatment::silent;
+  return layer == wire::Layer::fortran ? Treatment::fortran : Treatment::call;
+}
+
+constexpr std::array<OpInfo, 256> make_ops() {
+  std::array<OpInfo, 256> ops{};
+#define WEIR_OP(value, constant, op_name, op_layer, cls)                                  \
+  ops[value] = {op_name, wire::Layer::op_layer, #cls[0],                                  \
+                treatment_of(value, wire::Layer::op_layer, #cls[0])};
+#include "wire/ops.def"
+#undef WEIR_OP
+  return ops;
+}
+
+inline constexpr std::array<OpInfo, 256> kOps = make_ops();
+
+}  // namespace weir::reader

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI over the rooms' parts. No logic: no exception leaves, arrays are handed out where they lie.
+#include "reader/weir_reader.h"
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "reader/active.h"
+#include "reader/clock.h"
+#include "reader/ops.h"
+#include "reader/scan.h"
+
+struct weir_reader {
+  weir::reader::Mapping file;
+  weir::reader::Index index;
+  weir::reader::Problems problems;
+  weir::reader::Names names;
+  weir::reader::Scanned scanned;
+  bool is_scanned = false;
+};
+
+using namespace weir::reader;
+
+namespace {
+
+template <class T>
+const void* hand_out(const std::vector<T>& list, uint64_t* count, uint64_t* entry_bytes) {
+  *count = list.size();
+  *entry_bytes = sizeof(T);
+  return list.data();
+}
+
+// Empty string on success.
+std::string load(weir_reader& reader, const char* path, uint64_t& place) {
+  std::string failure = reader.file.open(path);
+  if (failure.empty()) failure = read_header(reader.file, reader.index, place);
+  if (!failure.empty()) return failure;
+  walk_chunks(reader.file, reader.index, reader.problems);
+  reader.names = read_names(reader.file, reader.index, reader.problems);
+  return "";
+}
+
+}  // namespace
+
+#define WEIR_API extern "C" __attribute__((visibility("default")))
+
+WEIR_API uint32_t weir_reader_abi(void) { return WEIR_READER_ABI; }
+
+WEIR_API weir_reader* weir_reader_create(const char* path, char* message, uint64_t message_bytes, uint64_t* place) {
+  *place = ~uint64_t{0};
+  std::string failure;
+  try {
+    auto reader = std::make_unique<weir_reader>();
+    failure = load(*reader, path, *place);
+    if (failure.empty()) return reader.release();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  if (message_bytes != 0) std::snprintf(message, message_bytes, "%s", failure.c_str());
+  return nullptr;
+}
+
+WEIR_API void weir_reader_destroy(weir_reader** reader) {
+  delete *reader;
+  *reader = nullptr;
+}
+
+WEIR_API int weir_reader_scan(weir_reader* reader) {
+  if (reader->is_scanned) return 0;
+  try {
+    reader->scanned = scan(reader->file, reader->index, reader->names, reader->problems);
+  } catch (const std::exception&) {
+    return -1;
+  }
+  reader->is_scanned = true;
+  return 0;
+}
+
+WEIR_API void weir_reader_get_header(const weir_reader* reader, weir_reader_header* out) { *out = reader->index.header; }
+
+WEIR_API const void* weir_reader_bytes(const weir_reader* reader, uint64_t* size) {
+  *size = reader->file.size();
+  return reader->file.data();
+}
+
+WEIR_API const void* weir_reader_get(const weir_reader* reader, uint32_t array, uint64_t* count, uint64_t* entry_bytes) {
+  switch (array) {
+    case WEIR_READER_CHUNKS: return hand_out(reader->index.chunks, count, entry_bytes);
+    case WEIR_READER_PROCESSES: return hand_out(reader->index.processes, count, entry_bytes);
+    case WEIR_READER_TEXTS: return hand_out(reader->names.texts, count, entry_bytes);
+    case WEIR_READER_NAMES: return hand_out(reader->names.ids, count, entry_bytes);
+    case WEIR_READER_ROWS: return hand_out(reader->scanned.rows, count, entry_bytes);
+    case WEIR_READER_HISTOGRAMS: return hand_out(reader->scanned.histograms, count, entry_bytes);
+    case WEIR_READER_UNITS: return hand_out(reader->scanned.units, count, entry_bytes);
+    case WEIR_READER_SYNCS: return hand_out(reader->scanned.syncs, count, entry_bytes);
+    case WEIR_READER_PROBLEMS: return hand_out(reader->problems.list(), count, entry_bytes);
+    default: *count = *entry_bytes = 0; return nullptr;
+  }
+}
+
+WEIR_API const char* weir_reader_reason(uint32_t reason) { return text_of(Reason(reason)); }
+
+WEIR_API const char* weir_reader_op(uint32_t value, uint32_t* layer, char* op_class) {
+  if (value >= kOps.size() || kOps[value].name == nullptr) return nullptr;
+  *layer = uint32_t(kOps[value].layer);
+  *op_class = kOps[value].op_class;
+  return kOps[value].name;
+}
+
+WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_clock* clocks,
+                                const uint8_t* const* masks, uint64_t count, uint32_t all_names, int64_t* total_ns,
+                                int64_t* first_ns, int64_t* last_ns, uint64_t* records) {
+  try {
+    std::vector<ActiveInput> inputs;
+    for (uint64_t i = 0; i < count; ++i) {
+      inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i], masks[i]});
+    }
+    const Active active = active_time(inputs, all_names != 0);
+    *total_ns = active.total_ns;
+    *first_ns = active.first_ns;
+    *last_ns = active.last_ns;
+    *records = active.records;
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+WEIR_API void weir_reader_instants(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,
+                                   int64_t* out_ns) {
+  for (uint64_t i = 0; i < count; ++i) out_ns[i] = instant_ns(*clock, ticks[i]);
+}
+
+WEIR_API void weir_reader_lengths(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,
+                                  uint64_t* out_ns) {
+  for (uint64_t i = 0; i < count; ++i) out_ns[i] = length_ns(*clock, ticks[i]);
+}

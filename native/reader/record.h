@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A record taken out of the mapping once, and its fields.
+#pragma once
+
+#include <cstring>
+
+#include "wire/format.h"
+
+namespace weir::reader {
+
+struct Words {
+  uint64_t w0, w1, w2, w3;
+
+  static Words load(const char* from) {
+    Words words;
+    std::memcpy(&words, from, sizeof words);
+    return words;
+  }
+
+  uint64_t start() const { return w0; }
+  uint32_t file() const { return uint32_t(w1 >> 32); }
+  uint8_t op() const { return uint8_t(w3 >> 32); }
+  uint8_t layer() const { return uint8_t(w3 >> 40); }
+  uint8_t flags() const { return uint8_t(w3 >> 48); }
+  uint64_t size() const { return (w2 >> 48) << 32 | uint32_t(w3); }
+  uint64_t duration() const { return uint64_t(uint32_t(w1)) << ((flags() & wire::kLong) != 0 ? wire::kLongShift : 0); }
+  uint64_t end() const { return start() + duration(); }
+  int64_t unit() const { return int64_t(w2 << 16) >> 16; }  // a Fortran record's offset
+};
+static_assert(sizeof(Words) == sizeof(wire::Record));
+
+// Times further than this from the file's making are damage, and would not fit the arithmetic of clock.h: at 3 GHz, 1.5 years.
+inline constexpr uint64_t kTimeReach = uint64_t{1} << 57;
+constexpr bool plausible_time(uint64_t ticks, uint64_t created_ticks) {
+  return ticks - (created_ticks - kTimeReach) < 2 * kTimeReach;
+}
+
+}  // namespace weir::reader

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/scan.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "reader/ops.h"
+#include "reader/record.h"
+#include "reader/slots.h"
+#include "reader/units.h"
+
+namespace weir::reader {
+namespace {
+
+constexpr size_t kAhead = 12;  // records between asking for a slot and using it
+
+class Scan {
+ public:
+  Scan(const Mapping& file, Index& index, const Names& names, Problems& problems)
+      : file_(file), index_(index), names_(names), problems_(problems), tables_(index.processes.size()) {}
+
+  Scanned run() {
+    for (auto& chunk : index_.chunks) {
+      if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
+      if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
+    }
+    out_.rows = rows();
+    out_.histograms.assign(histograms_.begin(), histograms_.end());
+    out_.units = units_.sorted();
+    return std::move(out_);
+  }
+
+ private:
+  void events(weir_reader_chunk& chunk) {
+    SlotTable& table = tables_[chunk.process];
+    const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
+    const uint64_t created = index_.header.created_ticks, count = chunk.entries;
+    uint64_t last_key = 0, previous_end = 0, first = ~uint64_t{0}, last = 0, events = 0;
+    Slot* slot = nullptr;
+    bool disordered = false;
+    for (uint64_t i = 0; i < count; ++i, at += sizeof(Words)) {
+      const Words record = Words::load(at);
+      if (table.is_large() && i + kAhead < count) prefetch(table, at + kAhead * sizeof(Words));
+      const uint64_t key = key::of(record.w1, record.w3);
+      if (key != last_key) {
+        Slot* found = slot_of(table, chunk.process, key);
+        if (found == nullptr) {
+          special(record, chunk, at);
+          continue;
+        }
+        slot = found;
+        last_key = key;
+      }
+      const uint64_t start = record.start(), duration = record.duration(), end = start + duration;
+      if (!plausible_time(start, created)) [[unlikely]] {
+        problems_.add(Reason::record_time, offset_of(at), sizeof(Words));
+        continue;
+      }
+      add(*slot, record, duration, at);
+      slot->first = std::min(slot->first, start);
+      slot->last = std::max(slot->last, end);
+      disordered |= end < previous_end;
+      previous_end = end;
+      first = std::min(first, start);
+      last = std::max(last, end);
+      ++events;
+      if (key::layer(key) == uint8_t(wire::Layer::fortran)) units_.add(chunk.process, key, record);
+    }
+    chunk.first_ticks = first;
+    chunk.last_ticks = last;
+    chunk.disordered = disordered;
+    index_.processes[chunk.process].events += events;
+  }
+
+  void add(Slot& slot, const Words& record, uint64_t duration, const char* at) {
+    const uint64_t size = record.size(), failed = record.flags() & wire::kError;
+    slot.calls += 1;
+    slot.errors += failed;
+    sum(slot.bytes, failed != 0 ? 0 : size, at);
+    sum(slot.ticks, duration, at);
+    slot.histogram->by_size[wire::bin_of(size)] += 1;
+    slot.histogram->by_duration[wire::bin_of(duration)] += 1;
+  }
+
+  void sum(uint64_t& total, uint64_t more, const char* at) {
+    if (__builtin_add_overflow(total, more, &total)) [[unlikely]] {
+      total = ~uint64_t{0};
+      problems_.add(Reason::record_overflow, offset_of(at), sizeof(wire::Counter));
+    }
+  }
+
+  static void prefetch(const SlotTable& table, const char* at) {
+    const Words record = Words::load(at);
+    table.prefetch(key::of(record.w1, record.w3));
+  }
+
+  // Null when records of this key are not calls, or not valid.
+  Slot* slot_of(SlotTable& table, uint32_t process, uint64_t key) {
+    Slot& slot = table.at(key);
+    if (slot.key != 0) return &slot;
+    const auto treatment = kOps[key::op(key)].treatment;
+    const bool is_call = treatment == Treatment::call || treatment == Treatment::fortran || treatment == Treatment::silent;
+    if (!is_call || key::layer(key) > uint8_t(wire::Layer::mpi)) return nullptr;
+    Slot& made = table.insert(key);
+    made.histogram = histogram_of(process, key, names_.is_file(process, key::file(key)));
+    return &made;
+  }
+
+  weir_reader_histogram* histogram_of(uint32_t process, uint64_t key, bool is_file) {
+    const uint64_t kind = (key & key::kKindMask) << 1 | uint64_t{is_file};
+    auto [found, is_new] = histogram_at_.try_emplace(uint64_t{process} << 32 | kind, nullptr);
+    if (is_new) {
+      histograms_.push_back({process, key::op(key), key::layer(key), key::flags(key), is_file, {}, {}});
+      found->second = &histograms_.back();
+    }
+    return found->second;
+  }
+
+  void special(const Words& record, const weir_reader_chunk& chunk, const char* at) {
+    switch (kOps[record.op()].treatment) {
+      case Treatment::thread: return;
+      case Treatment::sync:
+        if (!plausible_time(record.start(), index_.header.created_ticks)) break;
+        out_.syncs.push_back({chunk.process, record.file(), record.size(), record.start()});
+        return;
+      case Treatment::unknown:
+        if (record.op() != 0) problems_.add(Reason::record_op, offset_of(at), sizeof(Words));
+        return;
+      default: problems_.add(Reason::record_layer, offset_of(at), sizeof(Words)); return;
+    }
+    problems_.add(Reason::record_time, offset_of(at), sizeof(Words));
+  }
+
+  void counters(const weir_reader_chunk& chunk) {
+    const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
+    for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(wire::Counter)) {
+      wire::Counter counter;
+      std::memcpy(&counter, at, sizeof counter);
+      if (counter.calls == 0 || counter.op == wire::Op::kNone) continue;
+      const uint64_t key = key::of(counter.file, uint8_t(counter.op), uint8_t(counter.layer), counter.flags);
+      Slot* slot = slot_of(tables_[chunk.process], chunk.process, key);
+      if (slot == nullptr) {
+        problems_.add(Reason::counter_key, offset_of(at), sizeof counter);
+        continue;
+      }
+      add(*slot, counter, at);
+      sum(index_.processes[chunk.process].counted, counter.calls, at);
+    }
+  }
+
+  void add(Slot& slot, const wire::Counter& counter, const char* at) {
+    sum(slot.calls, counter.calls, at);
+    sum(slot.bytes, counter.bytes, at);
+    sum(slot.ticks, counter.ticks, at);
+    sum(slot.errors, counter.errors, at);
+    const uint64_t created = index_.header.created_ticks;
+    if (counter.first_ticks <= counter.last_ticks && plausible_time(counter.first_ticks, created) &&
+        plausible_time(counter.last_ticks, created)) {
+      slot.first = std::min(slot.first, counter.first_ticks);
+      slot.last = std::max(slot.last, counter.last_ticks);
+    } else {
+      problems_.add(Reason::counter_time, offset_of(at), sizeof counter);
+    }
+    for (size_t bin = 0; bin < wire::kHistogramBins; ++bin) {
+      sum(slot.histogram->by_size[bin], counter.by_size[bin], at);
+      sum(slot.histogram->by_duration[bin], counter.by_duration[bin], at);
+    }
+  }
+
+  std::vector<weir_reader_row> rows() const {
+    std::vector<weir_reader_row> rows;
+    for (uint32_t process = 0; process < tables_.size(); ++process) {
+      for (const Slot& slot : tables_[process].slots()) {
+        if (slot.calls == 0) continue;
+        rows.push_back({process, key::file(slot.key), key::op(slot.key), key::layer(slot.key), key::flags(slot.key),
+                        slot.histogram->is_file, 0, slot.calls, slot.bytes, slot.ticks, slot.errors, slot.first,
+                        slot.last});
+      }
+    }
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.process, a.file, a.op, a.layer, a.flags) < std::tie(b.process, b.file, b.op, b.layer, b.flags);
+    });
+    return rows;
+  }
+
+  uint64_t offset_of(const char* at) const { return uint64_t(at - file_.data()); }
+
+  const Mapping& file_;
+  Index& index_;
+  const Names& names_;
+  Problems& problems_;
+  Scanned out_;
+  std::vector<SlotTable> tables_;
+  std::deque<weir_reader_histogram> histograms_;  // slots point into it
+  std::unordered_map<uint64_t, weir_reader_histogram*> histogram_at_;
+  Units units_;
+};
+
+}  // namespace
+
+Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems) {
+  return Scan(file, index, names, problems).run();
+}
+
+}  // namespace weir::reader

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one pass over all records and counters of a file: everything that tables are made of, but for active time.
+#pragma once
+
+#include <deque>
+
+#include "reader/names.h"
+
+namespace weir::reader {
+
+struct Scanned {
+  std::vector<weir_reader_row> rows;
+  std::vector<weir_reader_histogram> histograms;
+  std::vector<weir_reader_unit> units;
+  std::vector<weir_reader_sync> syncs;
+};
+
+// Also fills in the times and order of the chunks, and the counts of the processes.
+// cost: one pass; memory for a cache line per process, file and operation.
+Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems);
+
+}  // namespace weir::reader

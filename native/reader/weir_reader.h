@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* C ABI of libweir-reader.so: maps one trace file, checks it, and reduces it to tables in one pass.
+ * Decides what is read and what is refused; what the tables mean together (files of several processes, steps, tasks)
+ * is left to python/weir/analysis. All structs are plain and of fixed layout: python/weir/trace/_abi.py mirrors them.
+ *
+ * A reader belongs to one thread at a time. Arrays that it hands out live until weir_reader_destroy. The file is assumed
+ * hostile: every length, offset and id is checked before use; what is wrong becomes a problem, what is whole is read. */
+#ifndef WEIR_READER_H
+#define WEIR_READER_H
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_READER_ABI 1
+#define WEIR_READER_BINS 36
+
+typedef struct weir_reader weir_reader;
+
+typedef struct {
+  uint32_t clock, level;
+  uint64_t budget_bytes, end_bytes, file_bytes;
+  uint64_t created_realtime_ns, created_mono_ns, created_ticks;
+  double ns_per_tick;
+  char node[64];
+} weir_reader_header;
+
+typedef struct { /* a chunk that may be read: [offset, offset + 64 + entries * entry size) lies in the mapping */
+  uint64_t offset, size_bytes, entries;
+  uint64_t log, sequence, taken_ticks;
+  uint64_t first_ticks, last_ticks; /* events, after the scan: least start, greatest end; first > last: no record */
+  uint32_t kind, process, thread, disordered; /* process: index in the table of processes; disordered: ends fall back */
+} weir_reader_chunk;
+
+typedef struct {
+  uint64_t offset; /* of its chunk, valid when whole */
+  uint64_t events, counted; /* records; calls in counters chunks */
+  uint32_t page, whole; /* whole 0: the chunk is missing or damaged, only its number is known */
+} weir_reader_process;
+
+typedef struct {
+  uint64_t offset;
+  uint32_t length, is_file;
+} weir_reader_text;
+
+typedef struct {
+  uint32_t process, id, text, source;
+} weir_reader_name;
+
+typedef struct { /* sorted by process, file, op, layer, flags; flags: BELOW and NESTED alone */
+  uint32_t process, file;
+  uint8_t op, layer, flags, is_file;
+  uint32_t reserved;
+  uint64_t calls, bytes, ticks, errors, first_ticks, last_ticks;
+} weir_reader_row;
+
+typedef struct {
+  uint32_t process;
+  uint8_t op, layer, flags, is_file;
+  uint64_t by_size[WEIR_READER_BINS], by_duration[WEIR_READER_BINS];
+} weir_reader_histogram;
+
+typedef struct { /* Fortran statements of one unit on one file */
+  uint32_t process, file;
+  int64_t unit;
+  uint32_t op, flags;
+  uint64_t calls, bytes, ticks;
+} weir_reader_unit;
+
+typedef struct { /* a barrier left; index counts the barriers of the process */
+  uint32_t process, index;
+  uint64_t ranks, ticks;
+} weir_reader_sync;
+
+typedef struct {
+  uint64_t offset, count; /* first place, how many alike in this chunk or stretch */
+  uint32_t reason, reserved; /* text by weir_reader_reason */
+} weir_reader_problem;
+
+/* Line from ticks to ns: base_ns + ((ticks - origin_ticks) * multiplier >> 48), in 128 bits, rounded down. */
+typedef struct {
+  uint64_t origin_ticks;
+  int64_t base_ns;
+  uint64_t multiplier;
+} weir_reader_clock;
+
+enum weir_reader_array {
+  WEIR_READER_CHUNKS, WEIR_READER_PROCESSES, WEIR_READER_TEXTS, WEIR_READER_NAMES, WEIR_READER_ROWS,
+  WEIR_READER_HISTOGRAMS, WEIR_READER_UNITS, WEIR_READER_SYNCS, WEIR_READER_PROBLEMS
+};
+
+uint32_t weir_reader_abi(void);
+
+/* Map a trace file and walk its chunks, processes and names (not yet its records).
+ * fails:  returns NULL; message says what and at which byte; *place is that byte, all ones when there is none. */
+weir_reader *weir_reader_create(const char *path, char *message, uint64_t message_bytes, uint64_t *place);
+void weir_reader_destroy(weir_reader **reader);
+
+/* One pass over all records and counters: rows, histograms, units, syncs, and the chunks' times. Idempotent.
+ * fails: -1 when memory ran out. */
+int weir_reader_scan(weir_reader *reader);
+
+void weir_reader_get_header(const weir_reader *reader, weir_reader_header *out);
+const void *weir_reader_bytes(const weir_reader *reader, uint64_t *size);
+const void *weir_reader_get(const weir_reader *reader, uint32_t array, uint64_t *count, uint64_t *entry_bytes);
+const char *weir_reader_reason(uint32_t reason);
+
+/* Operation's name, layer and class ('R' 'W' 'O' 'C' 'M' 'X'); NULL when there is none of that value. */
+const char *weir_reader_op(uint32_t value, uint32_t *layer, char *op_class);
+
+/* Exact length in ns of the union of the intervals of all records (markers and class X left out) of several files.
+ * masks[i]: a byte per process of reader i, 0 leaves it out, or NULL. all_names 0: records of pipes, devices, ... are
+ * left out. Results: total, first start and last end in ns; records counts what was merged.
+ * before: each reader has been scanned. cost: one backward pass; memory: a cursor per thread that is active at once.
+ * fails: -1 when memory ran out. */
+int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clocks, const uint8_t *const *masks,
+                       uint64_t count, uint32_t all_names, int64_t *total_ns, int64_t *first_ns, int64_t *last_ns,
+                       uint64_t *records);
+
+void weir_reader_instants(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, int64_t *out_ns);
+void weir_reader_lengths(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, uint64_t *out_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

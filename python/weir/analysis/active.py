@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Active time: the length of the union of all I/O intervals of a choice of processes, over all nodes, exact to the ns."""
+
+from __future__ import annotations
+
+import ctypes as c
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.analysis.clock import Line
+from weir.trace import TraceFile
+from weir.trace._abi import Clock, library
+
+
+@dataclass(frozen=True)
+class Active:
+    """first_ns and last_ns: start of the first and end of the last interval; records: how many were merged."""
+
+    ns: int
+    first_ns: int
+    last_ns: int
+    records: int
+
+
+def active_time(
+    files: tuple[TraceFile, ...], lines: tuple[Line, ...], masks: list[np.ndarray] | None = None, *, all_names: bool = False
+) -> Active:
+    """Union of the records of scanned files; masks: a boolean for each process of each file. all_names: pipes and devices too."""
+    count = len(files)
+    chosen = [np.ascontiguousarray(mask, np.uint8) for mask in masks] if masks is not None else None
+    handles = (c.c_void_p * count)(*(file.handle for file in files))
+    clocks = (Clock * count)(*(line.native() for line in lines))
+    pointers = (c.c_void_p * count)(*(mask.ctypes.data for mask in chosen or ()))
+    out = [c.c_int64() for _ in range(3)]
+    records = c.c_uint64()
+    failed = library().weir_reader_active(handles, clocks, pointers, count, all_names, *map(c.byref, out), c.byref(records))
+    if failed:
+        raise MemoryError("not enough memory for the active time")
+    return Active(*(value.value for value in out), records.value)

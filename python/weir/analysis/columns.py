@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The columns that every table is computed from: one row for each process, file name, operation, layer and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from weir.trace.ops import BELOW, NESTED, POSIX, STDIO, ops
+
+INTEGERS = ("calls", "bytes", "ns", "errors")
+
+
+@cache
+def class_codes() -> np.ndarray:
+    """Class of each operation by value, as the code of its letter; 0 where there is none."""
+    codes = np.zeros(256, np.uint8)
+    for value, op in ops().items():
+        codes[value] = ord(op.op_class)
+    return codes
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Arrays of one length. member: index of the process in its step; name: number of the file name, -1 none."""
+
+    member: np.ndarray
+    rank: np.ndarray
+    name: np.ndarray
+    op: np.ndarray
+    layer: np.ndarray
+    flags: np.ndarray
+    is_file: np.ndarray
+    calls: np.ndarray
+    bytes: np.ndarray
+    ns: np.ndarray
+    errors: np.ndarray
+    first_ns: np.ndarray
+    last_ns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.member)
+
+    def where(self, mask: np.ndarray) -> Columns:
+        return Columns(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+    @staticmethod
+    def joined(parts: list[Columns]) -> Columns:
+        return Columns(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Columns)))
+
+    @staticmethod
+    def empty() -> Columns:
+        kinds = dict(op=np.uint8, layer=np.uint8, flags=np.uint8, is_file=bool)
+        return Columns(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Columns)))
+
+    def by_code(self, classes: str) -> np.ndarray:
+        """Mask of the rows whose operation is of one of these classes."""
+        return np.isin(class_codes()[self.op], np.frombuffer(classes.encode(), np.uint8))
+
+    @property
+    def is_below(self) -> np.ndarray:
+        return (self.flags & BELOW) != 0
+
+    @property
+    def is_nested(self) -> np.ndarray:
+        return (self.flags & NESTED) != 0
+
+    @property
+    def app_calls(self) -> np.ndarray:
+        """Calls that the application made itself."""
+        return np.where(~self.is_below, self.calls, 0)
+
+    @property
+    def own_ns(self) -> np.ndarray:
+        """Time that lies within no other record of the thread."""
+        return np.where(self.is_nested, 0, self.ns)
+
+    @property
+    def moved(self) -> np.ndarray:
+        """Bytes moved at the lowest level seen."""
+        lowest = (self.layer == POSIX) | (self.layer == STDIO)
+        return np.where(lowest & self.by_code("RW"), self.bytes, 0)
+
+
+class Row(NamedTuple):
+    """One row of columns, for tables that are small once merged."""
+
+    rank: int
+    name: int
+    op: int
+    layer: int
+    flags: int
+    calls: int
+    bytes: int
+    ns: int
+    errors: int
+
+
+def rows(columns: Columns) -> Iterator[Row]:
+    """Plain integers, row by row."""
+    return map(Row._make, zip(*(getattr(columns, field).tolist() for field in Row._fields)))
+
+
+def merged(columns: Columns, *keys: str) -> Columns:
+    """Rows added up over everything but `keys`; the other columns hold the value of one of the rows."""
+    if not len(columns):
+        return columns
+    arrays = [getattr(columns, key) for key in keys]
+    order = np.lexsort(arrays[::-1])
+    ordered = columns.where(order)
+    changes = np.zeros(len(columns), bool)
+    changes[0] = True
+    for key in keys:
+        values = getattr(ordered, key)
+        changes[1:] |= values[1:] != values[:-1]
+    starts = np.flatnonzero(changes)
+    sums = {name: np.add.reduceat(getattr(ordered, name), starts) for name in INTEGERS}
+    return replace(
+        ordered.where(starts),
+        **sums,
+        first_ns=np.minimum.reduceat(ordered.first_ns, starts),
+        last_ns=np.maximum.reduceat(ordered.last_ns, starts),
+    )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes that the kernel counted beside bytes that weir saw, for each process: what is not seen shows itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.analysis.columns import Columns
+from weir.analysis.step import StepData
+from weir.trace.process import END_KINDS
+
+BLIND_SHARE = 0.10
+BLIND_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class ProcessFigures:
+    """kernel_*: /proc/self/io over the life of the process, less what children that it waited for brought in; None: unknown.
+
+    seen_*: reads and writes of all names, pipes included. is_blind: the kernel counted over 10 % + 1 MB more than was seen.
+    """
+
+    step: str
+    node: str
+    pid: int
+    rank: int
+    command: str
+    end: str
+    calls: int
+    seconds: float
+    kernel_read: int | None
+    kernel_written: int | None
+    seen_read: int
+    seen_written: int
+    is_launcher: bool
+
+    @property
+    def is_blind(self) -> bool:
+        return _exceeds(self.kernel_read, self.seen_read) or _exceeds(self.kernel_written, self.seen_written)
+
+
+def _exceeds(kernel: int | None, seen: int) -> bool:
+    return kernel is not None and kernel > seen * (1 + BLIND_SHARE) + BLIND_BYTES
+
+
+def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
+    """The chosen processes of a step, by rank (no task last), node and start."""
+    seen = _seen(data.columns, len(data.members))
+    made = []
+    for index in np.flatnonzero(mask).tolist():
+        member = data.members[index]
+        process = member.process
+        read, written = _without_children(data, index)
+        calls, ns, seen_read, seen_written = (int(column[index]) for column in seen)
+        end = END_KINDS[process.end_kind] if process.end_kind < len(END_KINDS) else "unknown"
+        figures = ProcessFigures(
+            data.step.name, data.files[member.file].node, process.pid, member.rank, process.command_line, end, calls,
+            ns / 1e9, read, written, seen_read, seen_written, member.is_launcher,
+        )  # fmt: skip
+        made.append((member.rank < 0, member.rank, figures.node, process.start_ticks, process.pid, index, figures))
+    return [one[-1] for one in sorted(made, key=lambda one: one[:-1])]
+
+
+def _seen(columns: Columns, count: int) -> tuple[np.ndarray, ...]:
+    """Application calls, own ns, bytes read and written of each member, exactly."""
+    moved = columns.moved
+    parts = (
+        columns.app_calls,
+        columns.own_ns,
+        np.where(columns.by_code("R"), moved, 0),
+        np.where(columns.by_code("W"), moved, 0),
+    )
+    made = []
+    for part in parts:
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, columns.member, part)
+        made.append(sums)
+    return tuple(made)
+
+
+def _without_children(data: StepData, index: int) -> tuple[int | None, int | None]:
+    """Linux adds the figures of a child to its parent when the parent waits for it: those of traced children are taken out."""
+    member = data.members[index]
+    process = member.process
+    if not process.io_known:
+        return None, None
+    read, written = process.kernel_read, process.kernel_written
+    for child in data.children.get((member.file, process.pid), ()):
+        inside = process.start_ticks <= child.end_ticks <= max(process.last_ticks, process.end_ticks)
+        if child.io_known and child.end_ticks and inside:
+            read -= child.kernel_read_ever
+            written -= child.kernel_written_ever
+    return max(0, read), max(0, written)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File names over all processes and nodes of a run: one name, one number."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+NO_NAME = -1
+_FOLDED = re.compile(r"/(?:\.?/)+")
+
+
+def fold(name: str) -> str:
+    """The name with `//` and `/./` folded. `..` stays: behind a symbolic link it is not what it seems."""
+    if not name.startswith("/"):
+        return name
+    folded = _FOLDED.sub("/", name)
+    if folded.endswith("/."):
+        folded = folded[:-1]
+    return folded.rstrip("/") or "/"
+
+
+def shown(name: str, cwd: str | None) -> str:
+    """The name as tables show it: relative when it lies below the step's working directory."""
+    if cwd and cwd != "/" and name.startswith(cwd.rstrip("/") + "/"):
+        return name[len(cwd.rstrip("/")) + 1 :]
+    return name
+
+
+class NameTable:
+    """Numbers of names in the order in which they were first met."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._at: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        at = self._at.setdefault(name, len(self.names))
+        if at == len(self.names):
+            self.names.append(name)
+        return at
+
+    def __getitem__(self, number: int) -> str:
+        return "(no file)" if number == NO_NAME else self.names[number]
+
+    def base(self, number: int) -> str:
+        return posixpath.basename(self[number])

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One step, read: its trace files scanned, its clocks aligned, its processes sorted into tasks and others, its columns joined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from weir.analysis.alignment import Alignment, align
+from weir.analysis.clock import Line, node_line
+from weir.analysis.columns import Columns
+from weir.analysis.names import NO_NAME, NameTable, fold
+from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
+
+_LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A process of the step. rank: of its task, 0 for all when nothing in the step is parallel, -1 for what is no task."""
+
+    file: int
+    process: Process
+    rank: int
+    is_launcher: bool
+
+
+@dataclass(frozen=True)
+class StepData:
+    """Everything that tables of one step are computed from."""
+
+    step: Step
+    files: tuple[TraceFile, ...]
+    lines: tuple[Line, ...]
+    alignments: tuple[Alignment, ...]
+    members: tuple[Member, ...]
+    columns: Columns
+    name_numbers: tuple[np.ndarray, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def cwd(self) -> str | None:
+        """Working directory of the step: of its job, else of its first process."""
+        if self.step.job is not None and self.step.job.cwd:
+            return self.step.job.cwd
+        return next((m.process.cwd for m in self.members if m.process.cwd), None)
+
+    @cached_property
+    def children(self) -> dict[tuple[int, int], list[Process]]:
+        """By file and pid of the parent: its children, each as the program that it ran last."""
+        last: dict[tuple[int, int], Process] = {}
+        for member in self.members:
+            key = (member.file, member.process.pid)
+            if key not in last or member.process.start_ticks >= last[key].start_ticks:
+                last[key] = member.process
+        found: dict[tuple[int, int], list[Process]] = {}
+        for (file, _), process in last.items():
+            found.setdefault((file, process.ppid), []).append(process)
+        return found
+
+    def first_member(self, file: int) -> int:
+        """Index of the first process of a file among the members."""
+        return sum(len(one.processes) for one in self.files[:file])
+
+    def member_mask(self, wanted: Callable[[Member], bool]) -> np.ndarray:
+        """A boolean per member."""
+        return np.fromiter(map(wanted, self.members), bool, len(self.members))
+
+
+def read_step(step: Step, names: NameTable) -> StepData:
+    """Read all trace files of a step. Damage becomes problems; what is whole is there."""
+    problems: list[Problem] = []
+    files: list[TraceFile] = []
+    if step.job_problem:
+        problems.append(Problem(str(step.path / "job.json"), None, step.job_problem))
+    for path in step.files:
+        file = _open(path, problems)
+        if file is not None:
+            files.append(file)
+    lines = []
+    for file in files:
+        line, problem = node_line(file)
+        lines.append(line)
+        problems.extend(file.problems)
+        if problem is not None:
+            problems.append(problem)
+    lines, alignments = align(tuple(files), tuple(lines))
+    members = _members(files)
+    numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int64) for file in files)
+    parts, first = [Columns.empty()], 0
+    for file, line, numbered in zip(files, lines, numbers):
+        parts.append(_columns(file, line, members, first, names, numbered))
+        first += len(file.processes)
+    return StepData(step, tuple(files), lines, alignments, members, Columns.joined(parts), numbers, tuple(problems))
+
+
+def _open(path: Path, problems: list[Problem]) -> TraceFile | None:
+    try:
+        return TraceFile(path).scan()
+    except DamagedFile as error:
+        problems.append(Problem(error.path, error.offset, error.reason))
+        return None
+
+
+def is_launcher(process: Process) -> bool:
+    """Whether the process starts tasks rather than being one."""
+    return process.rank < 0 and _LAUNCHERS.fullmatch(process.program) is not None
+
+
+def _members(files: list[TraceFile]) -> tuple[Member, ...]:
+    everyone = [(index, process) for index, file in enumerate(files) for process in file.processes]
+    is_parallel = any(process.rank >= 0 for _, process in everyone)
+    return tuple(
+        Member(index, process, process.rank if is_parallel else 0, is_parallel and is_launcher(process))
+        for index, process in everyone
+    )
+
+
+def _columns(
+    file: TraceFile, line: Line, members: tuple[Member, ...], first: int, names: NameTable, numbers: np.ndarray
+) -> Columns:
+    table = file.array("rows")
+    member = table["process"].astype(np.int64) + first
+    ranks = np.array([one.rank for one in members], np.int64)
+
+    def whole(key: str) -> np.ndarray:
+        return np.minimum(table[key], np.uint64(2**62)).astype(np.int64)
+
+    return Columns(
+        member=member,
+        rank=ranks[member],
+        name=name_numbers(file, table, names, numbers),
+        op=table["op"],
+        layer=table["layer"],
+        flags=table["flags"],
+        is_file=table["is_file"] != 0,
+        calls=whole("calls"),
+        bytes=whole("bytes"),
+        ns=line.lengths(table["ticks"]),
+        errors=whole("errors"),
+        first_ns=line.instants(table["first_ticks"]),
+        last_ns=line.instants(table["last_ticks"]),
+    )
+
+
+def name_numbers(file: TraceFile, table: np.ndarray, names: NameTable, numbers: np.ndarray) -> np.ndarray:
+    """The number of each row's name, for any table with the columns process and file; numbers: those of the file's texts.
+
+    A lost name gets a number of its own, so that its bytes are not those of another.
+    """
+    known = file.array("names")
+    wanted = _joint(table["process"], table["file"])
+    out = np.full(len(table), NO_NAME, np.int64)
+    found = np.zeros(len(table), bool)
+    if len(known):
+        keys = _joint(known["process"], known["id"])
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        found = keys[at] == wanted
+        out[found] = numbers[known["text"][at[found]]]
+    for row in np.flatnonzero(~found & (table["file"] != 0)).tolist():
+        process = file.processes[int(table["process"][row])]
+        out[row] = names.number(f"(lost name {int(table['file'][row])} of process {process.pid} on {file.node})")
+    return out
+
+
+def _joint(process: np.ndarray, number: np.ndarray) -> np.ndarray:
+    return process.astype(np.uint64) << np.uint64(32) | number

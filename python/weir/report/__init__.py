@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports of a run: build() reads it, the render functions print its tables, trace_lines() streams its records."""
+
+from weir.report.build import Report, build
+from weir.report.lines import trace_lines
+from weir.report.render import TABLES, render_rich, render_text
+
+__all__ = ["TABLES", "Report", "build", "render_rich", "render_text", "trace_lines"]

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report: one run, a choice of steps and tasks, and every table computed from the one set of columns when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from weir.analysis.active import Active, active_time
+from weir.analysis.columns import Columns
+from weir.analysis.files import FileTotals, file_totals
+from weir.analysis.kernel import ProcessFigures, process_figures
+from weir.analysis.names import NameTable
+from weir.analysis.requests import Requests, requests
+from weir.analysis.routines import FileDetail, RoutineTable, file_details, routine_table
+from weir.analysis.step import Member, StepData, read_step
+from weir.analysis.totals import Totals, totals, totals_by_rank
+from weir.analysis.units import FortranUnit, fortran_units
+from weir.trace import Problem, find_run
+from weir.trace.process import LEVELS
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a report is about. rank None: all tasks and other processes; everything: also launchers, pipes and devices."""
+
+    rank: int | None = None
+    everything: bool = False
+
+    def takes(self, member: Member) -> bool:
+        if member.is_launcher and not self.everything:
+            return False
+        return self.rank is None or member.rank == self.rank
+
+    def rows(self, data: StepData) -> np.ndarray:
+        """Mask over the columns of a step: I/O of the chosen members on files."""
+        mask = data.member_mask(self.takes)[data.columns.member] & data.columns.by_code("RWOCM")
+        return mask if self.everything else mask & data.columns.is_file
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step as it was chosen; every figure is computed from `columns`, once."""
+
+    data: StepData
+    choice: Choice
+    names: NameTable = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.data.step.name
+
+    @cached_property
+    def members(self) -> np.ndarray:
+        return self.data.member_mask(self.choice.takes)
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.data.columns.where(self.choice.rows(self.data))
+
+    @cached_property
+    def task0(self) -> Totals:
+        return totals(self.columns.where(self.columns.rank == 0))
+
+    @cached_property
+    def all(self) -> Totals:
+        return totals(self.columns)
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks of the chosen members, -1 (no task) last."""
+        found = {m.rank for m, is_chosen in zip(self.data.members, self.members) if is_chosen}
+        return tuple(sorted(found - {-1})) + ((-1,) if -1 in found else ())
+
+    @cached_property
+    def by_rank(self) -> dict[int, Totals]:
+        return totals_by_rank(self.columns, self.ranks)
+
+    def routines(self, rank: int | None = None) -> RoutineTable:
+        """The summary of one task, or of all."""
+        return routine_table(self.columns if rank is None else self.columns.where(self.columns.rank == rank))
+
+    def details(self, rank: int | None = None) -> list[FileDetail]:
+        return file_details(self.columns if rank is None else self.columns.where(self.columns.rank == rank))
+
+    @cached_property
+    def _active(self) -> Active:
+        masks = [self.members[first : first + len(file.processes)] for first, file in self._files()]
+        return active_time(self.data.files, self.data.lines, masks, all_names=self.choice.everything)
+
+    def _files(self) -> Iterator[tuple[int, object]]:
+        for index, file in enumerate(self.data.files):
+            yield self.data.first_member(index), file
+
+    @cached_property
+    def active_ns(self) -> int | None:
+        """None when the step was not recorded at level trace."""
+        return self._active.ns if self.level == "trace" else None
+
+    @cached_property
+    def level(self) -> str:
+        levels = [file.header.level for file in self.data.files]
+        least = min(levels, default=0)
+        if not levels and self.data.step.job is not None:
+            return self.data.step.job.level or "off"
+        return LEVELS[least] if least < len(LEVELS) else "unknown"
+
+    @cached_property
+    def started_ns(self) -> int:
+        job = self.data.step.job
+        if job is not None and job.started_realtime_ns is not None:
+            return job.started_realtime_ns
+        return min((file.header.created_realtime_ns for file in self.data.files), default=0)
+
+    @cached_property
+    def wall_ns(self) -> int:
+        """Of the job; where it is unknown, from the first process' start to the last sign of life in the trace."""
+        job = self.data.step.job
+        if job is not None and job.started_realtime_ns is not None and job.ended_realtime_ns is not None:
+            return max(0, job.ended_realtime_ns - job.started_realtime_ns)
+        instants = []
+        for member in self.data.members:
+            process, line = member.process, self.data.lines[member.file]
+            ticks = (process.start_ticks, process.last_ticks, process.end_ticks)
+            instants += [line.instant(t) for t in ticks if process.whole and t]
+        if len(self.columns):
+            instants += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
+        return max(instants) - min(instants) if instants else 0
+
+    @cached_property
+    def lost_events(self) -> int:
+        """Calls without a record where records were asked for, and calls of which not even a counter was kept."""
+        lost = 0
+        for member in self.data.members:
+            lost += member.process.lost_events
+            if self.data.files[member.file].header.level == 3:
+                lost += member.process.counted_calls
+        return lost
+
+    @property
+    def is_complete(self) -> bool:
+        failed = any(member.process.failures for member in self.data.members)
+        return not (self.lost_events or failed or self.data.problems or not self.data.files)
+
+    @cached_property
+    def processes(self) -> list[ProcessFigures]:
+        return process_figures(self.data, self.members)
+
+    @cached_property
+    def files(self) -> list[FileTotals]:
+        return file_totals(self.columns, self.names)
+
+    def left_out(self) -> tuple[Totals, Totals]:
+        """What the tables leave out: pipes, devices and the like; launchers (files of theirs)."""
+        columns = self.data.columns.where(self.data.columns.by_code("RWOCM"))
+        launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
+        by_rank = self.data.member_mask(lambda m: self.choice.rank in (None, m.rank))[columns.member]
+        not_files = columns.where(~columns.is_file & ~launcher & by_rank)
+        return totals(not_files), totals(columns.where(columns.is_file & launcher))
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that `weir report` shows of a run."""
+
+    path: str
+    choice: Choice
+    names: NameTable = field(repr=False)
+    steps: tuple[StepReport, ...]
+
+    @cached_property
+    def columns(self) -> Columns:
+        return Columns.joined([Columns.empty(), *(step.columns for step in self.steps)])
+
+    @cached_property
+    def task0(self) -> Totals:
+        return totals(self.columns.where(self.columns.rank == 0))
+
+    @cached_property
+    def all(self) -> Totals:
+        return totals(self.columns)
+
+    @cached_property
+    def active_ns(self) -> int | None:
+        parts = [step.active_ns for step in self.steps]
+        return None if None in parts else sum(parts)
+
+    @property
+    def wall_ns(self) -> int:
+        return sum(step.wall_ns for step in self.steps)
+
+    @property
+    def lost_events(self) -> int:
+        return sum(step.lost_events for step in self.steps)
+
+    @property
+    def is_complete(self) -> bool:
+        return all(step.is_complete for step in self.steps)
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [problem for step in self.steps for problem in step.data.problems]
+
+    @cached_property
+    def files(self) -> list[FileTotals]:
+        return file_totals(self.columns, self.names)
+
+    def files_of(self, rank: int | None) -> list[FileTotals]:
+        """Files of one task over all steps; None: of all tasks."""
+        return self.files if rank is None else file_totals(self.columns.where(self.columns.rank == rank), self.names)
+
+    @cached_property
+    def requests(self) -> Requests:
+        return requests(self._data, self._masks, all_names=self.choice.everything)
+
+    @cached_property
+    def units(self) -> list[FortranUnit]:
+        return fortran_units(self._data, self._masks, self.columns, self.names)
+
+    @property
+    def processes(self) -> list[ProcessFigures]:
+        return [one for step in self.steps for one in step.processes]
+
+    @property
+    def cwd(self) -> str | None:
+        """The working directory that all steps share, else None."""
+        found = {step.data.cwd for step in self.steps}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def _data(self) -> list[StepData]:
+        return [step.data for step in self.steps]
+
+    @property
+    def _masks(self) -> list[np.ndarray]:
+        return [step.members for step in self.steps]
+
+    def to_json(self, **options: object) -> dict:
+        """The report as plain data; see weir.report.json."""
+        from weir.report.json import report_json
+
+        return report_json(self, **options)
+
+
+def build(
+    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None, all: bool = False
+) -> Report:
+    """Read a run (or one step of it) and make its report; damage is in the report's problems.
+
+    rank: only the processes of this task. all: launchers, pipes and devices too. Raises weir.trace.RunNotFound.
+    """
+    run = find_run(run_path, step)
+    names, choice = NameTable(), Choice(rank, all)
+    steps = [StepReport(read_step(one, names), choice, names) for one in run.steps]
+    steps.sort(key=lambda one: (one.started_ns, one.name))
+    return Report(str(run.path), choice, names, tuple(steps))

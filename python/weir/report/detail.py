@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Detail of each file of a task, line by line as the reference prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.analysis.files import matches
+from weir.analysis.names import shown
+from weir.analysis.routines import FileDetail, Routine
+from weir.report.build import Report, StepReport
+from weir.report.figures import megabytes, milliseconds, rate
+
+
+def detail_lines(report: Report, step: StepReport, rank: int | None, *, pattern: str | None = None, top: int | None = None) -> Iterator[str]:
+    """Lines of the files of one task (None: of every task) in one step; at most `top` files, the slowest ones."""
+    details = [one for one in step.details(rank) if pattern is None or matches(report.names[one.name], pattern)]
+    every = len(details)
+    if top is not None and top < every:
+        slowest = sorted(details, key=lambda one: -one.table.total.ns)[:top]
+        kept = {id(one) for one in slowest}
+        details = [one for one in details if id(one) in kept]
+    for one in details:
+        yield from _file_lines(one, shown(report.names[one.name], step.data.cwd))
+        yield ""
+    if len(details) < every:
+        yield f"({len(details)} of {every} files: the slowest; --tables detail --top 0 prints all)"
+
+
+def _file_lines(one: FileDetail, name: str) -> Iterator[str]:
+    head = f"{one.rank}:weir Detail"
+    yield f"{head} File={name}"
+    width = max([7, *(len(row.routine) + 1 for row in (*one.table.rows, *one.table.below))])
+    yield f"{head} {'Routine':<{width}} {'Calls':>6} {'MB':>8} {'MSEC':>9} {'MB/s':>8}"
+    for row in one.table.rows:
+        yield f"{head} {_routine(row, width)}"
+    for row in one.table.below:
+        yield f"{head} {_routine(row, width)}  (below, system)"
+
+
+def _routine(row: Routine, width: int) -> str:
+    msec = milliseconds(row.ns)
+    return f"{row.routine + ':':<{width}} {row.calls:>6} {megabytes(row.bytes):>8.3f} {msec:>9.3f} {rate(row.bytes, row.ns):>8.3f}"

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader of the tables must know first: losses, damage, weir's own failures, what is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weir.trace.process import LEVELS
+
+if TYPE_CHECKING:
+    from weir.report.build import Report, StepReport
+
+MOST_PROBLEMS = 10
+
+
+def notes(report: Report) -> list[str]:
+    """Sentences, gravest first; empty when there is nothing to say."""
+    found = [] if report.is_complete else ["INCOMPLETE: the figures below are a lower bound; the reasons follow."]
+    problems = report.problems
+    found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        found.append(f"damaged: {len(problems) - MOST_PROBLEMS} more places (--json lists all)")
+    for step in report.steps:
+        found += [f"step {step.name}: {sentence}" for sentence in _of_step(step)]
+    not_files = [step.left_out()[0] for step in report.steps]
+    launchers = [step.left_out()[1] for step in report.steps]
+    if not report.choice.everything:
+        found += _left_out("pipes, sockets, terminals and devices", not_files)
+        found += _left_out("launchers (mpirun and its kin)", launchers)
+    return found
+
+
+def _of_step(step: StepReport) -> list[str]:
+    found = []
+    processes = [member.process for member in step.data.members]
+    if not step.data.files:
+        found.append("no trace file: nothing was recorded (was the program started, and linked dynamically?)")
+    if step.lost_events:
+        budget = max((file.header.budget_bytes for file in step.data.files), default=0)
+        found.append(
+            f"{step.lost_events} calls have no record (budget {budget / 1e6:.0f} MB a node reached, or the disk full); "
+            "counts and bytes include those that counters kept, active time is too low"
+        )
+    failures = sum(process.failures for process in processes)
+    if failures:
+        found.append(f"weir itself failed {failures} times to get a chunk or a name")
+    stepped = sum(0 < p.level_now < step.data.files[m.file].header.level for m, p in zip(step.data.members, processes))
+    if stepped:
+        least = min(p.level_now for p in processes if p.whole)
+        found.append(f"{stepped} of {len(processes)} processes stepped down to level {LEVELS[least % 4]}")
+    killed = sum(process.whole and not process.ended_in_order for process in processes)
+    if killed:
+        found.append(f"{killed} of {len(processes)} processes did not end in order (killed, crashed, or still running)")
+    blind = [one for one in step.processes if one.is_blind]
+    if blind:
+        found.append(
+            f"{len(blind)} processes moved more bytes than weir saw, the first is pid {blind[0].pid} "
+            f"({blind[0].command[:60]}): see the table of processes, and `weir doctor`"
+        )
+    unaligned = sum(a.barriers == 0 for a in step.data.alignments) - 1
+    if unaligned > 0:
+        found.append(f"{unaligned} of {len(step.data.files)} nodes share no barrier with the others: their clocks are trusted")
+    job = step.data.step.job
+    if job is not None and job.exit_status:
+        found.append(f"the command ended with status {job.exit_status}")
+    return found
+
+
+def _left_out(what: str, parts: list) -> list[str]:
+    calls, moved = sum(part.calls for part in parts), sum(part.bytes for part in parts)
+    return [f"left out: {calls} calls and {moved / 1e6:.3f} MB of {what} (--all shows them)"] if calls else []

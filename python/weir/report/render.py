@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints a report: plain text for files and pipes, Rich for terminals. Both print the same tables from the same cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from weir.report.build import Report
+from weir.report.detail import detail_lines
+from weir.report.notes import notes
+from weir.report.tables import (
+    Table, duration_table, file_table, process_table, request_table, step_table, summary_table, unit_table,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TABLES = ("steps", "summary", "files", "requests", "durations", "units", "processes", "detail")
+DEFAULT_TOP = 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """top None: the default of each table; 0: everything. tables: names of TABLES in the order in which they are printed."""
+
+    tables: Sequence[str] = TABLES
+    by: str = "msec"
+    top: int | None = None
+    threshold_ns: int = 0
+    pattern: str | None = None
+
+    @property
+    def limit(self) -> int | None:
+        return DEFAULT_TOP if self.top is None else self.top or None
+
+    @property
+    def file_limit(self) -> int | None:
+        """Above a threshold all files are listed, unless a number is asked for."""
+        return None if self.top is None and self.threshold_ns else self.limit
+
+
+def report_tables(report: Report, options: Options) -> Iterator[Table | str]:
+    """The tables that were asked for; plain lines (of details) as text."""
+    for name in options.tables:
+        if name not in TABLES:
+            raise ValueError(f"no table {name!r}; choose of {', '.join(TABLES)}")
+        yield from _PARTS[name](report, options)
+
+
+def _ranks(report: Report) -> list[int | None]:
+    """The task that tables speak of, and then all of them when there are more."""
+    if report.choice.rank is not None:
+        return [report.choice.rank]
+    every = {rank for step in report.steps for rank in step.ranks}
+    return [0] if every == {0} else [0, None] if 0 in every else [None]
+
+
+def _steps(report: Report, options: Options) -> Iterator[Table]:
+    yield step_table(report)
+
+
+def _summary(report: Report, options: Options) -> Iterator[Table]:
+    for step in report.steps:
+        for rank in _ranks(report):
+            if rank is None or rank in step.ranks:
+                yield summary_table(step, rank)
+
+
+def _files(report: Report, options: Options) -> Iterator[Table]:
+    for rank in _ranks(report):
+        yield file_table(
+            report, rank, by=options.by, top=options.file_limit, threshold_ns=options.threshold_ns, pattern=options.pattern
+        )
+
+
+def _requests(report: Report, options: Options) -> Iterator[Table]:
+    yield request_table(report)
+
+
+def _durations(report: Report, options: Options) -> Iterator[Table]:
+    yield duration_table(report)
+
+
+def _units(report: Report, options: Options) -> Iterator[Table]:
+    if report.units:
+        yield unit_table(report, options.limit)
+
+
+def _processes(report: Report, options: Options) -> Iterator[Table]:
+    yield process_table(report, options.limit)
+
+
+def _detail(report: Report, options: Options) -> Iterator[str]:
+    rank = report.choice.rank if report.choice.rank is not None else _ranks(report)[0]
+    for step in report.steps:
+        who = "every task" if rank is None else f"task {rank}"
+        yield f"Detail for {step.name}, {who}\n"
+        yield from detail_lines(report, step, rank, pattern=options.pattern, top=options.limit)
+
+
+_PARTS = {
+    "steps": _steps,
+    "summary": _summary,
+    "files": _files,
+    "requests": _requests,
+    "durations": _durations,
+    "units": _units,
+    "processes": _processes,
+    "detail": _detail,
+}
+
+
+def render_text(report: Report, stream: TextIO, options: Options = Options()) -> None:
+    """Print to a file or pipe: no colours, no box lines, columns aligned with blanks."""
+    for sentence in notes(report):
+        stream.write(f"note: {sentence}\n")
+    for part in report_tables(report, options):
+        if isinstance(part, str):
+            stream.write(part + "\n")
+        else:
+            stream.write("\n" + "\n".join(text_lines(part)) + "\n")
+
+
+def text_lines(table: Table) -> Iterator[str]:
+    """A table as lines, trailing blanks removed."""
+    heads = [column.lstrip("<") for column in table.columns]
+    is_left = [column.startswith("<") for column in table.columns]
+    every = [heads, *table.rows, *table.footer]
+    widths = [max(len(row[i]) for row in every) for i in range(len(heads))]
+    first = 0
+    spans = []
+    for text, count in table.groups:
+        span = sum(widths[first : first + count]) + 2 * (count - 1)
+        if len(text) > span:
+            widths[first] += len(text) - span
+            span = len(text)
+        spans.append(text.center(span))
+        first += count
+    yield table.title
+    if table.groups:
+        yield "  ".join(spans).rstrip()
+    for row in every:
+        cells = (cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(row, widths, is_left))
+        yield "  ".join(cells).rstrip()
+    yield from table.remarks
+
+
+def render_rich(report: Report, console: Console, options: Options = Options()) -> None:
+    """Print to a terminal."""
+    from rich.text import Text
+
+    for sentence in notes(report):
+        grave = sentence.startswith(("INCOMPLETE", "damaged"))
+        console.print(Text(f"note: {sentence}", style="bold red" if grave else "yellow"))
+    for part in report_tables(report, options):
+        if isinstance(part, str):
+            console.print(Text(part), soft_wrap=True)
+        else:
+            _print_rich(part, console)
+
+
+def _print_rich(table: Table, console: Console) -> None:
+    from rich.text import Text
+
+    lines = list(text_lines(table))
+    body = len(lines) - len(table.remarks)
+    console.print()
+    heads = 3 if table.groups else 2
+    for i, line in enumerate(lines):
+        style = "bold" if i == 0 else "dim" if i < heads or i >= body else "bold" if i >= body - len(table.footer) else ""
+        console.print(Text(line, style=style), soft_wrap=True)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C ABI of libweir-reader.so (native/reader/weir_reader.h) for ctypes and numpy. Nothing but layouts and signatures."""
+
+from __future__ import annotations
+
+import ctypes as c
+import functools
+
+import numpy as np
+
+from weir._native import READER, library_path
+
+ABI = 1
+BINS = 36
+ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs", "problems")
+
+
+def _layout(text: str) -> np.dtype:
+    """A packed dtype from 'name:type' words; the C structs have no padding that they do not name."""
+    return np.dtype([tuple(word.split(":")) for word in text.split()])
+
+
+LAYOUTS = {
+    "chunks": _layout(
+        "offset:<u8 size_bytes:<u8 entries:<u8 log:<u8 sequence:<u8 taken_ticks:<u8 first_ticks:<u8 last_ticks:<u8"
+        " kind:<u4 process:<u4 thread:<u4 disordered:<u4"
+    ),
+    "processes": _layout("offset:<u8 events:<u8 counted:<u8 page:<u4 whole:<u4"),
+    "texts": _layout("offset:<u8 length:<u4 is_file:<u4"),
+    "names": _layout("process:<u4 id:<u4 text:<u4 source:<u4"),
+    "rows": _layout(
+        "process:<u4 file:<u4 op:u1 layer:u1 flags:u1 is_file:u1 reserved:<u4"
+        " calls:<u8 bytes:<u8 ticks:<u8 errors:<u8 first_ticks:<u8 last_ticks:<u8"
+    ),
+    "histograms": np.dtype(
+        [("process", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("is_file", "u1"),
+         ("by_size", "<u8", (BINS,)), ("by_duration", "<u8", (BINS,))]
+    ),
+    "units": _layout("process:<u4 file:<u4 unit:<i8 op:<u4 flags:<u4 calls:<u8 bytes:<u8 ticks:<u8"),
+    "syncs": _layout("process:<u4 index:<u4 ranks:<u8 ticks:<u8"),
+    "problems": _layout("offset:<u8 count:<u8 reason:<u4 reserved:<u4"),
+}
+
+# An event as it lies in the file; docs/formats/trace.md 3.3.
+RECORD = _layout("start:<u8 duration:<u4 file:<u4 offset_size:<u8 size_low:<u4 op:u1 layer:u1 flags:u1 error:u1")
+
+
+class Header(c.Structure):
+    _fields_ = [
+        ("clock", c.c_uint32), ("level", c.c_uint32),
+        ("budget_bytes", c.c_uint64), ("end_bytes", c.c_uint64), ("file_bytes", c.c_uint64),
+        ("created_realtime_ns", c.c_uint64), ("created_mono_ns", c.c_uint64), ("created_ticks", c.c_uint64),
+        ("ns_per_tick", c.c_double), ("node", c.c_char * 64),
+    ]  # fmt: skip
+
+
+class Clock(c.Structure):
+    _fields_ = [("origin_ticks", c.c_uint64), ("base_ns", c.c_int64), ("multiplier", c.c_uint64)]
+
+
+@functools.cache
+def library() -> c.CDLL:
+    """The loaded library with its signatures set. Raises weir._native.LibraryMissing."""
+    lib = c.CDLL(str(library_path(READER)))
+    p64 = c.POINTER(c.c_uint64)
+    signatures = {
+        "abi": (c.c_uint32, []),
+        "create": (c.c_void_p, [c.c_char_p, c.c_char_p, c.c_uint64, p64]),
+        "destroy": (None, [c.POINTER(c.c_void_p)]),
+        "scan": (c.c_int, [c.c_void_p]),
+        "get_header": (None, [c.c_void_p, c.POINTER(Header)]),
+        "bytes": (c.c_void_p, [c.c_void_p, p64]),
+        "get": (c.c_void_p, [c.c_void_p, c.c_uint32, p64, p64]),
+        "reason": (c.c_char_p, [c.c_uint32]),
+        "op": (c.c_char_p, [c.c_uint32, c.POINTER(c.c_uint32), c.c_char_p]),
+        "active": (
+            c.c_int,
+            [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.c_uint64, c.c_uint32]
+            + [c.POINTER(c.c_int64)] * 3 + [p64],
+        ),
+        "instants": (None, [c.POINTER(Clock), c.c_void_p, c.c_uint64, c.c_void_p]),
+        "lengths": (None, [c.POINTER(Clock), c.c_void_p, c.c_uint64, c.c_void_p]),
+    }  # fmt: skip
+    for name, (result, arguments) in signatures.items():
+        function = getattr(lib, f"weir_reader_{name}")
+        function.restype, function.argtypes = result, arguments
+    if lib.weir_reader_abi() != ABI:
+        raise ImportError(f"{library_path(READER)} has ABI {lib.weir_reader_abi()}, this package needs {ABI}")
+    return lib

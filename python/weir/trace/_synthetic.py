@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes trace files from Python, for tests and benches alone: what native/record writes, without a program to measure."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from weir.trace._abi import RECORD
+from weir.trace.ops import BELOW, LONG, NESTED, op_named, ops
+from weir.trace.process import CHUNK
+
+PAGE = 4096
+MAX_CHUNK = 1 << 20
+UNKNOWN_OFFSET = 2**48 - 1
+COUNTER = np.dtype(
+    [("file", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("zero", "u1"), ("calls", "<u8"), ("bytes", "<u8"),
+     ("ticks", "<u8"), ("errors", "<u8"), ("first", "<u8"), ("last", "<u8"), ("reserved", "<u8"),
+     ("by_size", "<u8", (36,)), ("by_duration", "<u8", (36,))]
+)  # fmt: skip
+
+
+def records(
+    op: Any, start: Any, duration: Any, *, file: Any = 0, size: Any = 0, offset: Any = UNKNOWN_OFFSET, flags: Any = 0,
+    error: Any = 0, layer: Any = None,
+) -> np.ndarray:  # fmt: skip
+    """Events; each argument a number or an array. Operations by value; durations beyond 32 bits get the flag LONG."""
+    op, start, duration, file, size, offset, flags, error = np.broadcast_arrays(
+        *(np.atleast_1d(np.asarray(x)) for x in (op, start, duration, file, size, offset, flags, error))
+    )
+    out = np.zeros(op.shape, RECORD)
+    is_long = duration.astype(np.uint64) >= 2**32
+    out["start"], out["file"], out["op"], out["error"] = start, file, op, error
+    out["duration"] = np.where(is_long, duration.astype(np.uint64) >> np.uint64(12), duration)
+    size, offset = size.astype(np.uint64), offset.astype(np.int64).astype(np.uint64) & np.uint64(UNKNOWN_OFFSET)
+    out["offset_size"] = offset | (size >> np.uint64(32)) << np.uint64(48)
+    out["size_low"] = size & np.uint64(0xFFFFFFFF)
+    out["flags"] = flags | np.where(is_long, LONG, 0).astype(flags.dtype)
+    layers = np.zeros(256, np.uint8)
+    for value, known in ops().items():
+        layers[value] = known.layer
+    out["layer"] = layers[op] if layer is None else layer
+    return out
+
+
+def event(name: str, start: int, duration: int, **fields: Any) -> np.ndarray:
+    """One event by the name of its operation; below=True and nested=True set flags."""
+    flags = fields.pop("flags", 0) | (BELOW if fields.pop("below", False) else 0)
+    flags |= NESTED if fields.pop("nested", False) else 0
+    return records(op_named(name).value, start, duration, flags=flags, **fields)
+
+
+def sync(ticks: int, index: int, ranks: int) -> np.ndarray:
+    """The marker of a barrier left."""
+    return records(251, ticks, 0, file=index, size=ranks, offset=0, layer=0)
+
+
+def counter(
+    name: str, calls: int, size: int, ticks: int, first: int, last: int, *, file: int = 0, flags: int = 0
+) -> np.ndarray:
+    """A counter of `calls` calls of `size` bytes and `ticks` ticks each."""
+    out = np.zeros(1, COUNTER)
+    op = op_named(name)
+    out[0] = (
+        (file, op.value, op.layer, flags, 0, calls, calls * size, calls * ticks, 0, first, last, 0)
+        + (np.zeros(36, np.uint64),) * 2
+    )
+    out["by_size"][0, min(size.bit_length(), 35)] = calls
+    out["by_duration"][0, min(ticks.bit_length(), 35)] = calls
+    return out
+
+
+@dataclass
+class ProcessWriter:
+    """One process of a file; fields of the process chunk may be set until the file is closed."""
+
+    writer: TraceWriter
+    page: int
+    fields: dict[str, Any]
+    ids: dict[str, int] = field(default_factory=dict)
+    sequence: dict[int, int] = field(default_factory=dict)
+
+    def name(self, text: str) -> int:
+        """The id of a file name, new ones in order from 1."""
+        return self.ids.setdefault(text, len(self.ids) + 1)
+
+    def events(self, what: np.ndarray | Sequence[np.ndarray], thread: int = 1, chunk_bytes: int = MAX_CHUNK) -> None:
+        """Append records as they are to the log of a thread, in chunks of `chunk_bytes`."""
+        joined = what if isinstance(what, np.ndarray) else np.concatenate(what)
+        room = (chunk_bytes - 64) // RECORD.itemsize
+        for begin in range(0, len(joined), room):
+            piece = joined[begin : begin + room]
+            size = -(-(64 + piece.nbytes) // PAGE) * PAGE
+            number = self.sequence[thread] = self.sequence.get(thread, -1) + 1
+            taken = int(piece["start"][0]) if len(piece) else 0
+            self.writer.chunk(3, size, self.page, thread, 32, len(piece), taken, thread, number, piece.tobytes())
+
+    def counters(self, *what: np.ndarray, thread: int = 1) -> None:
+        body = b"".join(one.tobytes() for one in what)
+        size = -(-(64 + len(body)) // PAGE) * PAGE
+        self.writer.chunk(4, size, self.page, thread, COUNTER.itemsize, len(what), 0, thread, 0, body)
+
+    def _write_names(self) -> None:
+        entries = []
+        for text, number in self.ids.items():
+            raw = os.fsencode(text)
+            entries.append((struct.pack("<IHH", number, len(raw), 1) + raw).ljust(8 + -(-len(raw) // 8) * 8, b"\0"))
+        body, limit = b"", MAX_CHUNK - 64
+        for entry in [*entries, None]:
+            if body and (entry is None or len(body) + len(entry) > limit):
+                size = -(-(64 + len(body)) // PAGE) * PAGE
+                self.writer.chunk(2, size, self.page, 0, 0, len(body), 0, 1, 0, body)
+                body = b""
+            body += entry or b""
+
+
+class TraceWriter:
+    """A trace file in the making; a context manager. One tick is `ns_per_tick` ns; time starts at created_ticks."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], node: str = "node0", *, level: int = 3, clock: int = 1, ns_per_tick: float = 1.0,
+        created_ticks: int = 1 << 40, created_mono_ns: int = 10**12, created_realtime_ns: int = 1_700_000_000 * 10**9,
+    ):  # fmt: skip
+        self.stream = open(path, "wb")
+        self.ns_per_tick, self.created_ticks = ns_per_tick, created_ticks
+        self.created_mono_ns, self.created_realtime_ns = created_mono_ns, created_realtime_ns
+        self.node, self.level, self.clock = node, level, clock
+        self.end = PAGE
+        self.processes: list[ProcessWriter] = []
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def mono_ns(self, ticks: int) -> int:
+        return self.created_mono_ns + round((ticks - self.created_ticks) * self.ns_per_tick)
+
+    def process(self, pid: int = 100, rank: int = -1, ranks: int = 0, **fields: Any) -> ProcessWriter:
+        """A new process: any field of the process chunk, command as a list; ended in order unless said otherwise."""
+        start = fields.setdefault("start_ticks", self.created_ticks)
+        last = fields.setdefault("last_ticks", start + round(1e9 / self.ns_per_tick))
+        made = {
+            "pid": pid, "ppid": 1, "rank": rank, "ranks": ranks, "level_now": self.level, "end_kind": 1, "io_known": 1,
+            "start_mono_ns": self.mono_ns(start), "last_mono_ns": self.mono_ns(last), "end_ticks": last,
+            "start_realtime_ns": self.created_realtime_ns + self.mono_ns(start) - self.created_mono_ns,
+            "exe": "/bin/model", "cwd": "/work", "command": ["./model"],
+        }  # fmt: skip
+        process = ProcessWriter(self, self.end // PAGE, made | fields)
+        self.processes.append(process)
+        self.chunk(1, PAGE, process.page, 0, 0, 1, start, 0, 0, b"")
+        return process
+
+    def chunk(
+        self, kind: int, size: int, page: int, thread: int, entry: int, used: int, taken: int, log: int, sequence: int,
+        body: bytes,
+    ) -> None:  # fmt: skip
+        """A chunk with exactly these fields, true or not."""
+        head = struct.pack("<IIQIIIIQQQQ", 0x4B484357, kind, size, page, thread, entry, 0, used, taken, log, sequence)
+        self.stream.seek(self.end)
+        self.stream.write(head)
+        self.stream.write(body)
+        self.end += size
+        self.stream.truncate(self.end)
+
+    def close(self) -> None:
+        for process in self.processes:
+            process._write_names()
+            self.stream.seek(process.page * PAGE + 64)
+            self.stream.write(_process_bytes(process.fields)[64:])
+        header = struct.pack(
+            "<8sIIIIQQQQQdII64s", b"WEIRTRC1", 1, PAGE, 32, self.clock, 4 << 30, self.end, self.created_realtime_ns,
+            self.created_mono_ns, self.created_ticks, self.ns_per_tick, self.level, 0, self.node.encode(),
+        )  # fmt: skip
+        self.stream.seek(0)
+        self.stream.write(header.ljust(PAGE, b"\0"))
+        self.stream.truncate(max(self.end, PAGE))
+        self.stream.close()
+
+
+def _process_bytes(fields: dict[str, Any]) -> bytes:
+    one = np.zeros(1, CHUNK)
+    for key, value in fields.items():
+        if key == "command":
+            value = b"\0".join(os.fsencode(word) for word in value) + b"\0\0"
+        elif isinstance(value, str):
+            value = os.fsencode(value)
+        one[key] = np.void(value.ljust(CHUNK[key].itemsize, b"\0")) if isinstance(value, bytes) else value
+    return one.tobytes()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trace file, mapped and checked by the native reader; its tables as numpy arrays that lie where the reader made them."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from weir.trace import _abi
+from weir.trace.errors import DamagedFile
+from weir.trace.process import Process, decode_process, text_of, unknown_process
+
+EVENTS = 3
+_NO_PLACE = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong in a trace file: where it was first seen, and how often in that stretch."""
+
+    path: str
+    offset: int | None
+    reason: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        place = "" if self.offset is None else f" at byte {self.offset}"
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{self.path}: {self.reason}{place}{times}"
+
+
+class TraceFile:
+    """A trace file. Opening walks its chunks; scan() passes over all records once.
+
+    Raises DamagedFile when nothing of it can be read. Arrays keep the mapping alive.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = os.fspath(path)
+        self._lib = _abi.library()
+        message, place = c.create_string_buffer(512), c.c_uint64()
+        self.handle = self._lib.weir_reader_create(os.fsencode(self.path), message, len(message), c.byref(place))
+        if not self.handle:
+            raise DamagedFile(self.path, None if place.value == _NO_PLACE else place.value, message.value.decode())
+        self.header = _abi.Header()
+        self._lib.weir_reader_get_header(self.handle, c.byref(self.header))
+
+    def __del__(self) -> None:
+        handle = c.c_void_p(getattr(self, "handle", None))
+        if handle:
+            self._lib.weir_reader_destroy(c.byref(handle))
+
+    @property
+    def node(self) -> str:
+        return text_of(self.header.node)
+
+    def scan(self) -> TraceFile:
+        """One pass over all records; needed before rows, histograms, units, syncs and the times of chunks."""
+        if self._lib.weir_reader_scan(self.handle) != 0:
+            raise MemoryError(f"{self.path}: not enough memory for its tables")
+        return self
+
+    def array(self, name: str) -> np.ndarray:
+        """A table of the reader by its name in _abi.ARRAYS, without copying."""
+        count, entry = c.c_uint64(), c.c_uint64()
+        place = self._lib.weir_reader_get(self.handle, _abi.ARRAYS.index(name), c.byref(count), c.byref(entry))
+        layout = _abi.LAYOUTS[name]
+        if count.value and entry.value != layout.itemsize:
+            raise ImportError(f"{name}: the library has entries of {entry.value} bytes, not {layout.itemsize}")
+        return self._view(place, count.value * layout.itemsize, layout)
+
+    def _view(self, place: int | None, size: int, layout: np.dtype) -> np.ndarray:
+        if not size:
+            return np.empty(0, layout)
+        buffer = (c.c_char * size).from_address(place)
+        buffer.owner = self  # the mapping lives as long as any array over it
+        view = np.frombuffer(buffer, layout)
+        view.flags.writeable = False
+        return view
+
+    @cached_property
+    def raw(self) -> np.ndarray:
+        """All bytes of the file."""
+        size = c.c_uint64()
+        return self._view(self._lib.weir_reader_bytes(self.handle, c.byref(size)), size.value, np.dtype("u1"))
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        made = []
+        for index, one in enumerate(self.array("processes")):
+            figures = (index, int(one["page"]), int(one["events"]), int(one["counted"]))
+            if one["whole"]:
+                offset = int(one["offset"])
+                made.append(decode_process(*figures, self.raw[offset : offset + 4096].tobytes()))
+            else:
+                made.append(unknown_process(*figures))
+        return tuple(made)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The distinct file names, as they were recorded."""
+        raw = self.raw
+        return tuple(
+            text_of(raw[begin : begin + length].tobytes())
+            for begin, length in zip(*(self.array("texts")[key].tolist() for key in ("offset", "length")))
+        )
+
+    def records(self, chunk: np.void) -> np.ndarray:
+        """The records of one events chunk, in the order in which they were made."""
+        begin = int(chunk["offset"]) + 64
+        return self.raw[begin : begin + int(chunk["entries"]) * _abi.RECORD.itemsize].view(_abi.RECORD)
+
+    def event_chunks(self) -> np.ndarray:
+        chunks = self.array("chunks")
+        return chunks[chunks["kind"] == EVENTS]
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [
+            Problem(self.path, int(one["offset"]), self._lib.weir_reader_reason(int(one["reason"])).decode(), int(one["count"]))
+            for one in self.array("problems")
+        ]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""job.json of a step: what was started, where, when, how it ended (docs/formats/trace.md 7)."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Job:
+    """Every key may be missing in the file; what is missing or of the wrong type is None."""
+
+    step: str | None = None
+    command: tuple[str, ...] | None = None
+    cwd: str | None = None
+    level: str | None = None
+    budget_bytes: int | None = None
+    started_realtime_ns: int | None = None
+    ended_realtime_ns: int | None = None
+    exit_status: int | None = None
+    weir: str | None = None
+
+
+def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
+    """The job of a step, and what is wrong with its file; a file that is not there is not wrong."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            raw = json.load(stream)
+    except FileNotFoundError:
+        return None, None
+    except (OSError, ValueError, RecursionError) as error:
+        return None, f"cannot be read: {error}"
+    if not isinstance(raw, dict):
+        return None, "is not a JSON object"
+    if raw.get("format") != 1:
+        return None, f"has format {raw.get('format')!r}, this version knows 1"
+    command = raw.get("command")
+    is_list = isinstance(command, list) and all(isinstance(word, str) for word in command)
+
+    def typed(key: str, wanted: type) -> object:
+        value = raw.get(key)
+        return value if isinstance(value, wanted) and not isinstance(value, bool) else None
+
+    texts = {key: typed(key, str) for key in ("step", "cwd", "level", "weir")}
+    numbers = ("budget_bytes", "started_realtime_ns", "ended_realtime_ns", "exit_status")
+    return Job(command=tuple(command) if is_list else None, **texts, **{key: typed(key, int) for key in numbers}), None

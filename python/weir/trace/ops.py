@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of the trace, as the native reader was compiled with them (native/wire/ops.def)."""
+
+from __future__ import annotations
+
+import ctypes as c
+from dataclasses import dataclass
+
+from weir.trace._abi import library
+
+LAYER_NAMES = ("marker", "posix", "stdio", "fortran", "mpi")
+MARKER, POSIX, STDIO, FORTRAN, MPI = range(5)
+ERROR, SHORT, LONG, BELOW, NESTED = 1, 2, 4, 8, 16
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation; op_class is R reads, W writes, O opens, C closes, M other I/O, X not I/O."""
+
+    value: int
+    name: str
+    layer: int
+    op_class: str
+
+
+class _Ops(dict):
+    """Operations by value, read from the library when first asked for."""
+
+    def load(self) -> _Ops:
+        if not self:
+            layer, op_class = c.c_uint32(), c.create_string_buffer(1)
+            for value in range(256):
+                name = library().weir_reader_op(value, c.byref(layer), op_class)
+                if name is not None:
+                    self[value] = Op(value, name.decode(), layer.value, op_class.raw.decode())
+        return self
+
+
+OPS = _Ops()
+
+
+def ops() -> dict[int, Op]:
+    """All operations by value."""
+    return OPS.load()
+
+
+def op_named(name: str) -> Op:
+    """The operation of that name; KeyError when there is none. Where two have one name, the one that is I/O."""
+    found = [op for op in ops().values() if op.name == name]
+    if not found:
+        raise KeyError(name)
+    return min(found, key=lambda op: op.op_class == "X")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process chunk: who wrote into a trace file, when, and what the kernel counted for it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+END_KINDS = ("no orderly end", "exit", "_exit", "exec", "fatal signal")
+LEVELS = ("off", "summary", "detail", "trace")
+
+# Behind the 64 bytes of the chunk header; docs/formats/trace.md 3.1.
+CHUNK = np.dtype(
+    [("header", "V64"), ("pid", "<u4"), ("ppid", "<u4"), ("rank", "<i4"), ("ranks", "<i4"), ("rank_source", "<u4"),
+     ("mpi", "<u4"), ("level_now", "<u4"), ("end_kind", "<u4"), ("start_ticks", "<u8"), ("start_mono_ns", "<u8"),
+     ("start_realtime_ns", "<u8"), ("last_ticks", "<u8"), ("last_mono_ns", "<u8"), ("end_ticks", "<u8"),
+     ("lost_events", "<u8"), ("failures", "<u8"), ("io_start", "<u8", (4,)), ("io_last", "<u8", (4,)),
+     ("parent", "<u4"), ("io_known", "<u4"), ("reserved", "V24"), ("exe", "V512"), ("cwd", "V1024"),
+     ("command", "V2304")]
+)  # fmt: skip
+assert CHUNK.itemsize == 4096
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of a node; times in ticks of the node's trace clock but where the name says otherwise."""
+
+    index: int
+    page: int
+    whole: bool
+    events: int
+    counted_calls: int
+    pid: int = 0
+    ppid: int = 0
+    rank: int = -1
+    ranks: int = 0
+    level_now: int = 0
+    end_kind: int = 0
+    start_ticks: int = 0
+    start_mono_ns: int = 0
+    start_realtime_ns: int = 0
+    last_ticks: int = 0
+    last_mono_ns: int = 0
+    end_ticks: int = 0
+    lost_events: int = 0
+    failures: int = 0
+    parent: int = 0
+    io_known: bool = False
+    kernel_read: int = 0
+    kernel_written: int = 0
+    kernel_read_ever: int = 0
+    kernel_written_ever: int = 0
+    exe: str = ""
+    cwd: str = ""
+    command: tuple[str, ...] = ()
+
+    @property
+    def ended_in_order(self) -> bool:
+        return self.end_kind in (1, 2, 3)
+
+    @property
+    def program(self) -> str:
+        """Base name of the executable."""
+        return os.path.basename(self.exe or (self.command[0] if self.command else ""))
+
+    @property
+    def command_line(self) -> str:
+        return " ".join(self.command) or self.exe or "(unknown)"
+
+
+def text_of(raw: bytes) -> str:
+    """Printable text of bytes from a trace: those that are not UTF-8 appear as escapes."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def unknown_process(index: int, page: int, events: int, counted: int) -> Process:
+    """Stands for a process whose chunk is missing: its records are still counted."""
+    return Process(index, page, False, events, counted)
+
+
+def decode_process(index: int, page: int, events: int, counted: int, raw: bytes) -> Process:
+    """The process of one chunk of 4096 bytes."""
+    one = np.frombuffer(raw, CHUNK, 1)[0]
+    command = bytes(one["command"]).split(b"\0\0", 1)[0].rstrip(b"\0")
+    plain = (
+        "pid ppid rank ranks level_now end_kind start_ticks start_mono_ns start_realtime_ns last_ticks last_mono_ns"
+        " end_ticks lost_events failures parent"
+    ).split()
+    return Process(
+        index, page, True, events, counted,
+        **{name: int(one[name]) for name in plain},
+        io_known=bool(one["io_known"]),
+        kernel_read=max(0, int(one["io_last"][0]) - int(one["io_start"][0])),
+        kernel_written=max(0, int(one["io_last"][1]) - int(one["io_start"][1])),
+        kernel_read_ever=int(one["io_last"][0]),
+        kernel_written_ever=int(one["io_last"][1]),
+        exe=text_of(bytes(one["exe"]).split(b"\0", 1)[0]),
+        cwd=text_of(bytes(one["cwd"]).split(b"\0", 1)[0]),
+        command=tuple(text_of(word) for word in command.split(b"\0")) if command else (),
+    )  # fmt: skip
