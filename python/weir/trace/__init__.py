@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run folders and trace files as they lie on disk: what is there, mapped and checked. What it means is left to analysis."""
 
-from weir.trace.errors import DamagedFile, RunNotFound, TraceError
+from weir.trace.errors import DamagedFile, RunNotFound
 from weir.trace.file import Problem, TraceFile
 from weir.trace.job import Job, read_job
 from weir.trace.ops import OPS, Op
@@ -18,7 +18,6 @@ __all__ = [
     "Run",
     "RunNotFound",
     "Step",
-    "TraceError",
     "TraceFile",
     "find_run",
     "read_job",

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-
-class TraceError(Exception):
-    """A run or trace that cannot be read."""
+from weir._errors import InputError, NotThere
 
 
-class RunNotFound(TraceError, FileNotFoundError):
+class RunNotFound(NotThere):
     """No run, or no such step, at the place that was named."""
 
 
-class DamagedFile(TraceError, ValueError):
+class DamagedFile(InputError):
     """A trace file of which nothing can be read; `offset` is the byte that says so, None when there is none."""
 
     def __init__(self, path: str, offset: int | None, reason: str):

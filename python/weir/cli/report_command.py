@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir report``"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
+Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
+Rank = Annotated[int | None, typer.Option("--rank", metavar="N", help="Only the processes of this task.")]
+Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N", help="Lines of long tables (0: all). [default: 20]")]
+Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T", help="Only files with at least T msec.")]
+By = Annotated[str, typer.Option("--by", metavar="KEY", help="Sort files by msec, mb, rate, calls or file.")]
+Tables = Annotated[
+    str | None, typer.Option("--tables", metavar="LIST", help="Only these: steps,summary,files,requests,durations,units,processes,detail.")
+]
+File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose name fits: a word in it, or a shell pattern.")]
+Trace = Annotated[bool, typer.Option("--trace", help="A line for each record instead of tables.")]
+Op = Annotated[str | None, typer.Option("--op", metavar="OP", help="With --trace: only this operation, e.g. pwrite.")]
+From = Annotated[float | None, typer.Option("--from", metavar="S", help="With --trace: from S seconds after the step's start.")]
+To = Annotated[float | None, typer.Option("--to", metavar="S", help="With --trace: to S seconds after the step's start.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
+Everything = Annotated[bool, typer.Option("--all", help="Launchers, pipes, sockets, terminals and devices too.")]
+
+
+def report(
+    run: Run,
+    step: Step = None,
+    rank: Rank = None,
+    top: Top = None,
+    threshold_ms: Threshold = 0.0,
+    by: By = "msec",
+    tables: Tables = None,
+    file: File = None,
+    trace: Trace = False,
+    op: Op = None,
+    t_from: From = None,
+    t_to: To = None,
+    json: Json = False,
+    everything: Everything = False,
+) -> None:
+    """Print the tables of a run.
+
+    Status 4 when the trace is incomplete: the report is printed all the same, and says what is missing.
+    """
+    from weir._errors import UsageError
+    from weir.analysis.files import SORT_KEYS
+    from weir.report import TABLES, build
+    from weir.report.render import Options
+
+    if by not in SORT_KEYS:
+        raise UsageError(f"--by {by}: choose one of {', '.join(SORT_KEYS)}")
+    wanted = tuple(tables.split(",")) if tables is not None else TABLES
+    unknown = [name for name in wanted if name not in TABLES]
+    if unknown:
+        raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join(TABLES)}")
+    if op is not None:
+        _check_op(op)
+    made = build(run, step=step, rank=rank, all=everything)
+    options = Options(wanted, by, top, round(threshold_ms * 1e6), file)
+    if trace:
+        _print_lines(made, file, op, t_from, t_to)
+    elif json:
+        _print_json(made, options)
+    else:
+        _print_tables(made, options)
+    if not made.is_complete:
+        raise typer.Exit(4)
+
+
+def _check_op(op: str) -> None:
+    from weir._errors import UsageError
+    from weir.trace.ops import op_named
+
+    try:
+        op_named(op)
+    except KeyError:
+        raise UsageError(f"--op {op}: no such operation; names are those of the tables, e.g. read, fwrite, open") from None
+
+
+def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | None, t_to: float | None) -> None:
+    import sys
+
+    from weir.report import trace_lines
+    from weir.report.notes import notes
+
+    for sentence in notes(made):
+        print(f"weir: {sentence}", file=sys.stderr)
+    lines = trace_lines(made, rank=made.choice.rank, file=file, op=op, t_from=t_from, t_to=t_to, all=made.choice.everything)
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def _print_json(made: Any, options: Any) -> None:
+    import json
+    import sys
+
+    figures = made.to_json(by=options.by, top=options.top or None, threshold_ns=options.threshold_ns, pattern=options.pattern)
+    json.dump(figures, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+def _print_tables(made: Any, options: Any) -> None:
+    import sys
+
+    from weir.report import render_rich, render_text
+
+    if not sys.stdout.isatty():
+        render_text(made, sys.stdout, options)
+        return
+    from rich.console import Console
+
+    render_rich(made, Console(), options)
