@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """weir measures and regulates the I/O of weather and climate models."""
 
-from importlib.metadata import PackageNotFoundError, version
+from weir._errors import Error, IncompleteError, InputError, NotThere, StorageError, UsageError
+from weir._version import find_version
 
-try:
-    __version__ = version("weir-io")
-except PackageNotFoundError:  # a source tree on sys.path, never installed
-    __version__ = "0+unknown"
+__version__ = find_version()
 
-__all__ = ["__version__"]
+__all__ = ["Error", "IncompleteError", "InputError", "NotThere", "StorageError", "UsageError", "__version__"]

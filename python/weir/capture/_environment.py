@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment of the preload library, declared once as data.
+
+native/preload reads these variables, ``weir trace`` and ``weir env`` set them, docs/reference/environment.md is made
+from this table. What they mean is decided here; what the library makes of them is left to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weir._errors import UsageError
+
+PRELOAD_VARIABLE = "LD_PRELOAD"
+PRELOAD_LIBRARY = "libweir-preload.so"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One environment variable. ``launcher``: set by ``weir trace`` and ``weir env``, so removed by ``weir env --off``.
+    ``per_node``: has a value of its own on each node, so is never sent from one node to another."""
+
+    name: str
+    values: str
+    default: str
+    meaning: str
+    launcher: bool = False
+    per_node: bool = False
+
+
+VARIABLES = (
+    Variable(
+        "WEIR_TRACE_DIR",
+        "absolute path",
+        "none: the library stays idle",
+        "Folder of the step, which exists already; the trace file of each node is written into it.",
+        launcher=True,
+    ),
+    Variable(
+        "WEIR_LEVEL",
+        "`summary`, `detail`, `trace`",
+        "`trace`",
+        "What is kept: counters per operation, counters per file and operation, or a record of every call.",
+        launcher=True,
+    ),
+    Variable(
+        "WEIR_BUDGET",
+        "bytes, with K, M, G or T for powers of 1024; at least 64K",
+        "`4G`",
+        "The trace file of a node grows no further: past it the level steps down, and what no record was kept of is counted.",
+        launcher=True,
+    ),
+    Variable(
+        "WEIR_NODE",
+        "a name without slashes",
+        "the host's name",
+        "Name of the node, and of its trace file. Lets one machine stand for several nodes.",
+        per_node=True,
+    ),
+    Variable(
+        "WEIR_MPI_SYNC",
+        "0, 1, 2, ...",
+        "`8`",
+        "Barriers at MPI_Init and again at MPI_Finalize, from which the clocks of the nodes are aligned; 0: none.",
+    ),
+    Variable(
+        "WEIR_CLOCK_SKEW_NS",
+        "nanoseconds, may be negative",
+        "`0`",
+        "Added to each clock reading of the process: a fault to test the alignment of clocks with.",
+        per_node=True,
+    ),
+    Variable("WEIR_QUIET", "`1`", "messages", "The library writes nothing to standard error.", launcher=False),
+)
+
+LEVELS = ("summary", "detail", "trace")
+DEFAULT_BUDGET = "4G"
+SMALLEST_BUDGET_BYTES = 64 << 10
+_SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def check_level(level: str) -> str:
+    """The level itself; raises UsageError when there is no such level."""
+    if level not in LEVELS:
+        raise UsageError(f"--level {level}: there is no such level; it is one of {', '.join(LEVELS)}")
+    return level
+
+
+def parse_budget(text: str) -> int:
+    """Bytes of a budget such as ``512M``; the suffixes are powers of 1024. Raises UsageError."""
+    number, shift = text.strip(), 0
+    for ending in ("iB", "B"):
+        if len(number) > len(ending) and number.endswith(ending) and number[-len(ending) - 1].upper() in _SUFFIXES:
+            number = number[: -len(ending)]
+            break
+    if number and number[-1].upper() in _SUFFIXES:
+        shift = _SUFFIXES[number[-1].upper()]
+        number = number[:-1]
+    if not (number.isascii() and number.isdigit()):
+        raise UsageError(f"--budget {text}: not a number of bytes; write for example 500000000, 512M or 4G")
+    size = int(number) << shift
+    if size < SMALLEST_BUDGET_BYTES:
+        raise UsageError(f"--budget {text}: the smallest trace file that makes sense is 64K")
+    if size >= 1 << 63:
+        raise UsageError(f"--budget {text}: more than any file can hold")
+    return size
+
+
+def without_library(preload: str) -> str:
+    """The value of LD_PRELOAD without weir's library; ld.so separates entries by colons or blanks."""
+    entries = preload.replace(":", " ").split(" ")
+    return ":".join(e for e in entries if e and os.path.basename(e) != PRELOAD_LIBRARY)
+
+
+def with_library(preload: str, library: str) -> str:
+    """The value of LD_PRELOAD with weir's library first, once."""
+    rest = without_library(preload)
+    return f"{library}:{rest}" if rest else library
+
+
+def tracing_variables(
+    environ: Mapping[str, str], library: str, folder: str, level: str, budget_bytes: int
+) -> dict[str, str]:
+    """What is to be set, beside what ``environ`` has, for programs to be traced into ``folder``."""
+    return {
+        PRELOAD_VARIABLE: with_library(environ.get(PRELOAD_VARIABLE, ""), library),
+        "WEIR_TRACE_DIR": folder,
+        "WEIR_LEVEL": level,
+        "WEIR_BUDGET": str(budget_bytes),
+    }
+
+
+def idle_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """``environ`` as it was before weir: nothing of an outer ``weir trace`` or ``weir env`` is left in it."""
+    launcher = {v.name for v in VARIABLES if v.launcher}
+    kept = {k: v for k, v in environ.items() if k not in launcher}
+    preload = without_library(kept.pop(PRELOAD_VARIABLE, ""))
+    if preload:
+        kept[PRELOAD_VARIABLE] = preload
+    return kept
+
+
+def forwarded_names(environ: Mapping[str, str]) -> list[str]:
+    """The variables, of those ``environ`` has, that a launcher must carry to the other nodes."""
+    return [n for n in (PRELOAD_VARIABLE, *(v.name for v in VARIABLES if not v.per_node)) if n in environ]

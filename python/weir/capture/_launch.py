@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir trace``: one step around one command. The command runs whatever becomes of the trace."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import weir
+from weir._errors import InputError, StorageError
+from weir._native import PRELOAD, LibraryMissing, library_path
+from weir.capture._command import CannotStart, run_command, shell_status
+from weir.capture._count import Count, count_traces
+from weir.capture._environment import check_level, idle_environment, parse_budget, tracing_variables
+from weir.capture._launcher import is_open_mpi, with_forwarding
+from weir.capture._run import Job, check_step, make_step, trace_files
+
+NO_TRACE_STATUS = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``weir trace`` and ``weir env`` are asked for."""
+
+    run: str = "weir-run"
+    step: str = "main"
+    level: str = "trace"
+    budget: str = "4G"
+    overwrite: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A step that can be traced into: its folder, its job.json as first written, the preload library."""
+
+    folder: str
+    job: Job
+    library: str
+
+
+def say(message: str) -> None:
+    """One message to standard error, in one write, so that it does not mix with what the command's children say."""
+    sys.stderr.write(f"weir: {message}\n")
+    sys.stderr.flush()
+
+
+def preload_library() -> str:
+    """The absolute path of the preload library. Raises InputError when it is not there or its path cannot be used."""
+    try:
+        library = str(library_path(PRELOAD))
+    except LibraryMissing as error:
+        raise InputError(str(error)) from error
+    if " " in library or ":" in library:
+        raise InputError(f"{library}: blanks and colons separate the entries of LD_PRELOAD; install weir in a folder without them")
+    return library
+
+
+def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str] | None) -> Prepared:
+    """Check everything and make the step's folder and job.json.
+
+    Raises UsageError for what must be asked differently, StorageError or InputError when no trace can be had here.
+    """
+    check_level(options.level)
+    check_step(options.step)
+    budget_bytes = parse_budget(options.budget)
+    library = preload_library()
+    folder = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"))
+    job = Job(
+        step=options.step,
+        command=list(command) if command is not None else None,
+        cwd=os.getcwd(),
+        level=options.level,
+        budget_bytes=budget_bytes,
+        weir=weir.__version__,
+        started_realtime_ns=time.time_ns(),
+    )
+    try:
+        job.write(folder)
+    except OSError as error:
+        raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror}") from error
+    return Prepared(folder, job, library)
+
+
+def launch(options: Options, command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run the command as a step; the status to exit with. Raises UsageError before anything is started."""
+    try:
+        step = prepare(options, environ, command)
+    except (StorageError, InputError) as error:
+        say(f"{error}; the program runs without a trace")
+        return _run_untraced(command, environ)
+    variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes)
+    traced = {**environ, **variables}
+    arguments = list(command)
+    if is_open_mpi(command[0], idle_environment(environ)):
+        arguments, traced = with_forwarding(command, traced, step.library)
+    try:
+        status = run_command(arguments, traced)
+    except CannotStart as error:
+        _finish(step, error.status)
+        say(str(error))
+        return error.status
+    finished = _finish(step, status)
+    count = count_traces(trace_files(step.folder))
+    if count.processes == 0:
+        say(
+            f"no trace: {command[0]} wrote none into {step.folder}; a static or setuid program, or one started with an "
+            f"environment of its own, cannot be seen (see: weir doctor {command[0]})"
+        )
+    elif finished and not options.quiet:
+        say(_note(options, step.folder, count))
+    untraced = count.processes == 0 or not finished
+    return shell_status(status) or (NO_TRACE_STATUS if untraced else 0)
+
+
+def _run_untraced(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    try:
+        return shell_status(run_command(command, idle_environment(environ))) or NO_TRACE_STATUS
+    except CannotStart as error:
+        say(str(error))
+        return error.status
+
+
+def _finish(step: Prepared, status: int | None) -> bool:
+    try:
+        step.job.ended(status).write(step.folder)
+    except OSError as error:
+        say(f"{step.folder}: job.json cannot be completed: {error.strerror}")
+        return False
+    return True
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def _note(options: Options, folder: str, count: Count) -> str:
+    held = [_plural(count.processes, "process")]
+    if count.nodes > 1:
+        held.append(_plural(count.nodes, "node"))
+    if count.events:
+        held.append(_plural(count.events, "event"))
+    if count.calls:
+        held.append(f"{count.calls:,} calls in counters")
+    if count.lost:
+        held.append(f"{count.lost:,} calls lost")
+
+
+    look = f"weir report {shlex.quote(options.run)}"
+    return f"{', '.join(held)} in {folder}; look with: {look}"

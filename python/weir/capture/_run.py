@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run folders and job.json, as docs/formats/trace.md has them (sections 1 and 7)."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+
+from weir._errors import StorageError, UsageError
+
+FORMAT = 1
+JOB_FILE = "job.json"
+TRACE_SUFFIX = ".weir"
+LONGEST_NAME_BYTES = 255
+
+
+def check_step(step: str) -> str:
+    """The name itself; raises UsageError when it cannot be the name of one folder."""
+
+    def refuse(why: str) -> UsageError:
+        return UsageError(f"--step {step!r}: {why}; a step is the name of one folder, for example traj0")
+
+    if not step:
+        raise refuse("the name is empty")
+    if "/" in step:
+        raise refuse("the name contains a slash")
+    if step in (".", "..") or step.startswith("."):
+        raise refuse("the name begins with a dot")
+    if any(ord(c) < 32 or ord(c) == 127 for c in step):
+        raise refuse("the name contains control characters")
+    if len(os.fsencode(step)) > LONGEST_NAME_BYTES:
+        raise refuse(f"the name is longer than {LONGEST_NAME_BYTES} bytes")
+    return step
+
+
+@dataclass(frozen=True)
+class Job:
+    """What job.json says of a step. ``command`` is None for ``weir env``; a negative ``exit_status`` is a signal."""
+
+    step: str
+    command: list[str] | None
+    cwd: str
+    level: str
+    budget_bytes: int
+    weir: str
+    started_realtime_ns: int
+    ended_realtime_ns: int | None = None
+    exit_status: int | None = None
+    format: int = FORMAT
+
+    def write(self, folder: str) -> None:
+        """Write folder/job.json so that a reader finds the old one or the new one whole. Raises OSError."""
+        path = os.path.join(folder, JOB_FILE)
+        temporary = f"{path}.{os.getpid()}.new"
+        try:
+            with open(temporary, "w", encoding="ascii") as file:
+                json.dump(asdict(self), file, indent=1)
+                file.write("\n")
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def ended(self, exit_status: int | None) -> Job:
+        return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status)
+
+
+def trace_files(folder: str) -> list[str]:
+    """Absolute names of the trace files of a step, sorted; none when the folder cannot be read."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(os.path.join(folder, n) for n in names if n.endswith(TRACE_SUFFIX))
+
+
+def make_step(run: str, step: str, overwrite: bool, outer: str | None = None) -> str:
+    """Make the folder of a step, with the folders above it; its absolute name.
+
+    Raises UsageError when it holds a trace and may not be overwritten, StorageError when it cannot be made. Of a step
+    that is overwritten weir's own files alone are removed. ``outer``: WEIR_TRACE_DIR of the caller.
+    """
+    folder = os.path.join(os.path.abspath(run), step)
+    try:
+        present = trace_files(folder)
+        if present:
+            if outer and os.path.realpath(outer) == os.path.realpath(folder):
+                raise UsageError(f"{folder}: this command is being traced into that very step; name another with --step or -o")
+            if not overwrite:
+                raise UsageError(
+                    f"{folder}: this step holds a trace already; name another with --step or -o, or remove it with --overwrite"
+                )
+            for path in [*present, os.path.join(folder, JOB_FILE)]:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+        os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, os.strerror(13), folder)
+    except OSError as error:
+        raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror or error}") from error
+    return folder
+
+
+def finish_env_step(folder: str | None) -> None:
+    """Complete the job.json of a step begun by ``weir env``; does nothing for any other folder, or if it is not there."""
+    if not folder:
+        return
+    try:
+        with open(os.path.join(folder, JOB_FILE), encoding="utf-8") as file:
+            known = json.load(file)
+        if known["format"] != FORMAT or known["command"] is not None or known["ended_realtime_ns"] is not None:
+            return
+        Job(**known).ended(None).write(folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        return

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a program's ELF file decides whether a preloaded library sees its I/O. Reads the file; runs nothing of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, field
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection, DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from weir._errors import InputError
+
+# System calls that move or name data; a program that makes them itself goes past the C library.
+IO_CALLS = {
+    0: "read",
+    1: "write",
+    2: "open",
+    17: "pread64",
+    18: "pwrite64",
+    19: "readv",
+    20: "writev",
+    40: "sendfile",
+    257: "openat",
+    295: "preadv",
+    296: "pwritev",
+    326: "copy_file_range",
+    425: "io_uring_setup",
+    426: "io_uring_enter",
+}
+_SYSCALL = b"\x0f\x05"
+_WINDOW_BYTES = 24  # how far in front of the instruction its number may be set
+_SET_NUMBER = re.compile(rb"(?:\xb8|\x48\xc7\xc0)(..\x00\x00)", re.S)  # mov $number, %eax or %rax
+_SET_ZERO = re.compile(rb"\x31\xc0|\x33\xc0")  # xor %eax, %eax: number 0, read
+_LARGEST_SCAN_BYTES = 512 << 20
+_LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
+
+
+@dataclass(frozen=True)
+class Elf:
+    """Facts read from one ELF file. ``libraries``: all that the loader would map, name to path or None if not found."""
+
+    path: str
+    bits: int
+    machine: str
+    kind: str  # ET_EXEC, ET_DYN, ...
+    interpreter: str | None
+    has_entry: bool
+    needed: tuple[str, ...] = ()
+    imports: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
+    is_go: bool = False
+    text_marks: frozenset[str] = frozenset()
+    direct_calls: Counter[str] = field(default_factory=Counter)
+    libraries: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def is_static(self) -> bool:
+        return self.interpreter is None
+
+    def uses(self, *prefixes: str) -> list[str]:
+        """The libraries, direct or not, whose name starts with one of the prefixes."""
+        names = dict.fromkeys([*self.needed, *self.libraries])
+        return [name for name in names if os.path.basename(name).startswith(prefixes)]
+
+
+_MARKS = {
+    "libgfortran": b"Fortran runtime error: ",
+    "glibc": b"GNU C Library",
+    "io_uring": b"io_uring",
+    "intel_fortran": b"forrtl: ",
+}
+
+
+def is_elf(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def direct_io_calls(code: bytes) -> Counter[str]:
+    """System calls that machine code makes itself, by name, those of I/O alone: a hint, as code is not disassembled."""
+    found: Counter[str] = Counter()
+    at = code.find(_SYSCALL)
+    while at >= 0:
+        before = code[max(0, at - _WINDOW_BYTES) : at]
+        numbers = [(m.start(), int.from_bytes(m.group(1), "little")) for m in _SET_NUMBER.finditer(before)]
+        numbers += [(m.start(), 0) for m in _SET_ZERO.finditer(before)]
+        if numbers:
+            name = IO_CALLS.get(max(numbers)[1])
+            if name:
+                found[name] += 1
+        at = code.find(_SYSCALL, at + 2)
+    return found
+
+
+def _list_libraries(path: str) -> dict[str, str | None]:
+    """What the loader would map, asked of the loader of this machine, which then runs nothing of the program."""
+    loader = next((name for name in _LOADERS if os.path.exists(name)), None)
+    if loader is None:
+        return {}
+    clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "LD_AUDIT", "LD_DEBUG")}
+    try:
+        done = subprocess.run(
+            [loader, "--list", os.path.abspath(path)],
+            env=clean,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    result: dict[str, str | None] = {}
+    for line in done.stdout.splitlines():
+        name, arrow, rest = line.strip().partition(" => ")
+        if arrow:
+            result[name] = None if rest.startswith("not found") else rest.rsplit(" (", 1)[0]
+    return result
+
+
+def _symbols(elf: ELFFile) -> tuple[set[str], set[str]]:
+    imports: set[str] = set()
+    defined: set[str] = set()
+    for section in elf.iter_sections():
+        if not isinstance(section, SymbolTableSection):
+            continue
+        for symbol in section.iter_symbols():
+            if symbol.name:
+                (imports if symbol["st_shndx"] == "SHN_UNDEF" else defined).add(symbol.name)
+    return imports, defined
+
+
+def _needed(elf: ELFFile) -> list[str]:
+    for part in (*elf.iter_segments(), *elf.iter_sections()):
+        if isinstance(part, (DynamicSegment, DynamicSection)):
+            return [tag.needed for tag in part.iter_tags("DT_NEEDED")]
+    return []
+
+
+def _scan(elf: ELFFile) -> tuple[Counter[str], set[str]]:
+    calls: Counter[str] = Counter()
+    marks: set[str] = set()
+    for segment in elf.iter_segments("PT_LOAD"):
+        if segment["p_filesz"] > _LARGEST_SCAN_BYTES:
+            continue
+        data = segment.data()
+        marks |= {name for name, text in _MARKS.items() if text in data}
+        if segment["p_flags"] & 1:
+            calls += direct_io_calls(data)
+    return calls, marks
+
+
+def read_elf(path: str) -> Elf:
+    """Raises InputError when the file is damaged, OSError when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            elf = ELFFile(file)
+            interpreter = next((s.get_interp_name() for s in elf.iter_segments("PT_INTERP")), None)
+            facts = {
+                "bits": elf.elfclass,
+                "machine": elf.get_machine_arch(),
+                "kind": elf["e_type"],
+                "interpreter": interpreter,
+                "has_entry": elf["e_entry"] != 0,
+            }
+            if elf.elfclass != 64 or elf["e_machine"] != "EM_X86_64":
+                return Elf(path, **facts)
+            imports, defined = _symbols(elf)
+            calls, marks = _scan(elf)
+            is_go = any(elf.get_section_by_name(name) for name in (".go.buildinfo", ".gopclntab", ".note.go.buildid"))
+            needed = tuple(_needed(elf))
+    except (ELFError, ValueError, KeyError, IndexError, AttributeError, TypeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: its ELF headers are damaged ({error}); build or copy it again") from error
+    return Elf(
+        path,
+        **facts,
+        needed=needed,
+        imports=frozenset(imports),
+        defined=frozenset(defined),
+        is_go=bool(is_go),
+        text_marks=frozenset(marks),
+        direct_calls=calls,
+        libraries=_list_libraries(path) if interpreter else {},
+    )

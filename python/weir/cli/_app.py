@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Typer app: every verb is a module of its own here, which imports what it needs only when it is called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import weir
+from weir.cli import doctor_command, env_command, report_command, trace_command
+
+app = typer.Typer(
+    name="weir",
+    help="Measure and regulate the I/O of weather and climate models.",
+    epilog="Exit status: 0 fine, 1 findings, 2 usage, 3 bad input or no trace, 4 incomplete trace, 70 a fault in weir.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"weir {weir.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _weir(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("trace", context_settings={"allow_interspersed_args": False})(trace_command.trace)
+app.command("env")(env_command.env)
+app.command("report")(report_command.report)
+app.command("doctor")(doctor_command.doctor)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``main()``: runs the app and alone decides what an error says and which status the command exits with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from weir._errors import Error, IncompleteError, InputError, StorageError, UsageError
+
+FINE, FINDINGS, USAGE, BAD_INPUT, INCOMPLETE, INTERNAL = 0, 1, 2, 3, 4, 70
+INTERRUPTED, PIPE_CLOSED = 130, 141
+
+_STATUS_OF: tuple[tuple[type[Error], int], ...] = (
+    (UsageError, USAGE),
+    (InputError, BAD_INPUT),
+    (StorageError, BAD_INPUT),
+    (IncompleteError, INCOMPLETE),
+)
+
+
+def status_of(error: Error) -> int:
+    """The exit status for an error of weir's own; what is of no known kind counts as bad input."""
+    return next((status for kind, status in _STATUS_OF if isinstance(error, kind)), BAD_INPUT)
+
+
+def _internal(error: BaseException) -> int:
+    import traceback
+
+    traceback.print_exception(error, file=sys.stderr)
+    print("weir: this is a fault in weir; please report it with the lines above", file=sys.stderr)
+    return INTERNAL
+
+
+def main() -> int:
+    """Run the command line in sys.argv; the exit status. Never raises."""
+    from weir.cli._app import app
+
+    try:
+        app(prog_name="weir")
+        status = FINE
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else FINE if end.code is None else USAGE
+    except Error as error:
+        print(f"weir: {error}", file=sys.stderr)
+        status = status_of(error)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BrokenPipeError:
+        status = PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001: whatever else comes out of it is a fault of weir
+        status = _internal(error)
+    try:
+        sys.stdout.flush()
+    except OSError:  # the reader of a pipe went away: the interpreter would complain of it when it ends
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = status or PIPE_CLOSED
+    return status

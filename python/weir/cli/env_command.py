@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir env``"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from weir.cli import _options
+
+
+def env(
+    level: _options.Level = "trace",
+    step: _options.Step = "main",
+    output: _options.Run = "weir-run",
+    budget: _options.Budget = "4G",
+    overwrite: _options.Overwrite = False,
+    quiet: _options.Quiet = False,
+    off: Annotated[bool, typer.Option("--off", help="Print the lines that end tracing, and note the end of the step.")] = False,
+    shell: Annotated[str, typer.Option(metavar="SHELL", help="Whose syntax: sh (bash, dash, ksh, zsh) or csh (tcsh).")] = "sh",
+) -> None:
+    """Print the lines that make a shell trace what it starts: eval "$(weir env --step traj0 -o run)".
+
+    For job scripts whose commands cannot be wrapped by weir trace. A step lasts until the next weir env. Nothing but lines
+    for the shell goes to standard output; where no trace can be written they end tracing, and the status is 3.
+    """
+    from weir._errors import Error
+    from weir.capture._launch import Options, say
+    from weir.capture._run import finish_env_step
+    from weir.capture._shell import begin_lines, check_shell, end_lines
+
+    check_shell(shell)
+    if off:
+        lines = end_lines(os.environ, shell)
+        finish_env_step(os.environ.get("WEIR_TRACE_DIR"))
+    else:
+        options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet)
+        try:
+            lines = begin_lines(options, os.environ, shell)
+        except Error:
+            # A step that cannot be had must not be recorded as a part of the one before it.
+            _print(end_lines(os.environ, shell))
+            raise
+        if not quiet:
+            say(f"tracing into {os.path.join(os.path.abspath(output), step)}")
+    _print(lines)
+
+
+def _print(lines: list[str]) -> None:
+    sys.stdout.buffer.write(b"".join(os.fsencode(line) + b"\n" for line in lines))
+    sys.stdout.buffer.flush()

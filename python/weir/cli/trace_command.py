@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir trace``"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from weir.cli import _options
+
+
+def trace(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND [ARGUMENT]...", show_default=False)],
+    level: _options.Level = "trace",
+    step: _options.Step = "main",
+    output: _options.Run = "weir-run",
+    budget: _options.Budget = "4G",
+    overwrite: _options.Overwrite = False,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Run a command and record its I/O.
+
+    The command may be a program, a script or a launcher such as mpirun or srun; everything it starts is recorded. Its
+    input, output, signals and exit status are its own. Where no trace can be written the command runs without one, and the
+    status is 3 if it succeeded.
+    """
+    from weir.capture._launch import Options, launch
+
+    options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet)
+    raise typer.Exit(launch(options, command, os.environ))
