@@ -29,6 +29,7 @@ void know(int fd) {
 }  // namespace
 
 constinit Descriptor* descriptors = nullptr;
+WEIR_THREAD uint32_t opened_below;
 
 bool begin_descriptors() {
   const long memory = os::map(kDescriptors * sizeof(Descriptor), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
@@ -55,9 +56,11 @@ uint32_t find_file(int fd) {
 }
 
 void opened(int fd, uint32_t file, int open_flags) {
+  const bool below = (record::thread_log.flags_below & wire::kBelow) != 0;
+  if (below) opened_below = file;
   Descriptor* d = descriptor(fd);
   if (d == nullptr || !may_change()) return;
-  d->flags = ((open_flags & O_APPEND) != 0 ? kAppend : 0u) | (record::thread_log.flags_below != 0 ? kOfFortran : 0u);
+  d->flags = ((open_flags & O_APPEND) != 0 ? kAppend : 0u) | (below ? kOfFortran : 0u);
   d->position = 0;
   base::store_relaxed(&d->file, file);
   know(fd);

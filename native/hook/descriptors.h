@@ -43,6 +43,8 @@ inline uint32_t file_of(int fd) {
 
 // A descriptor was opened, closed, copied. In a vfork child nothing changes: the memory is the parent's.
 void opened(int fd, uint32_t file, int open_flags);
+// The file that this thread's library of a language opened last; whoever waits for one sets it to 0 before.
+extern WEIR_THREAD uint32_t opened_below;
 void closed(int fd);
 void closed_range(unsigned first, unsigned last);
 void copied(int from, int to);

@@ -156,19 +156,19 @@ WEIR_HOOK(int, MPI_Abort, Communicator communicator, int code) {
   return WEIR_REAL(MPI_Abort)(communicator, code);
 }
 
-#define WEIR_FORTRAN_MPI(init, init_thread, finalize, abort_)                                                     \
-  WEIR_HOOK(void, init, int* error) {                                                                             \
-    starting([&] { return WEIR_REAL(init)(error), went_well(error); });                                           \
-  }                                                                                                               \
-  WEIR_HOOK(void, init_thread, int* required, int* provided, int* error) {                                        \
-    starting([&] { return WEIR_REAL(init_thread)(required, provided, error), went_well(error); });                \
-  }                                                                                                               \
-  WEIR_HOOK(void, finalize, int* error) {                                                                         \
-    finishing([&] { return WEIR_REAL(finalize)(error), went_well(error); });                                      \
-  }                                                                                                               \
-  WEIR_HOOK(void, abort_, void* communicator, int* code, int* error) {                                            \
-    aborting();                                                                                                   \
-    WEIR_REAL(abort_)(communicator, code, error);                                                                 \
+#define WEIR_FORTRAN_MPI(init, init_thread, finalize, abort_)                                      \
+  WEIR_HOOK(void, init, int* error) {                                                              \
+    starting([&] { return WEIR_REAL(init)(error), went_well(error); });                            \
+  }                                                                                                \
+  WEIR_HOOK(void, init_thread, int* required, int* provided, int* error) {                         \
+    starting([&] { return WEIR_REAL(init_thread)(required, provided, error), went_well(error); }); \
+  }                                                                                                \
+  WEIR_HOOK(void, finalize, int* error) {                                                          \
+    finishing([&] { return WEIR_REAL(finalize)(error), went_well(error); });                       \
+  }                                                                                                \
+  WEIR_HOOK(void, abort_, void* communicator, int* code, int* error) {                             \
+    aborting();                                                                                    \
+    WEIR_REAL(abort_)(communicator, code, error);                                                  \
   }
 WEIR_FORTRAN_MPI(mpi_init_, mpi_init_thread_, mpi_finalize_, mpi_abort_)
 WEIR_FORTRAN_MPI(mpi_init__, mpi_init_thread__, mpi_finalize__, mpi_abort__)
