@@ -7,21 +7,23 @@ module fdv_ledger
   use mpi_f08
   use fdv_kinds, only: i8, name_len
   use fdv_fail, only: fail, fail_together, hex, text
-  use fdv_clib, only: c_name, c_rename, c_size_of, error_text, resolved, sum_add, sum_t, sum_value
+  use fdv_clib, only: c_bytes_sum, c_name, c_rename, c_size_of, error_text, resolved, sum_add, sum_t, sum_value
   use fdv_config, only: geometry
   use fdv_par, only: from_task0, task, tasks
   implicit none (type, external)
   private
-  public :: ledger_load, ledger_new, ledger_save, ledger_expect, ledger_check, ledger_note, tasks_of, step_number
+  public :: ledger_load, ledger_new, ledger_save, ledger_expect, ledger_check, ledger_check_bytes, ledger_note
+  public :: tasks_of, step_number
 
-  character(*), parameter :: ledger_file = 'LEDGER'
+  character(*), parameter :: ledger_file = 'LEDGER', entry_format = '(2(z16.16,1x),i16,1x,a)'
   character(8), parameter :: steps(0:5) = [character(8) :: 'prepare', 'traj0', 'min0', 'traj1', 'min1', 'traj2']
-  integer, parameter :: line_len = name_len + 40
+  integer, parameter :: line_len = name_len + 56
   integer :: done(0:5) = 0                      ! tasks that ran the step; 0: it is not done
 
   type :: entry_t
     character(name_len) :: name = ''
     integer(i8) :: bytes = 0, value = 0
+    integer(i8) :: raw = 0                      ! checksum of all bytes of the file, 0 where it is not kept
     logical :: mine = .false.                   ! noted by this task in this step
   end type entry_t
   type(entry_t), allocatable :: entries(:)      ! open addressing; a power of two, at most half full
@@ -76,6 +78,7 @@ contains
   subroutine read_lines(lines)
     character(line_len), allocatable, intent(out) :: lines(:)
     character(line_len) :: line
+    type(sum_t) :: sum
     integer :: unit, status, n, i
     open (newunit=unit, file=ledger_file, form='formatted', status='old', action='read', iostat=status)
     if (status /= 0) call fail(ledger_file, 'open', 'the ledger that the step prepare writes', 'none', 'run prepare first')
@@ -83,43 +86,45 @@ contains
     read (line, '(8x,i12)', iostat=status) n
     if (status /= 0 .or. line(:8) /= 'entries ') call fail(ledger_file, 'first line', 'entries and their number', &
                                                             trim(line))
+    if (n < 0 .or. n > 100000000) call fail(ledger_file, 'entries', '0 to 100000000', text(n))
     allocate (lines(n + 2))
     do i = 1, n + 2
       read (unit, '(a)', iostat=status) lines(i)
-      if (status /= 0) call fail(ledger_file, 'lines', text(n + 3), text(i))
+      if (status /= 0) call fail(ledger_file, 'lines', text(n + 4), text(i))
+      call sum_add(sum, [lines(i)], len_trim(lines(i), i8))
     end do
+    read (unit, '(a)', iostat=status) line
     close (unit)
+    if (line /= hex(sum_value(sum))) call fail(ledger_file, 'checksum', trim(line), hex(sum_value(sum)), &
+                                               'the ledger was changed; run prepare and all steps again')
     if (lines(1)(:9) /= 'geometry ' .or. lines(2)(:5) /= 'done ') &
       call fail(ledger_file, 'lines 2 and 3', 'geometry and done', trim(lines(1)))
   end subroutine read_lines
 
   subroutine add_line(line)
     character(*), intent(in) :: line
-    integer(i8) :: bytes, value
+    type(entry_t) :: entry
     integer :: status
-    read (line, '(z16,1x,i16)', iostat=status) value, bytes
-    if (status /= 0) call fail(ledger_file, 'entry', 'checksum, bytes and name', trim(line))
-    call put(line(35:), bytes, value, .false.)
+    read (line, entry_format, iostat=status) entry%value, entry%raw, entry%bytes, entry%name
+    if (status /= 0) call fail(ledger_file, 'entry', 'two checksums, bytes and name', trim(line))
+    call put(entry)
   end subroutine add_line
 
-  recursive subroutine put(name, bytes, value, mine)
-    character(*), intent(in) :: name
-    integer(i8), intent(in) :: bytes, value
-    logical, intent(in) :: mine
+  recursive subroutine put(entry)
+    type(entry_t), intent(in) :: entry
     type(entry_t), allocatable :: old(:)
     integer :: at, i
-    if (len_trim(name) > name_len) call fail(name, 'length of the name', 'at most ' // text(name_len), text(len_trim(name)))
     if (2 * used > size(entries)) then
       call move_alloc(entries, old)
       allocate (entries(0:2 * size(old) - 1))
       used = 0
       do i = 0, ubound(old, 1)
-        if (old(i)%name /= '') call put(old(i)%name, old(i)%bytes, old(i)%value, old(i)%mine)
+        if (old(i)%name /= '') call put(old(i))
       end do
     end if
-    at = slot(name)
+    at = slot(entry%name)
     if (entries(at)%name == '') used = used + 1
-    entries(at) = entry_t(name, bytes, value, mine)
+    entries(at) = entry
   end subroutine put
 
   integer function slot(name)
@@ -159,14 +164,35 @@ contains
     end associate
   end subroutine ledger_check
 
-  !> [one task] After a file was written and closed.
-  subroutine ledger_note(name, value)
+  !> [one task] The file's bytes, marks of records included, are those that were noted with raw.
+  subroutine ledger_check_bytes(name)
+    character(*), intent(in) :: name
+    associate (entry => entries(slot(resolved(name))))
+      if (entry%raw /= raw_sum(name)) call fail(name, 'checksum of its bytes', hex(entry%raw), hex(raw_sum(name)), &
+                                                'the file is not what was written')
+    end associate
+  end subroutine ledger_check_bytes
+
+  integer(i8) function raw_sum(name)
+    character(*), intent(in) :: name
+    integer(c_int) :: error
+    error = c_bytes_sum(c_name(name), raw_sum)
+    if (error /= 0) call fail(name, 'reading its bytes', 'success', error_text(error))
+  end function raw_sum
+
+  !> [one task] After a file was written and closed. raw: keep the checksum of the bytes too.
+  subroutine ledger_note(name, value, raw)
     character(*), intent(in) :: name
     integer(i8), intent(in) :: value
-    integer(i8) :: bytes
-    bytes = c_size_of(c_name(name))
-    if (bytes < 0) call fail(name, 'size', 'the file just written', error_text(int(-bytes, c_int)))
-    call put(resolved(name), bytes, value, .true.)
+    logical, intent(in) :: raw
+    type(entry_t) :: entry
+    character(:), allocatable :: key
+    key = resolved(name)
+    if (len(key) > name_len) call fail(name, 'length of the name', 'at most ' // text(name_len), text(len(key)))
+    entry = entry_t(name=key, bytes=c_size_of(c_name(name)), value=value, mine=.true.)
+    if (entry%bytes < 0) call fail(name, 'size', 'the file just written', error_text(int(-entry%bytes, c_int)))
+    if (raw) entry%raw = raw_sum(name)
+    call put(entry)
   end subroutine ledger_note
 
   !> [collective] Collects what all tasks noted, replaces the ledger, and says that the step is done.
@@ -179,7 +205,7 @@ contains
     do i = 0, ubound(entries, 1)
       if (.not. entries(i)%mine) cycle
       n = n + 1
-      write (mine(n), '(z16.16,1x,i16,1x,a)') entries(i)%value, entries(i)%bytes, entries(i)%name
+      write (mine(n), entry_format) entries(i)%value, entries(i)%raw, entries(i)%bytes, entries(i)%name
     end do
     call MPI_Allgather(n * line_len, 1, MPI_INTEGER, counts, 1, MPI_INTEGER, MPI_COMM_WORLD)
     starts = [(sum(counts(:i - 1)), i=0, tasks - 1)]
@@ -193,19 +219,31 @@ contains
     call write_ledger()
   end subroutine ledger_save
 
+  !> The last line is the checksum of all but the first.
   subroutine write_ledger()
     integer :: unit, i
+    character(line_len) :: line
+    type(sum_t) :: sum
     open (newunit=unit, file=ledger_file // '.new', form='formatted', status='replace', action='write')
     write (unit, '(a,i12)') 'entries ', used
-    write (unit, '(a)') 'geometry ' // geometry()
-    write (unit, '(a,6i7)') 'done ', done
+    line = 'geometry ' // geometry()
+    call write_line()
+    write (line, '(a,6i7)') 'done ', done
+    call write_line()
     do i = 0, ubound(entries, 1)
       if (entries(i)%name == '') cycle
-      write (unit, '(z16.16,1x,i16,1x,a)') entries(i)%value, entries(i)%bytes, trim(entries(i)%name)
+      write (line, entry_format) entries(i)%value, entries(i)%raw, entries(i)%bytes, trim(entries(i)%name)
+      call write_line()
     end do
+    write (unit, '(a)') hex(sum_value(sum))
     close (unit)
     i = c_rename(c_name(ledger_file // '.new'), c_name(ledger_file))
     if (i /= 0) call fail(ledger_file, 'rename', 'a writable folder', error_text(i))
+  contains
+    subroutine write_line()
+      write (unit, '(a)') trim(line)
+      call sum_add(sum, [line], len_trim(line, i8))
+    end subroutine write_line
   end subroutine write_ledger
 
 end module fdv_ledger

@@ -89,6 +89,13 @@ module fdv_clib
       integer(c_int64_t) :: bytes
     end function c_size_of
 
+    function c_bytes_sum(name, value) bind(C, name='fdv_bytes_sum') result(error)
+      import :: c_char, c_int, c_int64_t
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int64_t), intent(out) :: value
+      integer(c_int) :: error
+    end function c_bytes_sum
+
     subroutine c_resolve(name, out, out_bytes) bind(C, name='fdv_resolve')
       import :: c_char, c_int
       character(kind=c_char), intent(in) :: name(*)
@@ -105,7 +112,7 @@ module fdv_clib
   end interface
 
   public :: sum_add, sum_value, file_open, file_read, file_write, file_close
-  public :: c_chdir, c_mkdir, c_rename, c_link, c_size_of
+  public :: c_chdir, c_mkdir, c_rename, c_link, c_size_of, c_bytes_sum
 
 contains
 

@@ -75,7 +75,7 @@ contains
     self%handle = c_null_ptr
     if (error /= 0) call fail(self%name, 'close', 'success', error_text(error))
     if (self%writing) then
-      call ledger_note(trim(self%name), sum_value(sum))
+      call ledger_note(trim(self%name), sum_value(sum), raw=.false.)
     else
       if (self%moved /= self%bytes) call fail(self%name, 'bytes read', text(self%bytes), text(self%moved))
       call ledger_check(trim(self%name), sum_value(sum))

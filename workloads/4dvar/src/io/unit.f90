@@ -6,14 +6,14 @@ module fdv_unit
   use fdv_kinds, only: i8, name_len, r8
   use fdv_fail, only: fail, text
   use fdv_clib, only: sum_add, sum_t, sum_value
-  use fdv_ledger, only: ledger_check, ledger_expect, ledger_note
+  use fdv_ledger, only: ledger_check, ledger_check_bytes, ledger_expect, ledger_note
   implicit none (type, external)
   private
 
   type, public :: unit_t
     character(name_len) :: name = ''
     integer :: unit = -1
-    logical :: writing = .false.
+    logical :: writing = .false., sequential = .true.
     integer :: records = 0
     type(sum_t) :: sum
     integer(i8) :: total = 0          !< direct access: sum of the records' checksums, in any order
@@ -41,7 +41,7 @@ contains
     logical, intent(in) :: writing
     integer :: status
     character(200) :: message
-    call begin(self, name, writing)
+    call begin(self, name, writing, .true.)
     if (writing) then
       open (newunit=self%unit, file=name, form=form, access='sequential', status='replace', action='write', &
             iostat=status, iomsg=message)
@@ -60,7 +60,7 @@ contains
     logical, intent(in) :: writing
     integer :: status
     character(200) :: message
-    call begin(self, name, writing)
+    call begin(self, name, writing, .false.)
     if (writing) then
       open (newunit=self%unit, file=name, form='unformatted', access='direct', recl=8 * n, status='replace', &
             action='write', iostat=status, iomsg=message)
@@ -71,12 +71,16 @@ contains
     if (status /= 0) call fail(name, 'open', 'success', message)
   end subroutine unit_open_direct
 
-  subroutine begin(self, name, writing)
+  subroutine begin(self, name, writing, sequential)
     class(unit_t), intent(inout) :: self
     character(*), intent(in) :: name
-    logical, intent(in) :: writing
+    logical, intent(in) :: writing, sequential
     integer(i8) :: bytes
-    if (.not. writing) bytes = ledger_expect(name)
+    if (.not. writing) then
+      bytes = ledger_expect(name)
+      if (sequential) call ledger_check_bytes(name)
+    end if
+    self%sequential = sequential
     self%name = name
     self%writing = writing
     self%records = 0
@@ -177,7 +181,7 @@ contains
     close (self%unit, iostat=status, iomsg=message)
     if (status /= 0) call fail(self%name, 'close', 'success', message)
     if (self%writing) then
-      call ledger_note(trim(self%name), value)
+      call ledger_note(trim(self%name), value, raw=self%sequential)
     else if (self%records > 0) then
       call ledger_check(trim(self%name), value)
     end if
