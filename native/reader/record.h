@@ -11,10 +11,13 @@ namespace weir::reader {
 struct Words {
   uint64_t w0, w1, w2, w3;
 
-  static Words load(const char* from) {
-    Words words;
-    std::memcpy(&words, from, sizeof words);
-    return words;
+  // Word by word: each goes to a register, where a copy of the whole would go over the stack.
+  static Words load(const char* from) { return {word(from), word(from + 8), word(from + 16), word(from + 24)}; }
+
+  static uint64_t word(const char* from) {
+    uint64_t value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
   }
 
   uint64_t start() const { return w0; }

@@ -90,8 +90,7 @@ class Scan {
   }
 
   static void prefetch(const SlotTable& table, const char* at) {
-    const Words record = Words::load(at);
-    table.prefetch(key::of(record.w1, record.w3));
+    table.prefetch(key::of(Words::word(at + 8), Words::word(at + 24)));
   }
 
   // Null when records of this key are not calls, or not valid.

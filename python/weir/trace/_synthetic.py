@@ -150,7 +150,7 @@ class TraceWriter:
             "pid": pid, "ppid": 1, "rank": rank, "ranks": ranks, "level_now": self.level, "end_kind": 1, "io_known": 1,
             "start_mono_ns": self.mono_ns(start), "last_mono_ns": self.mono_ns(last), "end_ticks": last,
             "start_realtime_ns": self.created_realtime_ns + self.mono_ns(start) - self.created_mono_ns,
-            "exe": "/bin/model", "cwd": "/work", "command": ["./model"],
+            "exe": "/bin/model", "cwd": "/scratch/an", "command": ["./model"],
         }  # fmt: skip
         process = ProcessWriter(self, self.end // PAGE, made | fields)
         self.processes.append(process)
