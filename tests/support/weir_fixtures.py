@@ -21,6 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native"))
 
 
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="many more repetitions where instants are random")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The root of the source tree."""
@@ -37,8 +41,11 @@ def native_build() -> Path:
 
 @pytest.fixture(scope="session")
 def preload() -> Path:
-    """libweir-preload.so of the installed package."""
+    """libweir-preload.so of the installed package, or of the build that WEIR_TEST_BUILD names."""
     from weir import _native
+
+    if "WEIR_TEST_BUILD" in os.environ:
+        return NATIVE_BUILD / "native" / "preload" / _native.PRELOAD
 
     return _native.library_path(_native.PRELOAD)
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fork without exec: parent and child are processes of the trace, none hangs, none loses a call."""
+
+from weir_guest import lost
+
+CHILD = """
+int main(void) {
+  int fd = open_new("shared");
+  MUST(write(fd, "12345", 5) == 5);
+  pid_t child = fork();
+  if (child == 0) {
+    MUST(write(fd, "child", 5) == 5);
+    int own = open_new("own");
+    MUST(write(own, "x", 1) == 1);
+    exit(3);
+  }
+  int status;
+  MUST(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
+  MUST(write(fd, "67", 2) == 2);
+  return 0;
+}
+"""
+
+
+def test_a_forked_child_is_a_process_of_its_own_with_its_parents_names(guest, traced):
+    trace = traced([guest(CHILD)]).ok().trace
+    parent, child = sorted(trace.processes.values(), key=lambda p: p.start_ticks)
+    assert (child.parent, child.ppid, parent.parent) == (parent.number, parent.pid, 0)
+    assert [(r.process, r.size) for r in trace.of("write", file="shared")] == [
+        (parent.number, 5), (child.number, 5), (parent.number, 2)
+    ]  # fmt: skip
+    assert [r.process for r in trace.of("open", file="own")] == [child.number]
+    assert (parent.end_kind, child.end_kind) == (1, 1)
+
+
+def test_the_position_of_a_shared_descriptor_is_not_guessed(guest, traced):
+    trace = traced([guest(CHILD)]).ok().trace
+    assert [r.offset for r in trace.of("write", file="shared")] == [0, None, None]
+
+
+def test_of_300_children_forked_under_load_none_hangs_and_none_is_lost(guest, traced):
+    trace = traced([guest("forks.c")], timeout=100).ok().trace
+    assert len(trace.processes) == 1 + 300 + 32
+    assert len({p.pid for p in trace.processes.values()}) == 1 + 300 + 32
+    writes = trace.of("write", file="child")
+    assert len(writes) == 300 + 32
+    assert len(trace.of("write", file="grandchild")) == 32
+    assert lost(trace) == 0
+    assert all(p.failures == 0 for p in trace.processes.values())
+    busy = [r for r in trace.records if r.op == "write" and r.file.endswith(("busy0", "busy1"))]
+    assert len(busy) == 20 * sum(r.op == "close" and r.file.endswith(("busy0", "busy1")) for r in trace.records)
+
+
+FORK_IN_HANDLER = """
+static volatile sig_atomic_t forked;
+static void handler(int s) {
+  pid_t child = fork();
+  if (child == 0) {
+    int fd = open("handler", O_WRONLY | O_CREAT | O_APPEND, 0644);
+    _exit(write(fd, "x", 1) == 1 ? 0 : 1);
+  }
+  int status;
+  MUST(waitpid(child, &status, 0) == child && status == 0);
+  ++forked;
+}
+int main(void) {
+  struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART};
+  sigaction(SIGALRM, &act, NULL);
+  struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+  int fd = open_new("main");
+  setitimer(ITIMER_REAL, &often, NULL);
+  while (forked < 50) MUST(write(fd, "x", 1) == 1);
+  setitimer(ITIMER_REAL, &never, NULL);
+  printf("%d\\n", (int)forked);
+  return 0;
+}
+"""
+
+
+def test_fork_in_a_signal_handler(guest, traced):
+    outcome = traced([guest(FORK_IN_HANDLER)]).ok()
+    trace = outcome.trace
+    assert len(trace.of("write", file="handler")) == int(outcome.done.stdout)
+    assert len(trace.processes) == 1 + int(outcome.done.stdout)
+
+
+RAW = """
+int main(void) {
+  int fd = open_new("file");
+  pid_t child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);  // no atfork handlers
+  if (child == 0) {
+    MUST(write(fd, "x", 1) == 1);
+    _exit(0);
+  }
+  int status;
+  MUST(waitpid(child, &status, 0) == child && status == 0);
+  MUST(write(fd, "x", 1) == 1);
+  return 0;
+}
+"""
+
+
+def test_a_child_made_by_a_direct_system_call(guest, traced):
+    trace = traced([guest(RAW)]).ok().trace
+    assert len(trace.processes) == 2
+    assert len({r.process for r in trace.of("write", file="file")}) == 2
