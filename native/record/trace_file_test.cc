@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file as its writers share it: made once, taken from without overlap, within its budget, and never a reason to die.
+#include "record/trace_file.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir::record {
+namespace {
+
+constexpr uint64_t kPage = wire::kPageBytes;
+
+class Folder {
+ public:
+  Folder() {
+    path_ = (getenv("TMPDIR") != nullptr ? std::string(getenv("TMPDIR")) : "/tmp") + "/weir-record-XXXXXX";
+    EXPECT_NE(mkdtemp(path_.data()), nullptr);
+  }
+  ~Folder() {
+    unlink(file().c_str());
+    EXPECT_EQ(rmdir(path_.c_str()), 0) << "something was left in " << path_;
+  }
+  std::string file() const { return path_ + "/n1.weir"; }
+  Settings settings(uint64_t budget = 1u << 20) const {
+    return {{path_.data(), path_.size()}, base::text("n1"), wire::Level::kTrace, budget};
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(TraceFile, begins_with_a_whole_header_page) {
+  Folder folder;
+  TraceFile file;
+  ASSERT_EQ(file.open(folder.settings()), 0);
+  const wire::FileHeader& header = file.header();
+  EXPECT_EQ(memcmp(header.magic, wire::kMagic, sizeof header.magic), 0);
+  EXPECT_EQ(header.version, wire::kVersion);
+  EXPECT_EQ(header.end_bytes, kPage);
+  EXPECT_EQ(header.budget_bytes, 1u << 20);
+  EXPECT_EQ(header.level, wire::Level::kTrace);
+  EXPECT_STREQ(header.node, "n1");
+  EXPECT_GT(header.ns_per_tick, 0);
+  EXPECT_GT(header.created_realtime_ns, 0u);
+}
+
+TEST(TraceFile, is_opened_and_not_made_anew_by_the_second_writer) {
+  Folder folder;
+  TraceFile first, second;
+  ASSERT_EQ(first.open(folder.settings()), 0);
+  uint64_t offset = 0;
+  ASSERT_NE(first.take(kPage, true, &offset), nullptr);
+  ASSERT_EQ(second.open(folder.settings(uint64_t{1} << 30)), 0);
+  EXPECT_EQ(second.header().end_bytes, 2 * kPage);
+  EXPECT_EQ(second.header().budget_bytes, 1u << 20) << "the budget is the file's, not the second writer's";
+}
+
+TEST(TraceFile, a_chunk_is_zero_mapped_and_seen_by_others) {
+  Folder folder;
+  TraceFile file;
+  ASSERT_EQ(file.open(folder.settings()), 0);
+  uint64_t offset = 0;
+  auto* chunk = static_cast<char*>(file.take(2 * kPage, true, &offset));
+  ASSERT_NE(chunk, nullptr);
+  EXPECT_EQ(offset, kPage);
+  EXPECT_TRUE(std::all_of(chunk, chunk + 2 * kPage, [](char c) { return c == 0; }));
+  chunk[2 * kPage - 1] = 'x';
+  std::ifstream reader(folder.file(), std::ios::binary);
+  reader.seekg(static_cast<std::streamoff>(offset + 2 * kPage - 1));
+  EXPECT_EQ(reader.get(), 'x');
+}
+
+TEST(TraceFile, chunks_of_many_threads_never_overlap) {
+  Folder folder;
+  TraceFile file;
+  ASSERT_EQ(file.open(folder.settings(8u << 20)), 0);
+  std::vector<std::pair<uint64_t, uint64_t>> taken;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < 50; ++i) {
+        const uint64_t size = (1 + (i + t) % 4) * kPage;
+        uint64_t offset = 0;
+        if (file.take(size, true, &offset) == nullptr) continue;
+        const std::lock_guard lock(mutex);
+        taken.emplace_back(offset, size);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(taken.size(), 200u);
+  std::sort(taken.begin(), taken.end());
+  uint64_t end = kPage;
+  for (const auto& [offset, size] : taken) {
+    EXPECT_EQ(offset, end);
+    end = offset + size;
+  }
+  EXPECT_EQ(file.header().end_bytes, end);
+}
+
+TEST(TraceFile, keeps_a_part_of_the_budget_from_events) {
+  Folder folder;
+  TraceFile file;
+  constexpr uint64_t kBudget = 64 * kPage;
+  ASSERT_EQ(file.open(folder.settings(kBudget)), 0);
+  uint64_t offset = 0, events = 0, others = 0;
+  while (file.take(kPage, true, &offset) != nullptr) ++events;
+  EXPECT_EQ(events, 64u - 8 - 1) << "an eighth is reserved, one page is the header";
+  while (file.take(kPage, false, &offset) != nullptr) ++others;
+  EXPECT_EQ(others, 8u);
+  EXPECT_EQ(file.header().end_bytes, kBudget);
+  struct stat status {};
+  ASSERT_EQ(stat(folder.file().c_str(), &status), 0);
+  EXPECT_LE(static_cast<uint64_t>(status.st_size), kBudget);
+}
+
+TEST(TraceFile, a_file_system_that_refuses_space_costs_the_chunk_and_not_the_program) {
+  Folder folder;
+  TraceFile file;
+  ASSERT_EQ(file.open(folder.settings()), 0);
+  uint64_t offset = 0;
+  ASSERT_NE(file.take(kPage, true, &offset), nullptr);
+  rlimit before{}, limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  limit = {2 * kPage, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  void* refused = file.take(4 * kPage, true, &offset);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(refused, nullptr);
+  EXPECT_EQ(file.header().end_bytes, 2 * kPage) << "the space nobody has was not given back";
+  EXPECT_NE(file.take(kPage, true, &offset), nullptr) << "and when there is space again, it is used";
+  EXPECT_EQ(offset, 2 * kPage);
+}
+
+TEST(TraceFile, processes_that_begin_at_once_make_one_file) {
+  Folder folder;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      TraceFile file;
+      uint64_t offset = 0;
+      _exit(file.open(folder.settings()) == 0 && file.take(kPage, true, &offset) != nullptr ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  TraceFile file;
+  ASSERT_EQ(file.open(folder.settings()), 0);
+  EXPECT_EQ(file.header().end_bytes, 9 * kPage);
+}
+
+TEST(TraceFile, a_stranger_under_its_name_is_left_as_it_is) {
+  Folder folder;
+  std::ofstream(folder.file()) << "not a trace at all\n";
+  TraceFile file;
+  EXPECT_EQ(file.open(folder.settings()), -EINVAL);
+  std::string line;
+  std::getline(std::ifstream(folder.file()), line);
+  EXPECT_EQ(line, "not a trace at all");
+}
+
+TEST(TraceFile, a_folder_that_is_not_there_is_said_by_its_error) {
+  const Settings settings{base::text("/nonexistent/run"), base::text("n1"), wire::Level::kTrace, 1u << 20};
+  TraceFile file;
+  EXPECT_EQ(file.open(settings), -ENOENT);
+}
+
+}  // namespace
+}  // namespace weir::record
