@@ -17,7 +17,7 @@ module fdv_config
   integer, public, protected :: fields = 5           !< upper-air gridded parameters
   integer, public, protected :: edition = 1          !< of GRIB
   integer, public, protected :: timesteps = 12       !< of a trajectory
-  integer, public, protected :: dumps = 3            !< trajectory states written, and time slots of observations
+  integer, public, protected :: dumps = 2            !< trajectory states written, and time slots of observations
   integer, public, protected :: iterations = 8       !< of a minimisation
   integer, public, protected :: members = 4          !< files ME<N>
   integer, public, protected :: me_records = 250     !< records in each
@@ -30,7 +30,7 @@ module fdv_config
   integer, public, protected :: pools = 32
   integer, public, protected :: group = 8            !< pools in one file
   integer, public, protected :: tables = 9           !< of each observation type
-  integer, public, protected :: reports = 4000       !< of each observation type
+  integer, public, protected :: reports = 8000       !< of each observation type
   integer, public, protected :: thin = 3             !< one report in so many goes to CCMA
   integer, public, protected :: seed = 2009122100
   real(r8), public, protected :: compute = 4.0_r8    !< seconds of computing in traj0; the other steps in proportion

@@ -24,6 +24,14 @@ fdv_grib *fdv_grib_open(const char *name, int *error) {
   return NULL;
 }
 
+/* All parameters here are of ECMWF's table 128, where edition 1 has the number itself in its header. Asking edition 1 for
+ * paramId would make ecCodes read its concept files, 400,000 requests of one byte, for the same answer. */
+static const char *parameter_key(const codes_handle *message) {
+  long edition = 0;
+  codes_get_long(message, "edition", &edition);
+  return edition == 1 ? "indicatorOfParameter" : "paramId";
+}
+
 /* The next message: its parameter, level and number of values; *values is 0 at the end of the file. */
 int fdv_grib_next(fdv_grib *grib, int *param, int *level, int *values) {
   int error = 0;
@@ -36,7 +44,7 @@ int fdv_grib_next(fdv_grib *grib, int *param, int *level, int *values) {
   if (!grib->message || error) return error;
   if ((error = codes_get_message(grib->message, &bytes, &length))) return error;
   fdv_sum_add(&grib->sum, bytes, (int64_t)length);
-  if ((error = codes_get_long(grib->message, "paramId", &p)) || (error = codes_get_long(grib->message, "level", &l)) ||
+  if ((error = codes_get_long(grib->message, parameter_key(grib->message), &p)) || (error = codes_get_long(grib->message, "level", &l)) ||
       (error = codes_get_size(grib->message, "values", &n)))
     return error;
   *param = (int)p;
@@ -76,7 +84,12 @@ void *fdv_grib_sample(int edition, int truncation, int grid, int *values) {
   } else {
     size_t length = 6;
     error = codes_get_long(message, "numberOfDataPoints", &n);
-    if (!error) error = codes_set_string(message, "typeOfLevel", "hybrid", &length);
+    if (edition == 1) {
+      if (!error) error = codes_set_long(message, "indicatorOfTypeOfLevel", 109);
+      if (!error) error = codes_set_long(message, "table2Version", 128);
+    } else if (!error) {
+      error = codes_set_string(message, "typeOfLevel", "hybrid", &length);
+    }
     if (!error) error = codes_set_long(message, "bitsPerValue", 16);
   }
   if (error) {
@@ -91,7 +104,7 @@ void *fdv_grib_sample(int edition, int truncation, int grid, int *values) {
 int fdv_grib_encode(void *message, int param, int level, const double *values, int count, const void **bytes,
                     int64_t *length) {
   size_t n = 0;
-  int error = codes_set_long(message, "paramId", param);
+  int error = codes_set_long(message, parameter_key(message), param);
   if (!error) error = codes_set_long(message, "level", level);
   if (!error) error = codes_set_double_array(message, "values", values, (size_t)count);
   if (!error) error = codes_get_message(message, bytes, &n);

@@ -84,7 +84,7 @@ contains
     if (size(dx) > 0) sample = dx(mod(i, my_points) + 1, mod(i, levels) + 1)
   end function sample
 
-  !> [several tasks] Sum of squares of this task's files, read from the last record to the first.
+  !> [several tasks] Sum of squares of this task's files, all of whose records are read.
   function me_energy() result(energy)
     real(r8) :: energy, record(me_values)
     type(unit_t) :: unit
@@ -93,7 +93,7 @@ contains
     do n = 1, members
       if (several_task(n) /= task) cycle
       call unit%open_direct(me_file(n), me_values, writing=.false.)
-      do r = me_records, 1, -1
+      do r = 1, me_records
         call unit%get_at(r, record)
         energy = energy + sum(record**2)
       end do

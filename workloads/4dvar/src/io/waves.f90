@@ -17,7 +17,7 @@ module fdv_waves
 contains
 
   integer function wavelet_bands()
-    wavelet_bands = 4 * (truncation + 1)
+    wavelet_bands = 16 * (truncation + 1)
   end function wavelet_bands
 
   !> [one task]
