@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counting processes and records of a trace, damaged ones included."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from weir.capture._count import Count, count_traces
+
+PAGE = 4096
+
+
+def chunk(kind: int, used: int, body: bytes = b"", pages: int = 1, magic: int = 0x4B484357) -> bytes:
+    head = struct.pack("<IIQIIIIQQQQ", magic, kind, pages * PAGE, 1, 1, 0, 0, used, 0, 0, 0)
+    return (head + body).ljust(max(pages, 1) * PAGE, b"\0")
+
+
+def counter(calls: int) -> bytes:
+    return struct.pack("<IBBBBQ", 1, 6, 1, 0, 0, calls).ljust(640, b"\0")
+
+
+HEADER = b"WEIRTRC1".ljust(PAGE, b"\0")
+PROCESS = chunk(1, 1, bytes(144 - 64) + struct.pack("<Q", 7))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (HEADER, Count(nodes=1)),
+        (HEADER + PROCESS, Count(1, 1, 0, 0, 7)),
+        (HEADER + PROCESS + chunk(3, 5) + chunk(3, 126), Count(1, 1, 131, 0, 7)),
+        (HEADER + chunk(4, 2, counter(3) + counter(40) + counter(500)), Count(1, 0, 0, 43)),
+        (HEADER + bytes(3 * PAGE) + PROCESS, Count(1, 1, 0, 0, 7)),  # space taken and never used
+        (HEADER + chunk(3, 2**63) + chunk(3, 1), Count(1, 0, 127)),  # a count no chunk can hold
+        (HEADER + chunk(3, 4, pages=2)[:PAGE], Count(1, 0, 4)),  # cut in a chunk
+        (HEADER + PROCESS[:100], Count(1)),
+        (HEADER + chunk(3, 9, magic=1) + PROCESS, Count(1, 1, 0, 0, 7)),
+        (HEADER + chunk(3, 9, pages=0) + PROCESS, Count(1, 1, 0, 0, 7)),  # a size that leads nowhere
+        (b"", Count()),
+        (b"no trace".ljust(2 * PAGE), Count()),
+    ],
+)
+def test_what_is_whole_is_counted(tmp_path, content, expected):
+    path = tmp_path / "n.weir"
+    path.write_bytes(content)
+    assert count_traces([str(path)]) == expected
+
+
+def test_nodes_are_added_and_missing_files_are_nothing(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(HEADER + PROCESS + chunk(3, 5))
+    assert count_traces([str(tmp_path / n) for n in ("a", "b", "c")]) == Count(2, 2, 10, 0, 14)

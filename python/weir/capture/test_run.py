@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run folders: names, refusal, overwriting, job.json."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from weir import StorageError, UsageError
+from weir.capture._run import Job, check_step, finish_env_step, make_step, trace_files
+
+
+def job(**changes) -> Job:
+    return Job(**{**dict(step="a", command=["x"], cwd="/", level="trace", budget_bytes=1, weir="1", started_realtime_ns=5), **changes})
+
+
+@pytest.mark.parametrize("name", ["main", "traj0", "with blank", "Schritt ä", "a.b", "-x", "日本", "x" * 255])
+def test_any_plain_folder_name_is_a_step(name):
+    assert check_step(name) == name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "/a", "a\nb", "a\tb", "a\x7f", "x" * 256, "ä" * 128])
+def test_other_names_are_refused(name):
+    with pytest.raises(UsageError, match=r"^--step .*a step is the name of one folder"):
+        check_step(name)
+
+
+def test_a_step_with_a_trace_is_refused_and_left_alone(tmp_path):
+    folder = tmp_path / "run" / "a"
+    assert make_step(str(tmp_path / "run"), "a", False) == str(folder)
+    (folder / "n1.weir").write_bytes(b"old")
+    with pytest.raises(UsageError, match="holds a trace already.*--overwrite"):
+        make_step(str(tmp_path / "run"), "a", False)
+    assert (folder / "n1.weir").read_bytes() == b"old"
+
+
+def test_a_step_without_a_trace_can_be_begun_again(tmp_path):
+    folder = make_step(str(tmp_path), "a", False)
+    job().write(folder)
+    assert make_step(str(tmp_path), "a", False) == folder
+
+
+def test_overwriting_removes_nothing_but_the_trace_of_that_step(tmp_path):
+    for step in ("a", "b"):
+        folder = tmp_path / step
+        folder.mkdir()
+        for name in ("n1.weir", "n2.weir", "job.json", "model.f90"):
+            (folder / name).write_text("x")
+    make_step(str(tmp_path), "a", True)
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["model.f90"]
+    assert len(list((tmp_path / "b").iterdir())) == 4
+
+
+def test_the_step_one_is_traced_into_cannot_be_overwritten(tmp_path):
+    folder = make_step(str(tmp_path), "a", False)
+    (tmp_path / "a" / "n.weir").write_text("x")
+    with pytest.raises(UsageError, match="traced into that very step"):
+        make_step(str(tmp_path), "a", True, outer=folder)
+
+
+def test_a_place_that_cannot_be_written_is_named_with_the_reason(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"file/run/a: the trace cannot be written here: Not a directory"):
+        make_step(str(tmp_path / "file" / "run"), "a", False)
+
+
+def test_trace_files_of_no_folder_are_none(tmp_path):
+    assert trace_files(str(tmp_path / "nowhere")) == []
+
+
+def test_job_json_has_the_keys_of_the_format_and_leaves_no_other_file(tmp_path):
+    job(command=["./model", "ä b", "\udcff"]).write(str(tmp_path))
+    written = json.loads((tmp_path / "job.json").read_text())
+    assert written == {
+        "format": 1, "step": "a", "command": ["./model", "ä b", "\udcff"], "cwd": "/", "level": "trace", "budget_bytes": 1,
+        "started_realtime_ns": 5, "ended_realtime_ns": None, "exit_status": None, "weir": "1",
+    }  # fmt: skip
+    job().ended(-9).write(str(tmp_path))
+    written = json.loads((tmp_path / "job.json").read_text())
+    assert written["exit_status"] == -9 and written["ended_realtime_ns"] > written["started_realtime_ns"]
+    assert [p.name for p in tmp_path.iterdir()] == ["job.json"]
+
+
+def test_only_a_step_of_weir_env_that_still_runs_is_finished_from_outside(tmp_path):
+    for name, begun in {"env": job(command=None), "trace": job(), "over": job(command=None, ended_realtime_ns=7)}.items():
+        (tmp_path / name).mkdir()
+        begun.write(str(tmp_path / name))
+        finish_env_step(str(tmp_path / name))
+    ended = {p.name: json.loads((p / "job.json").read_text())["ended_realtime_ns"] for p in tmp_path.iterdir()}
+    assert ended["trace"] is None and ended["over"] == 7 and ended["env"] > 7
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', "\xff", '{"format": 1, "command": null, "ended_realtime_ns": null}'])
+def test_a_job_file_that_is_something_else_is_left_as_it_is(tmp_path, text):
+    (tmp_path / "job.json").write_text(text, encoding="latin-1")
+    finish_env_step(str(tmp_path))
+    finish_env_step(None)
+    assert (tmp_path / "job.json").read_text(encoding="latin-1") == text
