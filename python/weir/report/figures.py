@@ -36,7 +36,8 @@ def rate(count: int, ns: int) -> float:
 
 
 def percent(part: float, of: float) -> str:
-    return f"{100 * part / of:.0f}%" if of else "-"
+    share = 100 * part / of if of else 0.0
+    return f"{share:.{0 if share >= 1 or share == 0 else 1}f}%" if of else "-"
 
 
 def size(count: int) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import heapq
 import os
 from collections.abc import Iterator
@@ -142,7 +143,7 @@ class _ProcessLines:
         elif offset != _UNKNOWN_OFFSET and op.op_class in "RW":
             tail += f" offset={offset}"
         if error:
-            tail += f" error={os.strerror(error) if error < 134 else error}".replace(" ", "_")
+            tail += " error=" + errno.errorcode.get(error, str(error))
         if op.op_class == "O":
             return f"{head:<28} {tail}\n{self.names.get(file, '(no name)')}"
         if op.op_class in "RW":

@@ -96,7 +96,7 @@ def _detail(report: Report, options: Options) -> Iterator[str]:
     rank = report.choice.rank if report.choice.rank is not None else _ranks(report)[0]
     for step in report.steps:
         who = "every task" if rank is None else f"task {rank}"
-        yield f"Detail for {step.name}, {who}\n"
+        yield f"\nDetail for {step.name}, {who}\n"
         yield from detail_lines(report, step, rank, pattern=options.pattern, top=options.limit)
 
 

@@ -55,7 +55,9 @@ def summary_table(step: StepReport, rank: int | None) -> Table:
         figures = (megabytes(row.bytes), milliseconds(row.ns), rate(row.bytes, row.ns))
         return (row.routine, str(row.calls), *map(_decimals, figures))
 
-    who = f"{len([r for r in step.ranks if r >= 0])} tasks and all other processes" if rank is None else f"task {rank}"
+    tasks = sum(one >= 0 for one in step.ranks)
+    everyone = f"all {tasks} tasks" + (" and other processes" if -1 in step.ranks else "")
+    who = everyone if rank is None else f"task {rank}"
     remarks = _below_remarks(table)
     title = f"Summary for {step.name}, {who}"
     columns = ("<Routine", "Calls", "MB", "msec", "MB/s")
@@ -101,6 +103,8 @@ def request_table(report: Report) -> Table:
     has_below = found.of_below > 0
     rows = []
     for one in found.sizes:
+        if not (one.reads or one.writes or one.below_reads or one.below_writes):
+            continue
         last = "" if one.most_bytes is None else size(one.most_bytes + 1) if one.most_bytes else "1 B"
         label = "0 B" if one.most_bytes == 0 else f"{size(one.least_bytes)} - {last}"
         below = (str(one.below_reads), str(one.below_writes)) if has_below else ()
@@ -121,6 +125,7 @@ def duration_table(report: Report) -> Table:
     rows = tuple(
         (f"{duration(one.from_ns)} - {'' if one.to_ns is None else duration(one.to_ns)}", str(one.reads), str(one.writes))
         for one in report.requests.durations
+        if one.reads or one.writes
     )
     return Table("Requests by duration", ("<Time", "Reads", "Writes"), rows)
 
