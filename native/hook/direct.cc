@@ -55,7 +55,7 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case SYS_open: return opening(Op::kOpen, AT_FDCWD, reinterpret_cast<const char*>(a), static_cast<int>(b), open_call);
     case SYS_openat: return opening(Op::kOpenat, fd, reinterpret_cast<const char*>(b), static_cast<int>(c), open_call);
     case SYS_creat: return opening(Op::kCreat, AT_FDCWD, reinterpret_cast<const char*>(a), O_WRONLY | O_CREAT | O_TRUNC, open_call);
-    case SYS_lseek: return on_descriptor(Op::kLseek, fd, kUnknownOffset, 0, call);
+    case SYS_lseek: return seeking(fd, call);
     case SYS_fsync: return on_descriptor(Op::kFsync, fd, kUnknownOffset, 0, call);
     case SYS_fdatasync: return on_descriptor(Op::kFdatasync, fd, kUnknownOffset, 0, call);
     case 425: return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
@@ -91,6 +91,7 @@ __asm__(R"(
   .type syscall, @function
 syscall:
   endbr64
+0:
   cmpq $512, %rdi
   jae 1f
   leaq weir_direct_numbers(%rip), %rax
@@ -117,7 +118,7 @@ syscall:
   popq %rdx
   popq %rsi
   popq %rdi
-  jmp 1b
+  jmp 0b
   .size syscall, .-syscall
 )");
 

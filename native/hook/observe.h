@@ -84,6 +84,24 @@ inline ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t off
   return result;
 }
 
+// lseek: its result is where the descriptor stands from now on.
+template <typename Real>
+inline auto seeking(int fd, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const auto result = real();
+  Call call{Op::kLseek, Layer::posix, 0, 0, file_of(fd), start, os::ticks(), kUnknownOffset, 0};
+  Descriptor* d = descriptor(fd);
+  set_outcome(call, result < 0);
+  if (result >= 0) {
+    call.offset = static_cast<uint64_t>(result);
+    if (d != nullptr && (d->flags & kShared) == 0) d->position = call.offset;
+  }
+  below_fortran(call, d);
+  keep(call);
+  return result;
+}
+
 // Anything else on a descriptor; failure is a negative result.
 template <typename Real>
 inline auto on_descriptor(Op op, int fd, uint64_t offset, uint64_t size, Real real) {

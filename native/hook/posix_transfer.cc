@@ -7,7 +7,6 @@
 
 using namespace weir::hook;
 namespace os = weir::os;
-using weir::record::Call;
 
 namespace {
 
@@ -94,24 +93,7 @@ WEIR_VECTOR_2(pwritev64v2, kPwritev2, kWrites)
 
 #define WEIR_LSEEK(symbol)                                                                        \
   WEIR_HOOK(off_t, symbol, int fd, off_t offset, int whence) {                                    \
-    if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(fd, offset, whence);                \
-    const uint64_t start = os::ticks();                                                           \
-    const off_t result = WEIR_REAL(symbol)(fd, offset, whence);                                   \
-    keep_seek(fd, result, {start, os::ticks()});                                                  \
-    return result;                                                                                \
+    return seeking(fd, [&] { return WEIR_REAL(symbol)(fd, offset, whence); });                    \
   }
-
-static void keep_seek(int fd, off_t result, Span span) {
-  Call call{Op::kLseek, Layer::posix, 0, 0, file_of(fd), span.start, span.end, kUnknownOffset, 0};
-  Descriptor* d = descriptor(fd);
-  set_outcome(call, result < 0);
-  if (result >= 0) {
-    call.offset = static_cast<uint64_t>(result);
-    if (d != nullptr && (d->flags & kShared) == 0) d->position = call.offset;
-  }
-  below_fortran(call, d);
-  keep(call);
-}
-
 WEIR_LSEEK(lseek)
 WEIR_LSEEK(lseek64)

@@ -46,10 +46,10 @@ inline auto on_stream(Op op, FILE* f, Real real, Outcome outcome) {
   return result;
 }
 
-// A read that gave nothing. The marks of a stream are sticky, but with the end of file seen glibc does not read again, so the two
-// together mean: an error earlier, the end now.
+// A read that gave nothing: the end of the file or an error. The mark of an error may be an older one, that of the end never is:
+// glibc does not read past it.
 inline void nothing_read(Call& call, const FILE* f, uint64_t wanted) {
-  if ((f->_flags & (kEofSeen | kErrorSeen)) == kErrorSeen) {
+  if ((f->_flags & kEofSeen) == 0) {
     set_outcome(call, true);
     call.size = clip(wanted);
   } else {

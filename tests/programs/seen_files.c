@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls about files: posix_meta.cc, posix_file.cc.
+#include "seen.h"
+
+#include <dirent.h>
+#include <sys/file.h>
+
+extern int __xstat(int, const char *, struct stat *), __xstat64(int, const char *, struct stat64 *);
+extern int __lxstat(int, const char *, struct stat *), __lxstat64(int, const char *, struct stat64 *);
+extern int __fxstat(int, int, struct stat *), __fxstat64(int, int, struct stat64 *);
+extern int __fxstatat(int, int, const char *, struct stat *, int), __fxstatat64(int, int, const char *, struct stat64 *, int);
+
+static union {
+  struct stat s;
+  struct stat64 s64;
+  struct statx x;
+} facts;
+
+static void sized(int result) { say("  %d errno %d, %ld bytes", result, errno, (long)facts.s.st_size); }
+
+SEEN(stat, "stat") { sized(CALL(stat)(file, &facts.s)); }
+ALSO(stat, missing, "[nowhere/file] stat error=ENOENT") { tell(CALL(stat)("nowhere/file", &facts.s)); }
+ALSO(stat, null, "stat on=- error=EFAULT") { tell(CALL(stat)(NULL, &facts.s)); }
+SEEN(stat64, "stat") { sized(CALL(stat64)(file, &facts.s64)); }
+SEEN(lstat, "lstat") { sized(CALL(lstat)(file, &facts.s)); }
+SEEN(lstat64, "lstat") { sized(CALL(lstat64)(file, &facts.s64)); }
+SEEN(__xstat, "stat") { sized(CALL(__xstat)(1, file, &facts.s)); }
+SEEN(__xstat64, "stat") { sized(CALL(__xstat64)(1, file, &facts.s64)); }
+SEEN(__lxstat, "lstat") { sized(CALL(__lxstat)(1, file, &facts.s)); }
+SEEN(__lxstat64, "lstat") { sized(CALL(__lxstat64)(1, file, &facts.s64)); }
+SEEN(fstatat, "fstatat") { sized(CALL(fstatat)(AT_FDCWD, file, &facts.s, 0)); }
+SEEN(fstatat64, "fstatat") { sized(CALL(fstatat64)(AT_FDCWD, file, &facts.s64, 0)); }
+SEEN(__fxstatat, "fstatat") { sized(CALL(__fxstatat)(1, AT_FDCWD, file, &facts.s, 0)); }
+SEEN(__fxstatat64, "fstatat") { sized(CALL(__fxstatat64)(1, AT_FDCWD, file, &facts.s64, 0)); }
+SEEN(statx, "statx") {
+  const int result = CALL(statx)(AT_FDCWD, file, 0, STATX_SIZE, &facts.x);
+  say("  %d errno %d, %ld bytes", result, errno, (long)facts.x.stx_size);
+}
+#define ON_OPEN(symbol, expected, ...)         \
+  SEEN(symbol, expected) {                     \
+    const int fd = open(file, O_RDWR);         \
+    tell(CALL(symbol)(__VA_ARGS__));           \
+    close(fd);                                 \
+  }
+ON_OPEN(fstat, "open; fstat; close", fd, &facts.s)
+ON_OPEN(fstat64, "open; fstat; close", fd, &facts.s64)
+ON_OPEN(__fxstat, "open; fstat; close", 1, fd, &facts.s)
+ON_OPEN(__fxstat64, "open; fstat; close", 1, fd, &facts.s64)
+
+SEEN(access, "access") { tell(CALL(access)(file, R_OK)); }
+ALSO(access, missing, "[nowhere/file] access error=ENOENT") { tell(CALL(access)("nowhere/file", R_OK)); }
+SEEN(eaccess, "access") { tell(CALL(eaccess)(file, R_OK)); }
+SEEN(euidaccess, "access") { tell(CALL(euidaccess)(file, R_OK)); }
+SEEN(faccessat, "faccessat") { tell(CALL(faccessat)(AT_FDCWD, file, R_OK, 0)); }
+
+SEEN(mkdir, "[mkdir.d] mkdir; rmdir") {
+  tell(CALL(mkdir)("mkdir.d", 0700));
+  rmdir("mkdir.d");
+}
+SEEN(mkdirat, "open on=sub; mkdir on=sub/d; close on=sub; rmdir on=sub/d") {
+  const int folder = open("sub", O_RDONLY | O_DIRECTORY);
+  tell(CALL(mkdirat)(folder, "d", 0700));
+  close(folder);
+  rmdir("sub/d");
+}
+SEEN(rmdir, "[rmdir.d] mkdir; rmdir") {
+  mkdir("rmdir.d", 0700);
+  tell(CALL(rmdir)("rmdir.d"));
+}
+SEEN(unlink, "unlink; unlink error=ENOENT") {
+  tell(CALL(unlink)(file));
+  tell(CALL(unlink)(file));
+}
+SEEN(remove, "unlink") { tell(CALL(remove)(file)); }
+SEEN(unlinkat, "unlink") { tell(CALL(unlinkat)(AT_FDCWD, file, 0)); }
+ALSO(unlinkat, folder, "[unlinkat.d] mkdir; rmdir") {
+  mkdir("unlinkat.d", 0700);
+  tell(CALL(unlinkat)(AT_FDCWD, "unlinkat.d", AT_REMOVEDIR));
+}
+SEEN(rename, "rename") { tell(CALL(rename)(file, "rename.to")); }
+SEEN(renameat, "rename") { tell(CALL(renameat)(AT_FDCWD, file, AT_FDCWD, "renameat.to")); }
+SEEN(renameat2, "rename") { tell(CALL(renameat2)(AT_FDCWD, file, AT_FDCWD, "renameat2.to", RENAME_NOREPLACE)); }
+SEEN(link, "link") { tell(CALL(link)(file, "link.to")); }
+SEEN(linkat, "link") { tell(CALL(linkat)(AT_FDCWD, file, AT_FDCWD, "linkat.to", 0)); }
+SEEN(symlink, "[symlink.to] symlink") { tell(CALL(symlink)(file, "symlink.to")); }
+SEEN(symlinkat, "[symlinkat.to] symlink") { tell(CALL(symlinkat)(file, AT_FDCWD, "symlinkat.to")); }
+SEEN(readlink, "[readlink.to] symlink; readlink") {
+  char target[64];
+  symlink(file, "readlink.to");
+  tell(CALL(readlink)("readlink.to", target, sizeof target));
+}
+SEEN(readlinkat, "[readlinkat.to] symlink; readlink") {
+  char target[64];
+  symlink(file, "readlinkat.to");
+  tell(CALL(readlinkat)(AT_FDCWD, "readlinkat.to", target, sizeof target));
+}
+SEEN(truncate, "truncate 7") { tell(CALL(truncate)(file, 7)); }
+SEEN(truncate64, "truncate 7") { tell(CALL(truncate64)(file, 7)); }
+
+ON_OPEN(fsync, "open; fsync; close", fd)
+ON_OPEN(fdatasync, "open; fdatasync; close", fd)
+ON_OPEN(syncfs, "open; syncfs; close", fd)
+SEEN(sync, "sync on=-") { CALL(sync)(); }
+ON_OPEN(sync_file_range, "open; sync_file_range 10 @5; close", fd, 5, 10, SYNC_FILE_RANGE_WRITE)
+ON_OPEN(flock, "open; flock; close", fd, LOCK_EX)
+ON_OPEN(ftruncate, "open; ftruncate 7; close", fd, 7)
+ON_OPEN(ftruncate64, "open; ftruncate 7; close", fd, 7)
+ON_OPEN(fallocate, "open; fallocate 50 @20; close", fd, 0, 20, 50)
+ON_OPEN(fallocate64, "open; fallocate 50 @20; close", fd, 0, 20, 50)
+ON_OPEN(posix_fallocate, "open; posix_fallocate 50 @20; close", fd, 20, 50)
+ALSO(posix_fallocate, refused, "open; posix_fallocate 50 @20 error=EBADF; close") {
+  const int fd = open(file, O_RDONLY);
+  tell(CALL(posix_fallocate)(fd, 20, 50));
+  close(fd);
+}
+ON_OPEN(posix_fallocate64, "open; posix_fallocate 50 @20; close", fd, 20, 50)
+ON_OPEN(posix_fadvise, "open; posix_fadvise 10 @0; close", fd, 0, 10, POSIX_FADV_WILLNEED)
+ON_OPEN(posix_fadvise64, "open; posix_fadvise 10 @0; close", fd, 0, 10, POSIX_FADV_DONTNEED)
+
+SEEN(opendir, "[sub] opendir; closedir") {
+  DIR *folder = CALL(opendir)("sub");
+  tell(dirfd(folder));
+  closedir(folder);
+}
+ALSO(opendir, missing, "[nowhere] opendir error=ENOENT") { tell(CALL(opendir)("nowhere") == NULL); }
+SEEN(fdopendir, "[sub] open; opendir; closedir") {
+  DIR *folder = CALL(fdopendir)(open("sub", O_RDONLY | O_DIRECTORY));
+  tell(dirfd(folder));
+  closedir(folder);
+}
+#define LISTING(symbol)                                                             \
+  SEEN(symbol, "[sub] opendir; readdir; readdir; readdir; readdir; readdir; closedir") {     \
+    DIR *folder = opendir("sub");                                                   \
+    int entries = 0;                                                                \
+    while (CALL(symbol)(folder) != NULL) ++entries;                                 \
+    tell(entries);                                                                  \
+    closedir(folder);                                                               \
+  }
+LISTING(readdir)
+LISTING(readdir64)
+SEEN(closedir, "[sub] opendir; closedir") { tell(CALL(closedir)(opendir("sub"))); }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changes the process itself: process.cc. "child end=N": the process that the case started ended so (trace.md, 3.1).
+#include "seen.h"
+
+#include <signal.h>
+
+// Runs the rest of the case in a child and tells how that ended.
+static int in_child(const char *name) {
+  const pid_t child = fork();
+  if (child == 0) {
+    mark("child", name);
+    return 1;
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  say("  status %x", (unsigned)status);
+  return 0;
+}
+
+SEEN(_exit, "child end=2") {
+  if (in_child(file)) CALL(_exit)(3);
+}
+SEEN(_Exit, "child end=2") {
+  if (in_child(file)) CALL(_Exit)(4);
+}
+SEEN(quick_exit, "child end=2") {
+  if (in_child(file)) CALL(quick_exit)(5);
+}
+SEEN(abort, "child end=4") {
+  if (in_child(file)) CALL(abort)();
+}
+ALSO(abort, killed, "child end=0") {
+  if (in_child(file)) kill(getpid(), SIGKILL);
+}
+SEEN(exit, "child end=1") {
+  if (in_child(file)) CALL(exit)(6);
+}
+
+SEEN(chdir, "open on=.; open on=sub/chdir error=ENOENT; open on=sub/a; close on=sub/a; close on=.; access on=a error=ENOENT") {
+  const int here = open(".", O_RDONLY | O_DIRECTORY);
+  tell(CALL(chdir)("sub"));
+  tell(open(file, O_RDONLY));
+  close(open("a", O_RDONLY));
+  if (fchdir(here) != 0) _exit(8);
+  close(here);
+  tell(access("a", F_OK));
+}
+SEEN(fchdir, "open on=.; open on=sub; open on=sub/a; close on=sub/a; close on=sub; close on=.") {
+  const int here = open(".", O_RDONLY | O_DIRECTORY), there = open("sub", O_RDONLY | O_DIRECTORY);
+  tell(CALL(fchdir)(there));
+  close(open("a", O_RDONLY));
+  tell(CALL(fchdir)(here));
+  close(there);
+  close(here);
+}
