@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preload/environment.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,12 +16,20 @@ struct Launcher {
   const char* ranks;
 };
 
-// Most particular first: a batch job's SLURM_PROCID is 0 for mpirun itself, too, so Slurm speaks only for what srun started
-// (SLURM_STEP_ID is set in its tasks; mpirun's daemons have other variables as well).
+// Most particular first. SLURM_PROCID is 0 in a batch script, too, so Slurm speaks only for what srun started, which alone has
+// SLURM_STEP_NUM_TASKS. PMIx has no variable for the size.
 constexpr Launcher kLaunchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},         {"PMIX_RANK", "PMIX_SIZE"},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},   {"PALS_RANKID", "PALS_NRANKS"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},   {"PALS_RANKID", "PALS_NRANKS"},
+    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},            {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 };
+
+// mpirun starts its daemons on other nodes by srun: tasks of Slurm, but none of the program's.
+constexpr const char* kDaemons[] = {
+    "orted", "prted", "orterun", "prterun", "mpirun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "srun",
+};
+
+bool same(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 int small_number(const char* name, int otherwise) {
   int64_t value = 0;
@@ -32,6 +41,9 @@ int small_number(const char* name, int otherwise) {
 void find_rank(Wishes& w) {
   w.rank = -1;
   w.ranks = 0;
+  for (const char* daemon : kDaemons) {
+    if (same(program_invocation_short_name, daemon)) return;
+  }
   for (const Launcher& launcher : kLaunchers) {
     const int rank = small_number(launcher.rank, -1);
     if (rank < 0) continue;
@@ -42,8 +54,6 @@ void find_rank(Wishes& w) {
     return;
   }
 }
-
-bool same(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 bool read_level(const char* text, wire::Level* level) {
   if (text == nullptr || *text == 0 || same(text, "trace")) *level = wire::Level::kTrace;

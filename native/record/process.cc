@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "os/clock.h"
-#include "os/syscall.h"
+#include "os/scratch.h"
 #include "record/log.h"
 
 namespace weir::record {
@@ -121,7 +121,7 @@ void Process::end(wire::End how) {
   calibrate();
   read_io(&chunk_->io_last);
   chunk_->end_ticks = os::ticks();
-  chunk_->end_kind = how;
+  if (chunk_->end_kind != wire::End::kSignal) chunk_->end_kind = how;  // MPI_Abort ends in exit or _exit
 }
 
 void Process::step_down(wire::Level to) {
@@ -138,10 +138,11 @@ bool Process::revive() {
     return state_ != 0;
   }
   os::SignalsBlocked blocked;
-  const wire::ProcessChunk before = *chunk_;
+  const wire::ProcessChunk& before = *chunk_;  // the parent's, still mapped
   forget_logs();
+  os::Scratch::free_all();
   if (!take_first_chunks(before.header.process)) {
-    base::fetch_add(&chunk_->failures, uint64_t{1});  // the parent's chunk, still mapped: its report shows it
+    base::fetch_add(&chunk_->failures, uint64_t{1});  // its report shows it
     state_ = 0;
     return false;
   }
