@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
 
 namespace weir::os {
 
@@ -50,11 +52,26 @@ inline long write_fd(int fd, const void* from, size_t n) {
 inline long write_at(int fd, const void* from, size_t n, uint64_t offset) {
   return system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from), static_cast<long>(n), static_cast<long>(offset));
 }
+inline long write_vector_at(int fd, const iovec* pieces, int count, uint64_t offset) {
+  return system_call(SYS_pwritev, fd, reinterpret_cast<long>(pieces), count, static_cast<long>(offset), 0);
+}
+// Whether the file's storage is memory (tmpfs, ramfs), whose pages once mapped for writing stay so.
+inline bool lies_in_memory(int fd) {
+  struct statfs about;
+  if (system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) != 0) return false;
+  return about.f_type == 0x01021994 || about.f_type == 0x858458f6;
+}
 inline long allocate(int fd, uint64_t offset, uint64_t bytes) {
   return system_call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
 }
 inline long map(size_t bytes, int protection, int flags, int fd = -1, uint64_t offset = 0) {
   return system_call(SYS_mmap, 0, static_cast<long>(bytes), protection, flags, fd, static_cast<long>(offset));
+}
+inline long map_at(void* at, size_t bytes, int protection, int flags, int fd, uint64_t offset) {
+  return system_call(SYS_mmap, reinterpret_cast<long>(at), static_cast<long>(bytes), protection, flags | MAP_FIXED, fd, static_cast<long>(offset));
+}
+inline long advise(void* at, size_t bytes, int advice) {
+  return system_call(SYS_madvise, reinterpret_cast<long>(at), static_cast<long>(bytes), advice);
 }
 inline long unmap(void* at, size_t bytes) { return system_call(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(bytes)); }
 inline long link_path(const char* from, const char* to) {

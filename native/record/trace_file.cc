@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
 
 #include "base/atomic.h"
 #include "os/clock.h"
@@ -13,6 +15,10 @@ namespace {
 
 constexpr uint64_t kCalibrationNs = 1000000;
 constexpr uint64_t kLargestReserve = 64u << 20;
+constexpr uint64_t kLargestFolio = 2u << 20;
+constexpr uint64_t kAlignedFrom = 128u << 10;
+constexpr int kMostPieces = 16;
+alignas(64) constinit char zeros[64u << 10] = {};  // never written: its pages are all the kernel's one page of zeros
 
 // ns per tick from one millisecond of both clocks; later readings refine it.
 double first_rate(const os::ClockReading& from) {
@@ -78,29 +84,78 @@ long TraceFile::open(const Settings& settings) {
   } else {
     result = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
     if (!os::failed(result)) header_ = static_cast<wire::FileHeader*>(as_pointer(result));
+    in_memory_ = os::lies_in_memory(static_cast<int>(fd));
   }
   os::close_fd(static_cast<int>(fd));
   return os::failed(result) ? result : 0;
 }
 
-// A mapped page without storage behind it would kill the program with SIGBUS on a full disk, so storage comes first.
+// Largest size a process may give a file: past it the kernel sends SIGXFSZ, which ends most programs.
+uint64_t TraceFile::largest_size() const {
+  uint64_t limits[2] = {~uint64_t{0}, 0};
+  os::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limits));
+  return limits[0];
+}
+
+// A mapped page without storage behind it would kill the program with SIGBUS on a full disk, so storage comes first: space by
+// fallocate where there is such a thing, pages by writing zeros, which the kernel makes by the hundred. Pages that come to be by
+// being touched cost 3 to 5 times as much (docs/reference/cost.md).
 bool TraceFile::back_with_storage(int fd, uint64_t offset, uint64_t size) {
-  const long result = os::allocate(fd, offset, size);
-  if (!os::failed(result)) return true;
-  if (result != -EOPNOTSUPP && result != -ENOSYS && result != -EINVAL) return false;
-  alignas(8) static const char zeros[wire::kPageBytes] = {};
+  if (!in_memory_) {
+    const long result = os::allocate(fd, offset, size);
+    if (os::failed(result) && result != -EOPNOTSUPP && result != -ENOSYS && result != -EINVAL) return false;
+  }
+  iovec pieces[kMostPieces];
   for (uint64_t done = 0; done < size;) {
-    const long put = os::write_at(fd, zeros, sizeof zeros, offset + done);
+    uint64_t listed = 0;
+    int count = 0;
+    for (; count < kMostPieces && done + listed < size; ++count) {
+      const uint64_t left = size - done - listed;
+      pieces[count] = {zeros, left < sizeof zeros ? left : sizeof zeros};
+      listed += pieces[count].iov_len;
+    }
+    const long put = os::write_vector_at(fd, pieces, count, offset + done);
     if (put <= 0) return false;
     done += static_cast<uint64_t>(put);
   }
   return true;
 }
 
+// Maps a part of the file with all its pages ready to be written. A large piece is put where its address and its place in the file
+// are the same to the last 21 bits: the kernel then maps the large folios of its cache whole instead of page by page.
+void* TraceFile::map_ready(int fd, uint64_t offset, uint64_t size) {
+  constexpr int kBoth = PROT_READ | PROT_WRITE;
+  if (in_memory_) {
+    const long at = os::map(size, kBoth, MAP_SHARED | MAP_POPULATE, fd, offset);
+    return os::failed(at) ? nullptr : as_pointer(at);
+  }
+  long at = 0;
+  if (size < kAlignedFrom) {
+    at = os::map(size, kBoth, MAP_SHARED, fd, offset);
+  } else {
+    const long room = os::map(size + kLargestFolio, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (os::failed(room)) return nullptr;
+    const uint64_t lead = (offset - static_cast<uint64_t>(room)) % kLargestFolio;
+    at = os::map_at(as_pointer(room + static_cast<long>(lead)), size, kBoth, MAP_SHARED, fd, offset);
+    if (lead != 0) os::unmap(as_pointer(room), lead);
+    os::unmap(as_pointer(room + static_cast<long>(lead + size)), kLargestFolio - lead);
+    if (os::failed(at)) os::unmap(as_pointer(room + static_cast<long>(lead)), size);
+  }
+  if (os::failed(at)) return nullptr;
+  const long ready = os::advise(as_pointer(at), size, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
+  if (os::failed(ready) && ready != -EINVAL) {
+    os::unmap(as_pointer(at), size);
+    return nullptr;
+  }
+  return as_pointer(at);
+}
+
 void* TraceFile::take(uint64_t size, bool for_events, uint64_t* offset) {
   const uint64_t budget = header_->budget_bytes;
   const uint64_t reserve = budget / 8 < kLargestReserve ? budget / 8 : kLargestReserve;
-  const uint64_t limit = for_events ? budget - reserve : budget;
+  const uint64_t largest = largest_size();
+  uint64_t limit = for_events ? budget - reserve : budget;
+  if (limit > largest) limit = largest;
   uint64_t end = base::load(&header_->end_bytes);
   do {
     if (end > limit || size > limit - end) return nullptr;
@@ -109,10 +164,7 @@ void* TraceFile::take(uint64_t size, bool for_events, uint64_t* offset) {
   void* chunk = nullptr;
   const long fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
   if (!os::failed(fd)) {
-    if (back_with_storage(static_cast<int>(fd), end, size)) {
-      const long at = os::map(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, static_cast<int>(fd), end);
-      if (!os::failed(at)) chunk = as_pointer(at);
-    }
+    if (back_with_storage(static_cast<int>(fd), end, size)) chunk = map_ready(static_cast<int>(fd), end, size);
     os::close_fd(static_cast<int>(fd));
   }
   if (chunk == nullptr) {  // give the space back if nobody took any behind it

@@ -31,9 +31,12 @@ class TraceFile {
 
  private:
   long create(const Settings& settings);
+  uint64_t largest_size() const;
   bool back_with_storage(int fd, uint64_t offset, uint64_t size);
+  void* map_ready(int fd, uint64_t offset, uint64_t size);
 
   wire::FileHeader* header_ = nullptr;
+  bool in_memory_ = false;  // on tmpfs or its like
   char path_[4096] = {};
 };
 
