@@ -23,9 +23,13 @@ struct Interval {
 class Hidden {
  public:
   Hidden(const Names& names, uint32_t process) {
-    for (uint64_t i = names.first_of[process]; i < names.first_of[process + 1]; ++i) {
-      if (names.texts[names.ids[i].text].is_file == 0) ids_.push_back(names.ids[i].id);
+    for (;; process = names.parent_of[process]) {
+      for (uint64_t i = names.first_of[process]; i < names.first_of[process + 1]; ++i) {
+        if (names.texts[names.ids[i].text].is_file == 0) ids_.push_back(names.ids[i].id);
+      }
+      if (names.parent_of[process] == process) break;
     }
+    std::sort(ids_.begin(), ids_.end());
     for (uint32_t id : ids_) {
       if (id < kDense) dense_.resize(std::max<size_t>(dense_.size(), id + 1));
     }

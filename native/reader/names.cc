@@ -71,13 +71,31 @@ bool names_a_file(std::string_view text) {
   return (text != "/dev" && !text.starts_with("/dev/")) || text.starts_with("/dev/shm/");
 }
 
-const weir_reader_text* Names::find(uint32_t process, uint32_t id) const {
-  const auto begin = ids.begin() + first_of[process], end = ids.begin() + first_of[process + 1];
-  // Ids count from 1 without gaps unless names were lost, so the place is almost always this one.
-  const auto guess = begin + (id != 0 && id <= uint64_t(end - begin) ? id - 1 : 0);
-  if (guess != end && guess->id == id) return &texts[guess->text];
-  const auto found = std::lower_bound(begin, end, id, [](const auto& name, uint32_t key) { return name.id < key; });
-  return found != end && found->id == id ? &texts[found->text] : nullptr;
+uint32_t Names::text_of(uint32_t process, uint32_t id) const {
+  while (true) {
+    const auto begin = ids.begin() + first_of[process], end = ids.begin() + first_of[process + 1];
+    // Ids count up without gaps unless names were lost, so the place is almost always this one.
+    const auto guess = begin + (begin != end && id >= begin->id && id - begin->id < uint64_t(end - begin) ? id - begin->id : 0);
+    if (guess != end && guess->id == id) return guess->text;
+    const auto found = std::lower_bound(begin, end, id, [](const auto& name, uint32_t key) { return name.id < key; });
+    if (found != end && found->id == id) return found->text;
+    if (parent_of[process] == process) return kLost;
+    process = parent_of[process];
+  }
+}
+
+// Parents were there before their children, so their chunks come first: no circle can be drawn.
+static void find_parents(const Mapping& file, const Index& index, Names& names) {
+  std::unordered_map<uint32_t, uint32_t> at;
+  for (uint32_t p = 0; p < index.processes.size(); ++p) {
+    const auto& process = index.processes[p];
+    names.parent_of.push_back(p);
+    if (process.whole == 0) continue;
+    at.emplace(process.page, p);
+    const auto parent = file.copy<uint32_t>(process.offset + offsetof(wire::ProcessChunk, parent));
+    const auto found = at.find(parent);
+    if (parent != 0 && parent < process.page && found != at.end()) names.parent_of[p] = found->second;
+  }
 }
 
 Names read_names(const Mapping& file, const Index& index, Problems& problems) {
@@ -90,6 +108,7 @@ Names read_names(const Mapping& file, const Index& index, Problems& problems) {
   names.first_of.assign(index.processes.size() + 1, 0);
   for (const auto& name : names.ids) ++names.first_of[name.process + 1];
   for (size_t i = 1; i < names.first_of.size(); ++i) names.first_of[i] += names.first_of[i - 1];
+  find_parents(file, index, names);
   return names;
 }
 

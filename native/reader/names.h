@@ -12,9 +12,17 @@ struct Names {
   std::vector<weir_reader_name> ids;      // sorted by process, then id
   std::vector<weir_reader_text> texts;    // each text once
   std::vector<uint64_t> first_of;         // process p owns ids [first_of[p], first_of[p + 1])
+  std::vector<uint32_t> parent_of;        // the process whose ids p inherited when it was forked, or p itself
+
+  // Index of the text, or kLost. A forked child's ids may be its parent's.
+  static constexpr uint32_t kLost = ~uint32_t{0};
+  uint32_t text_of(uint32_t process, uint32_t id) const;
 
   // Nothing when the name is lost.
-  const weir_reader_text* find(uint32_t process, uint32_t id) const;
+  const weir_reader_text* find(uint32_t process, uint32_t id) const {
+    const uint32_t text = text_of(process, id);
+    return text == kLost ? nullptr : &texts[text];
+  }
 
   // Records of lost names and of no file count as those of files: hiding them could hide a forecast's I/O.
   bool is_file(uint32_t process, uint32_t id) const {

@@ -99,6 +99,11 @@ WEIR_API const void* weir_reader_get(const weir_reader* reader, uint32_t array, 
   }
 }
 
+WEIR_API void weir_reader_texts_of(const weir_reader* reader, const uint32_t* processes, const uint32_t* ids, uint64_t count,
+                                   uint32_t* out) {
+  for (uint64_t i = 0; i < count; ++i) out[i] = reader->names.text_of(processes[i], ids[i]);
+}
+
 WEIR_API const char* weir_reader_reason(uint32_t reason) { return text_of(Reason(reason)); }
 
 WEIR_API const char* weir_reader_op(uint32_t value, uint32_t* layer, char* op_class) {

@@ -106,6 +106,10 @@ const void *weir_reader_bytes(const weir_reader *reader, uint64_t *size);
 const void *weir_reader_get(const weir_reader *reader, uint32_t array, uint64_t *count, uint64_t *entry_bytes);
 const char *weir_reader_reason(uint32_t reason);
 
+/* Index in WEIR_READER_TEXTS of the name of each (process, id), those of forked children that are their parents' included;
+ * all ones for a lost name. before: every process is an index in WEIR_READER_PROCESSES. */
+void weir_reader_texts_of(const weir_reader *reader, const uint32_t *processes, const uint32_t *ids, uint64_t count, uint32_t *out);
+
 /* Operation's name, layer and class ('R' 'W' 'O' 'C' 'M' 'X'); NULL when there is none of that value. */
 const char *weir_reader_op(uint32_t value, uint32_t *layer, char *op_class);
 

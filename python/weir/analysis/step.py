@@ -16,6 +16,7 @@ from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
+from weir.trace.file import LOST
 
 _LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?")
 
@@ -153,20 +154,11 @@ def name_numbers(file: TraceFile, table: np.ndarray, names: NameTable, numbers: 
 
     A lost name gets a number of its own, so that its bytes are not those of another.
     """
-    known = file.array("names")
-    wanted = _joint(table["process"], table["file"])
+    at = file.texts_of(table["process"], table["file"])
+    found = at != LOST
     out = np.full(len(table), NO_NAME, np.int64)
-    found = np.zeros(len(table), bool)
-    if len(known):
-        keys = _joint(known["process"], known["id"])
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        found = keys[at] == wanted
-        out[found] = numbers[known["text"][at[found]]]
+    out[found] = numbers[at[found]]
     for row in np.flatnonzero(~found & (table["file"] != 0)).tolist():
         process = file.processes[int(table["process"][row])]
         out[row] = names.number(f"(lost name {int(table['file'][row])} of process {process.pid} on {file.node})")
     return out
-
-
-def _joint(process: np.ndarray, number: np.ndarray) -> np.ndarray:
-    return process.astype(np.uint64) << np.uint64(32) | number

@@ -77,15 +77,14 @@ class _ProcessLines:
     ):  # fmt: skip
         self.file, self.line, self.member = data.files[member.file], data.lines[member.file], member
         self.everything, self.op, self.window = everything, op, window
-        table = self.file.array("names")
-        begin, end = np.searchsorted(table["process"], [member.process.index, member.process.index + 1])
+        table = self.file.names_of(member.process.index)
         texts, is_file = self.file.texts, self.file.array("texts")["is_file"]
-        self.names = {int(one["id"]): shown(fold(texts[one["text"]]), data.cwd) for one in table[begin:end]}
-        hidden = [int(one["id"]) for one in table[begin:end] if not is_file[one["text"]]]
+        self.names = {int(one["id"]): shown(fold(texts[one["text"]]), data.cwd) for one in table}
+        hidden = [int(one["id"]) for one in table if not is_file[one["text"]]]
         self.hidden = np.array([] if everything else hidden, np.uint32)
         self.shown = None
         if pattern is not None:
-            kept = [int(one["id"]) for one in table[begin:end] if matches(fold(texts[one["text"]]), pattern)]
+            kept = [int(one["id"]) for one in table if matches(fold(texts[one["text"]]), pattern)]
             self.shown = np.array(kept, np.uint32)
 
     def lines(self) -> Iterator[str]:

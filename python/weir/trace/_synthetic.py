@@ -91,7 +91,7 @@ class ProcessWriter:
 
     def events(self, what: np.ndarray | Sequence[np.ndarray], thread: int = 1, chunk_bytes: int = MAX_CHUNK) -> None:
         """Append records as they are to the log of a thread, in chunks of `chunk_bytes`."""
-        joined = what if isinstance(what, np.ndarray) else np.concatenate(what)
+        joined = what if isinstance(what, np.ndarray) else np.concatenate([np.empty(0, RECORD), *what])
         room = (chunk_bytes - 64) // RECORD.itemsize
         for begin in range(0, len(joined), room):
             piece = joined[begin : begin + room]

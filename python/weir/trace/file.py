@@ -12,9 +12,10 @@ import numpy as np
 
 from weir.trace import _abi
 from weir.trace.errors import DamagedFile
-from weir.trace.process import Process, decode_process, text_of, unknown_process
+from weir.trace.process import Process, decode_process, text_of, unknown_process, with_successors
 
 EVENTS = 3
+LOST = np.uint32(2**32 - 1)
 _NO_PLACE = 2**64 - 1
 
 
@@ -98,7 +99,7 @@ class TraceFile:
                 made.append(decode_process(*figures, self.raw[offset : offset + 4096].tobytes()))
             else:
                 made.append(unknown_process(*figures))
-        return tuple(made)
+        return with_successors(made)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -108,6 +109,26 @@ class TraceFile:
             text_of(raw[begin : begin + length].tobytes())
             for begin, length in zip(*(self.array("texts")[key].tolist() for key in ("offset", "length")))
         )
+
+    def texts_of(self, processes: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Index in `texts` of the name of each (process, id), or LOST. A forked child's ids may be its parent's."""
+        processes, ids = (np.ascontiguousarray(one, np.uint32) for one in (processes, ids))
+        out = np.empty(len(ids), np.uint32)
+        self._lib.weir_reader_texts_of(self.handle, processes.ctypes.data, ids.ctypes.data, len(ids), out.ctypes.data)
+        return out
+
+    def names_of(self, process: int) -> np.ndarray:
+        """The rows of the table of names that hold for a process: its own, and those it inherited when it was forked."""
+        table = self.array("names")
+        at = {one.page: one.index for one in self.processes}
+        parts = []
+        while True:
+            begin, end = np.searchsorted(table["process"], [process, process + 1])
+            parts.append(table[begin:end])
+            parent = at.get(self.processes[process].parent)
+            if parent is None or parent >= process:
+                return np.concatenate(parts)
+            process = parent
 
     def records(self, chunk: np.void) -> np.ndarray:
         """The records of one events chunk, in the order in which they were made."""

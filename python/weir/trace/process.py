@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 END_KINDS = ("no orderly end", "exit", "_exit", "exec", "fatal signal")
+EXEC = 3
 LEVELS = ("off", "summary", "detail", "trace")
 
 # Behind the 64 bytes of the chunk header; docs/formats/trace.md 3.1.
@@ -52,13 +54,15 @@ class Process:
     kernel_written: int = 0
     kernel_read_ever: int = 0
     kernel_written_ever: int = 0
+    kernel_read_before: int = 0
+    kernel_written_before: int = 0
     exe: str = ""
     cwd: str = ""
     command: tuple[str, ...] = ()
 
     @property
     def ended_in_order(self) -> bool:
-        return self.end_kind in (1, 2, 3)
+        return self.end_kind in (1, 2, EXEC)
 
     @property
     def program(self) -> str:
@@ -96,7 +100,31 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
         kernel_written=max(0, int(one["io_last"][1]) - int(one["io_start"][1])),
         kernel_read_ever=int(one["io_last"][0]),
         kernel_written_ever=int(one["io_last"][1]),
+        kernel_read_before=int(one["io_start"][0]),
+        kernel_written_before=int(one["io_start"][1]),
         exe=text_of(bytes(one["exe"]).split(b"\0", 1)[0]),
         cwd=text_of(bytes(one["cwd"]).split(b"\0", 1)[0]),
         command=tuple(text_of(word) for word in command.split(b"\0")) if command else (),
     )  # fmt: skip
+
+
+def with_successors(processes: Iterable[Process]) -> tuple[Process, ...]:
+    """The same processes; one without an orderly end whose pid starts once more was replaced by exec.
+
+    Linux goes on counting the I/O of a pid through exec: what its successor found is what it left.
+    """
+    everyone = tuple(processes)
+    next_of: dict[int, Process] = {}
+    made: list[Process] = []
+    for process in sorted(everyone, key=lambda one: one.start_ticks, reverse=True):
+        successor = next_of.get(process.pid)
+        if process.whole and process.end_kind == 0 and successor is not None:
+            process = replace(
+                process,
+                end_kind=EXEC,
+                kernel_read=max(0, successor.kernel_read_before - process.kernel_read_before),
+                kernel_written=max(0, successor.kernel_written_before - process.kernel_written_before),
+            )
+        next_of[process.pid] = process
+        made.append(process)
+    return tuple(sorted(made, key=lambda one: one.index))
