@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "os/syscall.h"
+#include "os/scratch.h"
 #include "record/log.h"
 #include "record/process.h"
 
@@ -28,21 +28,15 @@ void know(int fd) {
 
 }  // namespace
 
-constinit Descriptor* descriptors = nullptr;
+constinit Descriptor descriptors[kDescriptors] = {};
 WEIR_THREAD uint32_t opened_below;
-
-bool begin_descriptors() {
-  const long memory = os::map(kDescriptors * sizeof(Descriptor), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-  if (os::failed(memory)) return false;
-  descriptors = reinterpret_cast<Descriptor*>(memory);
-  return true;
-}
 
 uint32_t find_file(int fd) {
   char link[32];
   base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
-  char target[4096];
-  const long size = os::read_link(link, target, sizeof target);
+  const os::Scratch room;
+  char* const target = room.data();
+  const long size = target != nullptr ? os::read_link(link, target, os::Scratch::kBytes) : 0;
   if (os::failed(size) || size == 0) return 0;
   const uint32_t file = record::process().names().id({target, static_cast<size_t>(size)}, wire::NameSource::kDescriptor);
   Descriptor* d = descriptor(fd);
@@ -91,7 +85,7 @@ void copied(int from, int to) {
 
 void share_all() {
   const int end = base::load_relaxed(&highest);
-  for (int fd = 0; fd <= end && descriptors != nullptr; ++fd) {
+  for (int fd = 0; fd <= end; ++fd) {
     if (descriptors[fd].file == 0) continue;
     descriptors[fd].flags |= kShared;
     descriptors[fd].position = wire::kUnknownOffset;

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 #include "hook/observe.h"
-#include "os/syscall.h"
+#include "os/scratch.h"
 
 namespace weir::hook {
 
@@ -15,13 +15,16 @@ uint32_t path_at(int directory, const char* path) {
   if (path[0] == 0) return file_of(directory);
   char link[32];
   base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory));
-  char target[4096];
-  const long size = os::read_link(link, target, sizeof target);
-  if (os::failed(size)) return names.id(base::text(path), wire::NameSource::kGiven);
-  char whole[8000];
-  base::Writer name(whole, sizeof whole);
-  name.add(base::Text{target, static_cast<size_t>(size)}).add(target[0] == '/' && size == 1 ? "" : "/").add(path);
-  return names.id(name.view(), wire::NameSource::kGiven);
+  const os::Scratch room;
+  char* const whole = room.data();
+  if (whole == nullptr) return 0;
+  const long size = os::read_link(link, whole, os::Scratch::kBytes);
+  if (os::failed(size) || size == 0) return names.id(base::text(path), wire::NameSource::kGiven);
+  const size_t folder = static_cast<size_t>(size);
+  base::Writer name(whole + folder, os::Scratch::kBytes - folder);
+  name.add(whole[folder - 1] == '/' ? "" : "/").add(path);
+  if (name.cut()) return 0;
+  return names.id({whole, folder + name.view().size}, wire::NameSource::kGiven);
 }
 
 }  // namespace weir::hook

@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "os/syscall.h"
+#include "os/scratch.h"
 #include "record/process.h"
 
 namespace weir::record {
@@ -14,13 +14,16 @@ namespace {
 constexpr uint64_t kSlots = 1u << 20;  // 8 MB of address space, touched only as far as used
 constexpr uint64_t kFewestFree = kSlots / 4;
 constexpr uint64_t kChunkBytes = 64u << 10;
-constexpr size_t kLongest = 8000;
+constexpr size_t kLongest = 8192;
 constinit const wire::NameEntry kNone{};
 
 const wire::NameEntry* entry_of(uint64_t slot) { return reinterpret_cast<const wire::NameEntry*>(slot & ((uint64_t{1} << 48) - 1)); }
 
+// Bytes of a folder's name with the slash behind it; that of the root is the slash alone. None without a folder.
+size_t joint_of(base::Text prefix) { return prefix.data != nullptr ? prefix.size + 1 : 0; }
+
 bool same(const wire::NameEntry* entry, base::Text prefix, base::Text name) {
-  const size_t joint = prefix.size != 0 ? prefix.size + 1 : 0;
+  const size_t joint = joint_of(prefix);
   if (entry->length_bytes != joint + name.size) return false;
   if (joint != 0 && (memcmp(entry->text, prefix.data, prefix.size) != 0 || entry->text[prefix.size] != '/')) return false;
   return memcmp(entry->text + joint, name.data, name.size) == 0;
@@ -56,7 +59,7 @@ wire::NameEntry* Names::reserve(uint64_t bytes) {
 }
 
 const wire::NameEntry* Names::add(base::Text prefix, base::Text name, wire::NameSource source) {
-  const size_t joint = prefix.size != 0 ? prefix.size + 1 : 0;
+  const size_t joint = joint_of(prefix);
   const size_t length = joint + name.size;
   if (length > kLongest) return &kNone;
   wire::NameEntry* entry = reserve((sizeof *entry + length + 7) & ~uint64_t{7});
@@ -103,19 +106,14 @@ uint32_t Names::path_id(const char* path) {
 }
 
 uint32_t Names::path_id(base::Text directory, base::Text path) {
-  if (directory.size == 1 && directory.data[0] == '/') directory.size = 0;  // of the root
-  if (directory.size == 0) {
-    char absolute[kLongest];
-    base::Writer whole(absolute, sizeof absolute);
-    whole.add("/").add(path);
-    return id(whole.view(), wire::NameSource::kGiven);
-  }
+  if (directory.size == 1 && directory.data[0] == '/') directory.size = 0;
   return find(directory, path, wire::NameSource::kGiven)->id;
 }
 
 void Names::set_working_directory() {
-  char path[4096];
-  const long size = os::working_directory(path, sizeof path);  // counts the final zero
+  const os::Scratch room;
+  char* const path = room.data();
+  const long size = path != nullptr ? os::working_directory(path, os::Scratch::kBytes) : 0;  // counts the final zero
   const wire::NameEntry* entry = nullptr;
   if (!os::failed(size) && size > 1) entry = find({}, base::Text{path, static_cast<size_t>(size) - 1}, wire::NameSource::kDescriptor);
   base::store(&directory_, entry != nullptr && entry->id != 0 ? entry : nullptr);

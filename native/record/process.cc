@@ -11,7 +11,6 @@ namespace weir::record {
 namespace {
 
 constexpr uint64_t kFirstNamesBytes = 8192;
-constinit Pulse idle{};
 constinit Process the_process{};
 
 // The value behind a key in /proc/self/io, e.g. "rchar: 123".
@@ -27,7 +26,7 @@ uint64_t io_value(const char* text, const char* key) {
 
 }  // namespace
 
-constinit Pulse* pulse = &idle;
+constinit Pulse pulse{};
 Process& process() { return the_process; }
 
 long Process::begin(const Settings& settings) {
@@ -129,12 +128,12 @@ void Process::step_down(wire::Level to) {
 }
 
 bool Process::revive() {
-  if (state_ == 0 || base::load(&pulse->alive) != 0) return state_ != 0;
+  if (state_ == 0 || base::load(&pulse.alive) != 0) return state_ != 0;
   const uint32_t me = static_cast<uint32_t>(os::thread_id());
   uint32_t nobody = 0;
-  if (!base::compare_exchange(&pulse->reviving, &nobody, me)) {
+  if (!base::compare_exchange(&pulse.reviving, &nobody, me)) {
     if (nobody == me) return false;  // a signal handler on top of the revival
-    while (base::load(&pulse->alive) == 0 && state_ != 0) os::yield();
+    while (base::load(&pulse.alive) == 0 && state_ != 0) os::yield();
     return state_ != 0;
   }
   os::SignalsBlocked blocked;
@@ -147,7 +146,7 @@ bool Process::revive() {
     return false;
   }
   set_rank(before.rank, before.ranks, before.rank_source, before.mpi);
-  base::store(&pulse->alive, 1u);
+  base::store(&pulse.alive, 1u);
   return true;
 }
 

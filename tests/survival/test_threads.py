@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that come and go: nothing is lost, each record knows its thread, memory and trace stay small."""
+
+from weir_guest import counts, lost
+
+MANY = """
+static void* work(void* folder) {
+  char name[32];
+  snprintf(name, sizeof name, "f%d", (int)syscall(SYS_gettid) % 7);
+  int fd = openat((int)(long)folder, name, O_RDWR | O_CREAT, 0644);
+  int tid = (int)syscall(SYS_gettid);
+  MUST(pwrite(fd, "x", 1, tid) == 1);  // the offset says who it was
+  close(fd);
+  return NULL;
+}
+static long lines(const char* path) {
+  FILE* f = fopen(path, "r");
+  long n = 0;
+  for (int c; (c = getc(f)) != EOF;) n += c == '\\n';
+  fclose(f);
+  return n;
+}
+int main(int argc, char** argv) {
+  int rounds = atoi(argv[1]), together = atoi(argv[2]);
+  int folder = open(".", O_RDONLY | O_DIRECTORY);
+  long before = 0;
+  for (int i = 0; i < rounds; ++i) {
+    pthread_t thread[256];
+    for (int k = 0; k < together; ++k) MUST(pthread_create(&thread[k], NULL, work, (void*)(long)folder) == 0);
+    for (int k = 0; k < together; ++k) pthread_join(thread[k], NULL);
+    if (i == 2) before = lines("/proc/self/maps");
+  }
+  long after = lines("/proc/self/maps");
+  if (after - before > together + 10) {
+    printf("%ld -> %ld mappings\\n", before, after);
+    return 1;
+  }
+  return 0;
+}
+"""
+
+
+def check(trace, threads: int) -> None:
+    writes = [r for r in trace.records if r.op == "pwrite"]
+    assert len(writes) == threads
+    assert [r for r in writes if r.thread != r.offset] == []
+    assert lost(trace) == 0
+    assert sum(counts(trace, "close", f"f{i}") for i in range(7)) == threads
+
+
+def test_three_thousand_threads_one_after_another(guest, traced):
+    outcome = traced([guest(MANY), 3000, 1]).ok()
+    check(outcome.trace, 3000)
+    (file,) = outcome.folder.glob("*.weir")
+    assert file.stat().st_size < 1 << 20  # 12,000 records and 3,000 markers
+
+
+def test_threads_in_crowds(guest, traced):
+    outcome = traced([guest(MANY), 20, 200]).ok()
+    check(outcome.trace, 4000)
+    (file,) = outcome.folder.glob("*.weir")
+    assert file.stat().st_size < 16 << 20
+
+
+CANCEL = """
+static _Atomic int cleaned;
+static void clean(void* fd) {
+  MUST(write((int)(long)fd, "cleaned", 7) == 7);
+  ++cleaned;
+}
+static int ends[2];
+static void* reads(void* fd) {
+  pthread_cleanup_push(clean, fd);
+  char byte;
+  MUST(read(ends[0], &byte, 1) == 1);
+  MUST(0);
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+static void* scans(void* fd) {
+  pthread_cleanup_push(clean, fd);
+  char line[80];
+  FILE* f = fdopen(dup(ends[0]), "r");
+  MUST(fgets(line, sizeof line, f) == NULL);
+  MUST(0);
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+int main(void) {
+  MUST(pipe(ends) == 0);
+  int fd = open_new("log");
+  for (int i = 0; i < 100; ++i) {
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, i % 4 == 3 ? scans : reads, (void*)(long)fd) == 0);
+    if (i % 2) usleep(2000);
+    void* result;
+    MUST(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  }
+  return 0;
+}
+"""
+
+
+def test_a_thread_cancelled_in_a_blocking_read(guest, traced):
+    outcome = traced([guest(CANCEL)]).ok()
+    cleaned = outcome.trace.of("write", file="log")
+    assert 50 <= len(cleaned) <= 100
+
+
+AT_END = """
+static pthread_key_t key;
+static _Atomic int late;
+static void at_end(void* round) {
+  int fd = open("late", O_WRONLY | O_CREAT | O_APPEND, 0644);
+  MUST(write(fd, "x", 1) == 1);
+  close(fd);
+  ++late;
+  if ((long)round < 4) pthread_setspecific(key, (void*)((long)round + 1));
+}
+static void* work(void* unused) {
+  pthread_setspecific(key, (void*)1L);
+  return unused;
+}
+int main(void) {
+  pthread_key_create(&key, at_end);
+  for (int i = 0; i < 300; ++i) {
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, work, NULL) == 0);
+    pthread_join(thread, NULL);
+  }
+  MUST(late == 1200);
+  return 0;
+}
+"""
+
+
+def test_calls_of_a_thread_that_is_ending(guest, traced):
+    trace = traced([guest(AT_END)]).ok().trace
+    assert len(trace.of("write", file="late")) == 1200
+    assert lost(trace) == 0
