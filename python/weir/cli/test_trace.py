@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir trace, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+
+SHOW = "echo \"$WEIR_TRACE_DIR|$WEIR_LEVEL|$WEIR_BUDGET|${LD_PRELOAD##*/}\""
+
+
+def job_of(folder) -> dict:
+    return json.loads((folder / "job.json").read_text())
+
+
+def test_defaults_are_the_folder_weir_run_and_the_step_main(weir, tmp_path):
+    done = weir("trace", "cat", "/etc/passwd", cwd=tmp_path).ok()
+    folder = tmp_path / "weir-run" / "main"
+    assert len(list(folder.glob("*.weir"))) == 1
+    job = job_of(folder)
+    assert (job["step"], job["level"], job["budget_bytes"]) == ("main", "trace", 4 << 30)
+    assert job["command"] == ["cat", "/etc/passwd"] and job["cwd"] == str(tmp_path) and job["exit_status"] == 0
+    assert done.stderr.startswith("weir: 1 process, ") and done.stderr.count("\n") == 1
+    assert f"events in {folder}; look with: weir report weir-run" in done.stderr
+
+
+@pytest.mark.parametrize("level", ["summary", "detail", "trace"])
+def test_options_reach_the_program(weir, tmp_path, level):
+    done = weir("trace", "--level", level, "--budget", "2M", "--step", "s1", "-o", "r", "--", "sh", "-c", SHOW, cwd=tmp_path)
+    assert done.ok().stdout == f"{tmp_path}/r/s1|{level}|{2 << 20}|libweir-preload.so\n"
+    assert ("calls in counters" if level != "trace" else "events") in done.stderr
+    assert job_of(tmp_path / "r" / "s1")["level"] == level
+
+
+def test_quiet_says_nothing_when_all_went_well(weir, tmp_run):
+    assert weir("trace", "--quiet", "-o", tmp_run, "true").ok().stderr == ""
+
+
+def test_options_of_the_command_are_not_weirs(weir, tmp_run):
+    done = weir("trace", "-o", tmp_run, "echo", "--level", "nonsense", "-o", "--", "x").ok()
+    assert done.stdout == "--level nonsense -o -- x\n"
+
+
+@pytest.mark.parametrize("name", ["it's $HOME", "Lauf ü 日本", "a  b", "-run", 'q"uote'])
+def test_names_with_blanks_and_other_letters(weir, tmp_path, name):
+    run = tmp_path / name
+    step = name.lstrip("-")
+    done = weir("trace", "-o", run, "--step", step, "--", "cat", "/etc/passwd").ok()
+    assert len(list((run / step).glob("*.weir"))) == 1
+    assert f" in {run / step};" in done.stderr
+    assert json.loads(weir("report", run, "--json").ok().stdout)["steps"][0]["name"] == step
+
+
+def test_an_argument_that_is_not_text_is_passed_on_and_kept(weir, tmp_path):
+    name = os.fsdecode(b"\xff\xfe.txt")
+    (tmp_path / name).write_text("found")
+    assert weir("trace", "-o", "run", "--", "cat", name, cwd=tmp_path).ok().stdout == "found"
+    assert job_of(tmp_path / "run" / "main")["command"] == ["cat", name]
+
+
+def test_a_second_trace_of_a_step_is_refused_and_the_command_not_run(weir, tmp_path):
+    weir("trace", "-o", "run", "true", cwd=tmp_path).ok()
+    before = (tmp_path / "run" / "main" / "job.json").read_text()
+    done = weir("trace", "-o", "run", "touch", "made", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "holds a trace already" in done.stderr and "--overwrite" in done.stderr
+    assert not (tmp_path / "made").exists() and (tmp_path / "run" / "main" / "job.json").read_text() == before
+
+
+def test_overwrite_renews_one_step_and_keeps_the_others(weir, tmp_path):
+    for step in ("a", "b"):
+        weir("trace", "-o", "run", "--step", step, "true", cwd=tmp_path).ok()
+    kept = job_of(tmp_path / "run" / "b")
+    weir("trace", "-o", "run", "--step", "a", "--overwrite", "false", cwd=tmp_path)
+    assert job_of(tmp_path / "run" / "a")["command"] == ["false"] and job_of(tmp_path / "run" / "b") == kept
+
+
+@pytest.mark.parametrize(("status", "expected"), [(0, 3), (1, 1), (9, 9)])
+def test_where_no_trace_can_be_written_the_command_runs_without_one(weir, tmp_path, status, expected):
+    (tmp_path / "file").write_text("")
+    script = f"{SHOW}; exit {status}"
+    done = weir("trace", "-o", tmp_path / "file" / "run", "--", "sh", "-c", script)
+    assert done.returncode == expected
+    assert done.stdout == "|||\n"
+    assert done.stderr.count("\n") == 1
+    assert "cannot be written here: Not a directory; the program runs without a trace" in done.stderr
+
+
+def test_a_command_killed_without_a_trace_gives_its_own_status(weir, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert weir("trace", "-o", tmp_path / "file" / "run", "--", "sh", "-c", "kill -TERM $$").returncode == 143
+    assert weir("trace", "-o", tmp_path / "file" / "run", "--", "no-such-command").returncode == 127
+
+
+def test_a_program_that_cannot_be_seen_is_said_with_where_to_ask(weir, tmp_run, cc):
+    program = cc('#include <stdio.h>\nint main(void){puts("ran");return 0;}', "-static", name="static")
+    done = weir("trace", "-o", tmp_run, "--", program)
+    assert (done.returncode, done.stdout) == (3, "ran\n")
+    assert "no trace: " in done.stderr and f"weir doctor {program}" in done.stderr
+    assert job_of(tmp_run / "main")["exit_status"] == 0
+
+
+def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
+    done = weir("trace", "-o", tmp_run, "--", sys.executable, "-c", "import os; os.execve('/bin/sh', ['sh', '-c', 'exit 4'], {})")
+    assert done.returncode == 4 and "1 process" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--level", "full", "true"], "--level full: there is no such level"),
+        (["--budget", "lots", "true"], "--budget lots: not a number of bytes"),
+        (["--budget", "1K", "true"], "the smallest trace file"),
+        (["--step", "a/b", "true"], "the name contains a slash"),
+        (["--step", "..", "true"], "the name begins with a dot"),
+        (["--no-such-option", "true"], "--no-such-option"),
+        ([], "Missing argument"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_made(weir, tmp_path, arguments, text):
+    done = weir("trace", *arguments, cwd=tmp_path)
+    assert done.returncode == 2 and text in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_launch_within_a_launch_records_into_its_own_step(weir, tmp_path):
+    inner = os.path.join(os.path.dirname(sys.executable), "weir")
+    command = [inner, "trace", "-q", "-o", "inner", "--level", "detail", "--", "sh", "-c", SHOW]
+    done = weir("trace", "-o", "outer", "--", *command, cwd=tmp_path).ok()
+    assert done.stdout == f"{tmp_path}/inner/main|detail|{4 << 30}|libweir-preload.so\n"
+    for run in ("inner", "outer"):
+        assert len(list((tmp_path / run / "main").glob("*.weir"))) == 1
+    commands = [p["command"] for p in json.loads(weir("report", tmp_path / "inner", "--json").ok().stdout)["processes"]]
+    assert commands and all("weir" not in c for c in commands)
+
+
+def test_a_launch_within_a_launch_does_not_touch_the_step_it_is_in(weir, tmp_path):
+    inner = os.path.join(os.path.dirname(sys.executable), "weir")
+    done = weir("trace", "-o", "run", "--", inner, "trace", "-o", "run", "--overwrite", "true", cwd=tmp_path)
+    assert done.returncode == 2 and "traced into that very step" in done.stderr
+    assert len(list((tmp_path / "run" / "main").glob("*.weir"))) == 1
+
+
+def test_a_preload_library_of_the_caller_stays_behind_weirs(weir, tmp_run, cc):
+    other = cc("int weir_other = 1;", "-shared", "-fPIC", name="libother.so")
+    done = weir("trace", "-q", "-o", tmp_run, "--", "sh", "-c", 'echo "$LD_PRELOAD"', env={"LD_PRELOAD": str(other)}).ok()
+    first, second = done.stdout.strip().split(":")
+    assert first.endswith("/libweir-preload.so") and second == str(other)
+
+
+def test_all_tasks_of_an_mpi_program_are_in_one_trace(weir, tmp_run, mpi):
+    command = mpi.launch(2, "sh", "-c", "cat /etc/passwd >/dev/null")
+    done = weir("trace", "-o", tmp_run, "--", *command, env=mpi.env, timeout=120).ok()
+    report = json.loads(weir("report", tmp_run, "--json").ok().stdout)
+    assert report["steps"][0]["ranks"] == 2, done.stderr
