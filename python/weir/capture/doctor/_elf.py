@@ -71,7 +71,7 @@ class Elf:
 
 _MARKS = {
     "libgfortran": b"Fortran runtime error: ",
-    "glibc": b"GNU C Library",
+    "glibc": b"GLIBC_TUNABLES",
     "io_uring": b"io_uring",
     "intel_fortran": b"forrtl: ",
 }
@@ -104,9 +104,10 @@ def _list_libraries(path: str) -> dict[str, str | None]:
     if loader is None:
         return {}
     clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "LD_AUDIT", "LD_DEBUG")}
+    clean["LD_TRACE_LOADED_OBJECTS"] = "1"  # as ldd does; --list gives up at the first library that is missing
     try:
         done = subprocess.run(
-            [loader, "--list", os.path.abspath(path)],
+            [loader, os.path.abspath(path)],
             env=clean,
             stdin=subprocess.DEVNULL,
             capture_output=True,

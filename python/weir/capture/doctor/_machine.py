@@ -117,8 +117,7 @@ def trace_folder(run: str) -> list[Finding]:
     try:
         with tempfile.TemporaryFile(dir=folder, prefix=".weir-doctor-") as file:
             allocated = _allocate(file.fileno(), 1 << 16)
-            if allocated:
-                os.ftruncate(file.fileno(), 1 << 16)
+            os.ftruncate(file.fileno(), 1 << 16)
             with mmap.mmap(file.fileno(), 1 << 16) as data:
                 data[0:4] = b"weir"
             free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize

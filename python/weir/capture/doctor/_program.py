@@ -165,6 +165,8 @@ def examine_elf(path: str) -> list[Finding]:
     """What of one ELF program will be seen. Raises InputError when it is damaged."""
     elf = read_elf(path)
     loadable = _loadable(elf)
+    if loadable.status == NOTE:  # a shared library
+        return [loadable]
     findings = [loadable, *_access(path)]
     if loadable.status == FINE:
         for part in (_missing_libraries, _fortran, _mpi, _bypasses):

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir doctor PROGRAM: programs that differ in one thing each, and what is said of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+
+import pytest
+
+from weir import InputError
+from weir.capture.doctor import examine_program
+from weir.capture.doctor._elf import direct_io_calls
+
+HELLO = '#include <stdio.h>\nint main(void){puts("x");return 0;}\n'
+FORTRAN = "program p\nwrite(61,*) 1\nend program p\n"
+
+
+def said_of(program) -> dict[str, tuple[str, str]]:
+    return {f.name: (f.status, f.text) for f in examine_program(str(program))}
+
+
+def findings_of(program) -> list[str]:
+    return [f.name for f in examine_program(str(program)) if f.status == "finding"]
+
+
+def test_an_ordinary_program_is_seen(cc):
+    said = said_of(cc(HELLO))
+    assert said["linkage"] == ("fine", "dynamically linked: its calls of the C library are seen")
+    assert said["mpi"][0] == "note" and "no MPI" in said["mpi"][1]
+    assert findings_of(cc(HELLO)) == []
+
+
+def test_a_static_program_is_not_seen_at_all(cc):
+    program = cc(HELLO, "-static", name="static")
+    assert findings_of(program) == ["linkage"]
+    assert said_of(program)["linkage"][1].startswith("statically linked: not seen at all; link it dynamically")
+    assert findings_of(cc(HELLO, "-static-pie", name="static-pie")) == ["linkage"]
+
+
+def test_a_static_program_without_glibc_is_said_to_be_one(cc):
+    source = "void _start(void){__asm__(\"mov $60,%eax; xor %edi,%edi; syscall\");}"
+    program = cc(source, "-static", "-nostdlib", name="bare")
+    assert "without glibc (musl, for example)" in said_of(program)["linkage"][1]
+
+
+def test_a_program_linked_with_musl_is_not_seen(cc, tmp_path):
+    program = cc(HELLO, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1", name="musl")
+    assert findings_of(program) == ["linkage"] and "musl" in said_of(program)["linkage"][1]
+
+
+def test_gfortran_statements_are_seen_with_the_shared_library_alone(fc):
+    assert said_of(fc(FORTRAN))["fortran"][0] == "fine"
+    for stripped in ([], ["-s"]):
+        said = said_of(fc(FORTRAN, "-static-libgfortran", *stripped))
+        assert said["linkage"][0] == "fine"
+        assert said["fortran"][0] == "finding" and "statements and units are not" in said["fortran"][1]
+
+
+def test_mpi_is_told_by_name(mpi):
+    source = "#include <mpi.h>\nint main(int c,char**v){MPI_Init(&c,&v);MPI_Finalize();return 0;}"
+    status, text = said_of(mpi.cc(source))["mpi"]
+    assert status == "fine"
+    assert ("Open MPI" in text) == ("openmpi" in mpi.launcher[0]) and ("MPICH" in text) == ("mpich" in mpi.launcher[0])
+    fortran = said_of(mpi.fc("program p\nuse mpi\ninteger :: e\ncall mpi_init(e)\ncall mpi_finalize(e)\nend program p\n"))
+    assert fortran["mpi"] == (status, text) and fortran["fortran"][0] == "fine"
+
+
+@pytest.fixture
+def copy(tmp_path, cc):
+    """A copy of a small program that a test may change."""
+
+    def make(mode: int = 0o755):
+        path = tmp_path / "program"
+        shutil.copy(cc(HELLO), path)
+        path.chmod(mode)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize(("mode", "word"), [(0o4755, "setuid"), (0o2755, "setgid"), (0o6755, "setuid")])
+def test_a_setuid_program_of_somebody_else_is_not_seen(copy, mode, word, weir, tmp_run):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to somebody else")
+    path = copy()
+    os.chown(path, 65534, 65534)
+    path.chmod(mode)
+    said = said_of(path)
+    assert said["privileged"][0] == "finding" and word in said["privileged"][1]
+    # And that is true: the loader ignores the library.
+    path.parent.chmod(0o755)
+    done = weir("trace", "-o", tmp_run, "--", path)
+    if os.statvfs(path).f_flag & os.ST_NOSUID == 0:
+        assert done.returncode == 3 and "no trace: " in done.stderr
+
+
+def test_a_setuid_program_of_ones_own_is_seen_by_oneself(copy):
+    said = said_of(copy(0o4755))
+    assert said["privileged"][0] == "note" and "somebody else" in said["privileged"][1]
+
+
+def test_file_capabilities_are_found(copy):
+    path = copy()
+    try:
+        os.setxattr(path, "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0))
+    except OSError as error:
+        pytest.skip(f"file capabilities cannot be set here: {error}")
+    said = said_of(path)
+    assert said["capabilities"][0] == ("note" if os.geteuid() == 0 else "finding")
+    assert "file capabilities" in said["capabilities"][1]
+
+
+def test_a_file_that_may_not_be_executed_is_said(copy):
+    assert findings_of(copy(0o644)) == ["executable"]
+
+
+def changed(path, offset: int, value: bytes):
+    data = bytearray(path.read_bytes())
+    data[offset : offset + len(value)] = value
+    path.write_bytes(data)
+    return path
+
+
+def test_a_program_of_another_architecture_is_not_seen(copy, tmp_path):
+    arm = changed(copy(), 18, struct.pack("<H", 183))
+    assert findings_of(arm) == ["architecture"] and "64-bit program for AArch64" in said_of(arm)["architecture"][1]
+    header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, 0x8048000, 52, 0, 0, 52, 32, 0, 40, 0, 0)
+    small = tmp_path / "small"
+    small.write_bytes(header)
+    small.chmod(0o755)
+    assert findings_of(small) == ["architecture"] and "32-bit program for x86" in said_of(small)["architecture"][1]
+
+
+@pytest.mark.parametrize("keep", [4, 5, 16, 40, 63, 64, 100, 200, 700, 4096])
+def test_a_file_cut_anywhere_is_damaged_or_still_understood(copy, keep):
+    path = copy()
+    path.write_bytes(path.read_bytes()[:keep])
+    try:
+        assert examine_program(str(path))
+    except InputError as error:
+        assert "ELF headers are damaged" in str(error)
+
+
+def test_changed_bytes_never_make_it_fail_otherwise(copy):
+    import random
+
+    seed = int(os.environ.get("WEIR_TEST_SEED", "20261121"))
+    print("seed", seed)
+    rng = random.Random(seed)
+    whole = copy().read_bytes()
+    for _ in range(150):
+        path = copy()
+        data = bytearray(whole)
+        for _ in range(rng.randint(1, 12)):
+            data[rng.randrange(4, 1000)] = rng.randrange(256)
+        path.write_bytes(data)
+        try:
+            examine_program(str(path))
+        except InputError:
+            pass
+
+
+def test_direct_system_calls_are_found_by_number(cc):
+    source = """
+    static __attribute__((noinline)) long own_write(int f, const void *b, long n) {
+      long r; __asm__ volatile("mov $1,%%eax; syscall" : "=a"(r) : "D"(f), "S"(b), "d"(n) : "rcx", "r11", "memory"); return r; }
+    int main(void) { return own_write(1, "x", 1) != 1; }
+    """
+    said = said_of(cc(source, name="direct"))
+    assert said["direct_calls"][0] == "finding" and said["direct_calls"][1].endswith("not seen: write (1)")
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("b801000000 0f05", {"write": 1}),
+        ("48c7c000000000 0f05", {"read": 1}),
+        ("31c0 90 0f05", {"read": 1}),
+        ("b801000000 31c0 0f05", {"read": 1}),
+        ("b8aa010000 0f05 b801010000 0f05 b801010000 0f05", {"io_uring_enter": 1, "openat": 2}),
+        ("b8e7000000 0f05", {}),
+        ("0f05", {}),
+        ("b801000000" + "90" * 24 + "0f05", {}),
+        ("", {}),
+    ],
+)
+def test_the_number_of_a_direct_call_is_looked_for_in_front_of_it(code, found):
+    assert direct_io_calls(bytes.fromhex(code)) == found
+
+
+def test_io_uring_syscall_mmap_and_dlopen_are_named(cc):
+    source = """
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <sys/mman.h>
+    #include <unistd.h>
+    #include <sys/syscall.h>
+    int io_uring_queue_init(void) { return 0; }
+    int main(int c, char **v) {
+      dlopen(v[0], RTLD_NOW); mmap(0, 4096, 1, 2, 0, 0);
+      return syscall(SYS_getpid) == 0 && io_uring_queue_init(); }
+    """
+    said = said_of(cc(source, name="various"))
+    assert {n: s for n, (s, _) in said.items() if n in ("io_uring", "syscall", "mmap", "dlopen")} == {
+        "io_uring": "finding", "syscall": "note", "mmap": "note", "dlopen": "note"
+    }  # fmt: skip
+    assert "RTLD_DEEPBIND" in said["dlopen"][1]
+
+
+def test_a_namespace_of_its_own_is_said(cc):
+    source = "#define _GNU_SOURCE\n#include <dlfcn.h>\nint main(void){return dlmopen(LM_ID_NEWLM,\"x\",RTLD_NOW)!=0;}"
+    assert "namespace of its own is not seen" in said_of(cc(source, name="dlmopen"))["dlopen"][1]
+
+
+def test_a_library_that_is_missing_is_named(cc, tmp_path):
+    library = tmp_path / "libgone_for_weir.so"
+    shutil.copy(cc("int gone(void){return 1;}", "-shared", "-fPIC", "-Wl,-soname,libgone_for_weir.so", name="libgone.so"), library)
+    program = cc("int gone(void);int main(void){return gone();}", f"-L{tmp_path}", "-lgone_for_weir", name="needs")
+    library.unlink()
+    assert "libgone_for_weir.so not found" in said_of(program)["libraries"][1] and findings_of(program) == ["libraries"]
+
+
+def test_a_sanitizer_is_said(cc):
+    try:
+        program = cc(HELLO, "-fsanitize=address", name="asan")
+    except AssertionError:
+        pytest.skip("no address sanitizer for this compiler")
+    assert findings_of(program) == ["sanitizer"]
+
+
+def test_a_shared_library_and_an_object_are_no_programs(cc):
+    assert said_of(cc("int x;", "-shared", "-fPIC", name="libx.so"))["linkage"][0] == "note"
+    assert "object" in said_of(cc("int x;", "-c", name="x.o"))["linkage"][1]
+
+
+def test_a_go_program_is_not_seen(cc):
+    program = cc('__attribute__((section(".go.buildinfo"))) const char b[16] = "Go";\n' + HELLO, "-static", name="go-like")
+    assert findings_of(program) == ["linkage"] and "Go program" in said_of(program)["linkage"][1]
+    cgo = cc('__attribute__((section(".go.buildinfo"))) const char b[16] = "Go";\n' + HELLO, name="cgo-like")
+    assert findings_of(cgo) == ["go"] and "only what its C parts do" in said_of(cgo)["go"][1]
+
+
+def script(tmp_path, first: str, name: str = "job.sh"):
+    path = tmp_path / name
+    path.write_text(f"{first}\necho x\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S A=1 sh -e", "echo no first line"])
+def test_a_script_is_followed_to_its_interpreter(tmp_path, first):
+    said = said_of(script(tmp_path, first))
+    assert said["script"][0] == "fine" and said["linkage"][0] == "fine"
+    assert os.path.basename(said["program"][1]) == "sh"
+
+
+def test_a_script_of_a_static_interpreter_is_not_seen_itself(tmp_path, cc):
+    static = cc(HELLO, "-static", name="static")
+    assert findings_of(script(tmp_path, f"#!{static}")) == ["linkage"]
+
+
+def test_interpreters_that_lead_nowhere_are_said(tmp_path):
+    assert findings_of(script(tmp_path, "#!/nowhere/sh")) == ["interpreter"]
+    assert "/nowhere/sh: no such file" in said_of(tmp_path / "job.sh")["interpreter"][1]
+    loop = script(tmp_path, f"#!{tmp_path}/loop.sh", "loop.sh")
+    assert findings_of(loop) == ["interpreter"]
+
+
+def test_files_that_are_no_programs(tmp_path):
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"GRIB\0\0\1\2")
+    binary.chmod(0o755)
+    assert findings_of(binary) == ["program"]
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    assert "is empty" in said_of(empty)["script"][1]
+
+
+@pytest.mark.parametrize(("name", "text"), [("no-such-program", "not found in PATH"), ("./no-such-file", "no such file"), (".", "not a regular")])
+def test_what_is_not_there_is_bad_input(name, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=text):
+        examine_program(name)
+
+
+def test_programs_are_searched_as_a_shell_does(monkeypatch, tmp_path, cc):
+    shutil.copy(cc(HELLO), tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    assert examine_program("./model")[0].text == "./model"
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert examine_program("model")[0].text == str(tmp_path / "model")
