@@ -66,7 +66,7 @@ contains
   subroutine config_tiny()
     grid = 32; truncation = 31; levels = 4; fields = 2; timesteps = 4; dumps = 2; iterations = 3
     members = 2; me_records = 20; me_values = 64; wave_records = 40; wave_values = 32; subgrids = 1
-    subgrid_values = 4000; types = 4; pools = 6; group = 2; tables = 6; reports = 60; compute = 0.2_r8
+    subgrid_values = 4000; types = 4; pools = 8; group = 2; tables = 6; reports = 60; compute = 0.2_r8
   end subroutine config_tiny
 
   !> Multiplies what is counted or stored by about f; the grid stays.

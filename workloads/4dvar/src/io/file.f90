@@ -16,6 +16,7 @@ module fdv_file
     character(name_len) :: name = ''
     type(c_ptr) :: handle = c_null_ptr
     logical :: writing = .false.
+    logical :: raw = .false.      !< keep the checksum of the file's bytes too, for a reader that is not this module
     integer(i8) :: bytes = 0      !< whole length, of a file opened to read
     integer(i8) :: moved = 0
   contains
@@ -75,7 +76,7 @@ contains
     self%handle = c_null_ptr
     if (error /= 0) call fail(self%name, 'close', 'success', error_text(error))
     if (self%writing) then
-      call ledger_note(trim(self%name), sum_value(sum), raw=.false.)
+      call ledger_note(trim(self%name), sum_value(sum), self%raw)
     else
       if (self%moved /= self%bytes) call fail(self%name, 'bytes read', text(self%bytes), text(self%moved))
       call ledger_check(trim(self%name), sum_value(sum))

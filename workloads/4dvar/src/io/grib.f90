@@ -8,7 +8,7 @@ module fdv_grib
   use fdv_clib, only: c_name, error_text, posix_file, sum_t, sum_value
   use fdv_config, only: edition, grid, truncation
   use fdv_file, only: block_4m, file_t
-  use fdv_ledger, only: ledger_check, ledger_expect
+  use fdv_ledger, only: ledger_check, ledger_check_bytes, ledger_expect
   implicit none (type, external)
   private
 
@@ -110,6 +110,7 @@ contains
     integer(c_int) :: error
     integer(i8) :: bytes
     bytes = ledger_expect(name)
+    call ledger_check_bytes(name)   ! a damaged message could end ecCodes instead of being reported
     self%name = name
     self%messages = 0
     self%handle = c_open(c_name(name), error)
@@ -160,6 +161,7 @@ contains
     self%message = c_sample(edition, merge(truncation, 0, spectral), grid, self%values)
     if (.not. c_associated(self%message)) call fail(name, 'sample of ecCodes', 'one for grid ' // text(grid) // &
       ' and GRIB edition ' // text(edition), 'none', 'the grids are those of reduced_gg_pl_<N> in the samples folder')
+    self%file%raw = .true.
     if (name /= '') call self%file%open(name, posix_file, .true., block_4m)
   end subroutine writer_open
 

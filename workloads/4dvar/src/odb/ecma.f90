@@ -169,7 +169,7 @@ contains
     integer :: j, status
     do j = 1, size(rows, 2)
       status = active
-      if (mod((j - 1) / bodies, thin) /= 0) status = thinned
+      if (mod((nint(rows(at_number, j)) - 1) / bodies, thin) /= 0) status = thinned
       if (abs(rows(at_fg, j)) > gross * rows(at_sigma, j)) status = rejected
       updates(4:6, j) = [real(r8) :: rows(at_fg, j), 0, status]
       used(j) = status == active
