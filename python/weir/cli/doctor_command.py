@@ -18,7 +18,7 @@ _WIDTH = max(len(status) for status in _COLOURS)
 
 
 def doctor(
-    program: Annotated[str, typer.Argument(metavar="[PROGRAM]", show_default=False, help="A program or script to look at.")] = "",
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", show_default=False, help="A program or script to look at.")] = "",
     output: _options.Run = "weir-run",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

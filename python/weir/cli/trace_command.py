@@ -12,7 +12,9 @@ from weir.cli import _options
 
 
 def trace(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND [ARGUMENT]...", show_default=False)],
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND", show_default=False, help="What to run, with its arguments; put -- in front.")
+    ],
     level: _options.Level = "trace",
     step: _options.Step = "main",
     output: _options.Run = "weir-run",

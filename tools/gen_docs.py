@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Write the reference pages that are made from the command and from the declaration of its environment.
+
+Needs the environment of the source tree: .venv/bin/python tools/gen_docs.py [--check]; with --check it says which pages
+are out of date (status 1). Pages made from native tables are tools/reference's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from weir.capture._environment import VARIABLES
+from weir.cli._app import app
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "docs" / "reference"
+EXIT_STATUSES = (
+    (0, "fine; for `weir trace`: the command succeeded and there is a trace of it"),
+    (1, "findings (`weir doctor`)"),
+    (2, "usage: an option that makes no sense, a step that holds a trace already"),
+    (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but without a trace"),
+    (4, "the trace is incomplete; the report was printed and says what is missing"),
+    (70, "a fault in weir"),
+    (126, "`weir trace`: the command cannot be executed"),
+    (127, "`weir trace`: there is no such command"),
+    ("128 + n", "`weir trace`: signal n killed the command"),
+)
+
+
+def made_from(source: str) -> str:
+    return f"<!-- made by tools/gen_docs.py from {source} -->\n"
+
+
+def cell(text: object) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([cell(c) for c in row] for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def option_row(parameter: Any) -> list[str]:
+    """One line of a verb's table: its spellings with the value's name, the default, what it is for."""
+    names = ", ".join(f"`{name}`" for name in sorted(parameter.opts, key=len, reverse=True))
+    is_flag = getattr(parameter, "is_flag", False)
+    value = "" if is_flag else f" {parameter.metavar or 'VALUE'}"
+    shown = is_flag or parameter.default in (None, "", ())
+    return [names + value, "" if shown else f"`{parameter.default}`", parameter.help or ""]
+
+
+def argument_name(parameter: Any) -> str:
+    name = parameter.metavar or parameter.name.upper()
+    if parameter.nargs == -1:
+        return f"-- {name} [ARGUMENT]..."
+    return name if parameter.required else f"[{name}]"
+
+
+def argument_row(parameter: Any) -> list[str]:
+    return [f"`{argument_name(parameter)}`", "", getattr(parameter, "help", None) or ""]
+
+
+def rows_of(command: Any) -> Iterator[list[str]]:
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            yield argument_row(parameter)
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and parameter.name != "help":
+            yield option_row(parameter)
+
+
+def usage_of(name: str, command: Any) -> str:
+    arguments = [argument_name(p) for p in command.params if p.param_type_name == "argument"]
+    return " ".join(["weir", name, "[OPTIONS]", *arguments])
+
+
+def commands() -> str:
+    group = typer.main.get_command(app)
+    parts = ["# Commands\n\n", made_from("the command itself"), f"\n`weir`: {group.help}\n"]
+    for name, command in group.commands.items():
+        text = inspect.cleandoc(command.help or "")
+        parts += [
+            f"\n## weir {name}\n\n",
+            f"    {usage_of(name, command)}\n\n",
+            f"{text}\n\n",
+            table(["option or argument", "default", "meaning"], list(rows_of(command))),
+        ]
+    parts += ["\n## Exit status\n\n", table(["status", "meaning"], [[str(s), m] for s, m in EXIT_STATUSES])]
+    return "".join(parts)
+
+
+def environment() -> str:
+    rows = [
+        [f"`{v.name}`", v.values, v.default, v.meaning + (" Set by `weir trace` and `weir env`." if v.launcher else "")]
+        for v in VARIABLES
+    ]
+    rows.append(["`LD_PRELOAD`", "libraries", "", "weir's library comes first in it. Set by `weir trace` and `weir env`."])
+    return (
+        "# Environment\n\n"
+        + made_from("python/weir/capture/_environment.py")
+        + "\nThe preload library reads these variables when a program starts; a program started with an environment of its own\n"
+        "runs untraced. `weir env --off` removes what `weir env` set.\n\n" + table(["variable", "values", "default", "meaning"], rows)
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "environment.md": environment}
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: tools/gen_docs.py [--check]", file=sys.stderr)
+        return 2
+    stale = []
+    for name, page in PAGES.items():
+        path, text = OUT / name, page()
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(name)
+        if not arguments:
+            path.write_text(text)
+    if arguments and stale:
+        print(f"out of date, run .venv/bin/python tools/gen_docs.py: {', '.join(stale)}", file=sys.stderr)
+    return 1 if arguments and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
