@@ -93,7 +93,7 @@ WEIR_HOOK(DIR*, opendir, const char* path) {
 
 WEIR_HOOK(DIR*, fdopendir, int fd) {
   DIR* folder = nullptr;
-  on_descriptor(Op::kOpendir, fd, kUnknownOffset, 0, [&] {
+  on_descriptor(Op::kFdopendir, fd, kUnknownOffset, 0, [&] {
     folder = WEIR_REAL(fdopendir)(fd);
     return folder != nullptr ? 0 : -1;
   });

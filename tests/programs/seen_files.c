@@ -123,7 +123,7 @@ SEEN(opendir, "[sub] opendir; closedir") {
   closedir(folder);
 }
 ALSO(opendir, missing, "[nowhere] opendir error=ENOENT") { tell(CALL(opendir)("nowhere") == NULL); }
-SEEN(fdopendir, "[sub] open; opendir; closedir") {
+SEEN(fdopendir, "[sub] open; fdopendir; closedir") {
   DIR *folder = CALL(fdopendir)(open("sub", O_RDONLY | O_DIRECTORY));
   tell(dirfd(folder));
   closedir(folder);
