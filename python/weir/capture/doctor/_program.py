@@ -145,7 +145,7 @@ def _bypasses(elf: Elf) -> Iterator[Finding]:
         which = ", ".join(f"{name} ({number})" for name, number in sorted(calls.items()))
         yield Finding("direct_calls", FINDING, f"machine code that looks like system calls past the C library, not seen: {which}")
     if "syscall" in elf.imports:
-        yield Finding("syscall", NOTE, "calls syscall(): requests made that way are not seen, but for io_uring_setup")
+        yield Finding("syscall", NOTE, "calls syscall(): open, read, write and their like made that way are seen, other calls are not")
     if elf.imports & {"mmap", "mmap64"}:
         yield Finding("mmap", NOTE, "maps memory: of mapped files the mmap is seen, the bytes are not")
     if elf.imports & {"dlopen", "dlmopen"}:
