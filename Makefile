@@ -44,8 +44,9 @@ unit: build ## the quick tests alone: no MPI, nothing marked slow
 bench: build ## what tracing costs per call and how fast traces are read (minutes; wants an idle machine)
 	@for script in bench/*/run bench/run; do if [ -x "$$script" ]; then "$$script"; fi; done
 
-reference: ## renew the pages of docs/reference that are made from code
-	@python3 tools/reference
+reference: .venv/ready ## renew the pages of docs/reference that are made from code
+	@$(PYTHON) tools/reference
+	@$(PYTHON) tools/gen_docs.py
 
 lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, for tools/requirements.lock
 	@$(local_install) $(PYTHON) -m pip install --dry-run --upgrade --ignore-installed --no-build-isolation --quiet \
