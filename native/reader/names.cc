@@ -84,9 +84,13 @@ uint32_t Names::text_of(uint32_t process, uint32_t id) const {
   }
 }
 
-// Parents were there before their children, so their chunks come first: no circle can be drawn.
+// Parents were there before their children, so their chunks come first: no circle can be drawn. Longer lines of forks without
+// exec than this are no program's: a hostile file must not make each look-up long.
+constexpr uint32_t kMostGenerations = 64;
+
 static void find_parents(const Mapping& file, const Index& index, Names& names) {
   std::unordered_map<uint32_t, uint32_t> at;
+  std::vector<uint32_t> generation(index.processes.size(), 0);
   for (uint32_t p = 0; p < index.processes.size(); ++p) {
     const auto& process = index.processes[p];
     names.parent_of.push_back(p);
@@ -94,7 +98,10 @@ static void find_parents(const Mapping& file, const Index& index, Names& names) 
     at.emplace(process.page, p);
     const auto parent = file.copy<uint32_t>(process.offset + offsetof(wire::ProcessChunk, parent));
     const auto found = at.find(parent);
-    if (parent != 0 && parent < process.page && found != at.end()) names.parent_of[p] = found->second;
+    if (parent == 0 || parent >= process.page || found == at.end()) continue;
+    if (generation[found->second] == kMostGenerations) continue;
+    generation[p] = generation[found->second] + 1;
+    names.parent_of[p] = found->second;
   }
 }
 

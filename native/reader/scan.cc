@@ -35,7 +35,7 @@ class Scan {
     SlotTable& table = tables_[chunk.process];
     const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
     const uint64_t created = index_.header.created_ticks, count = chunk.entries;
-    uint64_t last_key = 0, previous_end = 0, first = ~uint64_t{0}, last = 0, events = 0;
+    uint64_t last_key = ~uint64_t{0}, previous_end = 0, first = ~uint64_t{0}, last = 0, events = 0;
     Slot* slot = nullptr;
     bool disordered = false;
     for (uint64_t i = 0; i < count; ++i, at += sizeof(Words)) {

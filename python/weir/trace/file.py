@@ -117,10 +117,13 @@ class TraceFile:
         self._lib.weir_reader_texts_of(self.handle, processes.ctypes.data, ids.ctypes.data, len(ids), out.ctypes.data)
         return out
 
+    @cached_property
+    def _by_page(self) -> dict[int, int]:
+        return {one.page: one.index for one in self.processes}
+
     def names_of(self, process: int) -> np.ndarray:
         """The rows of the table of names that hold for a process: its own, and those it inherited when it was forked."""
-        table = self.array("names")
-        at = {one.page: one.index for one in self.processes}
+        table, at = self.array("names"), self._by_page
         parts = []
         while True:
             begin, end = np.searchsorted(table["process"], [process, process + 1])
