@@ -10,7 +10,7 @@ NATIVE := build/native
 STAMPS := build/stamps
 PYTHON := .venv/bin/python
 CTEST := ctest --test-dir $(NATIVE) --output-on-failure --no-tests=error -j $(JOBS)
-PYTEST := $(PYTHON) -m pytest -n $(JOBS) --dist worksteal --durations=8
+PYTEST := $(PYTHON) -m pytest -n $(JOBS) --dist loadfile --durations=8
 PYTEST_ARGS ?=
 # Two builds in one tree take turns.
 LOCKED := flock build/lock
