@@ -107,10 +107,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str])
     finished = _finish(step, status)
     count = count_traces(trace_files(step.folder))
     if count.processes == 0:
-        say(
-            f"no trace: {command[0]} wrote none into {step.folder}; a static or setuid program, or one started with an "
-            f"environment of its own, cannot be seen (see: weir doctor {command[0]})"
-        )
+        say(_why_none(step.folder, command[0], count))
     elif finished and not options.quiet:
         say(_note(options, step.folder, count))
     untraced = count.processes == 0 or not finished
@@ -128,10 +125,23 @@ def _run_untraced(command: Sequence[str], environ: Mapping[str, str]) -> int:
 def _finish(step: Prepared, status: int | None) -> bool:
     try:
         step.job.ended(status).write(step.folder)
+    except FileNotFoundError:  # the program removed the folder, which is said where the trace is missed
+        return False
     except OSError as error:
         say(f"{step.folder}: job.json cannot be completed: {error.strerror}")
         return False
     return True
+
+
+def _why_none(folder: str, program: str, count: Count) -> str:
+    if not os.path.isdir(folder):
+        return f"no trace: {folder} was removed while the program ran"
+    if count.nodes:
+        return f"no trace: the file in {folder} holds no process; it could not grow (disk full?)"
+    return (
+        f"no trace: {program} wrote none into {folder}; a static or setuid program, or one started with an environment "
+        f"of its own, cannot be seen (see: weir doctor {shlex.quote(program)})"
+    )
 
 
 def _plural(number: int, noun: str) -> str:

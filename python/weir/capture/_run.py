@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -15,6 +16,7 @@ FORMAT = 1
 JOB_FILE = "job.json"
 TRACE_SUFFIX = ".weir"
 LONGEST_NAME_BYTES = 255
+LEAST_SPACE_BYTES = 256 << 10  # what a trace of one small program takes
 
 
 def check_step(step: str) -> str:
@@ -55,18 +57,27 @@ class Job:
         """Write folder/job.json so that a reader finds the old one or the new one whole. Raises OSError."""
         path = os.path.join(folder, JOB_FILE)
         temporary = f"{path}.{os.getpid()}.new"
+        text = json.dumps(asdict(self), indent=1) + "\n"
         try:
             with open(temporary, "w", encoding="ascii") as file:
-                json.dump(asdict(self), file, indent=1)
-                file.write("\n")
+                file.write(text)
             os.replace(temporary, path)
-        except OSError:
+        except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
-            raise
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            _write_in_place(path, text)
 
     def ended(self, exit_status: int | None) -> Job:
         return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status)
+
+
+def _write_in_place(path: str, text: str) -> None:
+    """On a full disk: the few bytes that are added at the end of a step fit into the block the file has already."""
+    with open(path, "r+b", buffering=0) as file:
+        file.write(text.encode("ascii"))
+        file.truncate()
 
 
 def trace_files(folder: str) -> list[str]:
@@ -99,7 +110,10 @@ def make_step(run: str, step: str, overwrite: bool, outer: str | None = None) ->
                     os.unlink(path)
         os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(13, os.strerror(13), folder)
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+        space = os.statvfs(folder)
+        if space.f_bavail * space.f_frsize < LEAST_SPACE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
     except OSError as error:
         raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror or error}") from error
     return folder

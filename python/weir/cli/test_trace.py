@@ -95,6 +95,43 @@ def test_a_command_killed_without_a_trace_gives_its_own_status(weir, tmp_path):
     assert weir("trace", "-o", tmp_path / "file" / "run", "--", "no-such-command").returncode == 127
 
 
+@pytest.fixture
+def in_mount(execute, tmp_path):
+    """``in_mount("size=64k", "command")`` runs a command with tmp_path/m as a file system of its own; needs root."""
+    if execute(["unshare", "-m", "true"]).returncode != 0:
+        pytest.skip("no mount namespaces here (needs root)")
+    weir_command = os.path.join(os.path.dirname(sys.executable), "weir")
+    (tmp_path / "m").mkdir()
+
+    def call(options: str, script: str):
+        setup = f'mount -t tmpfs -o {options} none "$1"/m && cd "$1" && weir() {{ "{weir_command}" "$@"; }} && '
+        return execute(["unshare", "-m", "bash", "-c", setup + script, "bash", tmp_path])
+
+    return call
+
+
+def test_on_a_read_only_or_full_disk_the_command_runs_without_a_trace(in_mount):
+    done = in_mount("ro", "weir trace -o m/run echo ran")
+    assert (done.returncode, done.stdout) == (3, "ran\n")
+    assert "Read-only file system; the program runs without a trace" in done.stderr and done.stderr.count("\n") == 1
+    done = in_mount("size=64k", "weir trace -o m/run echo ran")
+    assert (done.returncode, done.stdout) == (3, "ran\n")
+    assert "No space left on device; the program runs without a trace" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_disk_that_becomes_full_leaves_a_complete_job_file(in_mount):
+    script = "weir trace -o m/run -- sh -c 'cat /dev/zero > m/fill; exit 5' 2>m/../said; echo $?; cat m/run/main/job.json"
+    done = in_mount("size=2m", script)
+    status, _, text = done.stdout.partition("\n")
+    assert status == "5" and json.loads(text)["exit_status"] == 5, done.stderr
+
+
+def test_a_program_that_removes_its_trace_is_told(weir, tmp_path):
+    done = weir("trace", "-o", "run", "--", "rm", "-r", "run", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr == f"weir: no trace: {tmp_path}/run/main was removed while the program ran\n"
+
+
 def test_a_program_that_cannot_be_seen_is_said_with_where_to_ask(weir, tmp_run, cc):
     program = cc('#include <stdio.h>\nint main(void){puts("ran");return 0;}', "-static", name="static")
     done = weir("trace", "-o", tmp_run, "--", program)
