@@ -35,7 +35,7 @@ EXIT_STATUSES = (
 
 
 def made_from(source: str) -> str:
-    return f"<!-- made by tools/gen_docs.py from {source} -->\n"
+    return f"<!-- made by tools/gen_docs.py from {source}; `make reference` renews it -->\n"
 
 
 def cell(text: object) -> str:
@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> int:
         if not arguments:
             path.write_text(text)
     if arguments and stale:
-        print(f"out of date, run .venv/bin/python tools/gen_docs.py: {', '.join(stale)}", file=sys.stderr)
+        print(f"out of date, run `make reference`: {', '.join(stale)}", file=sys.stderr)
     return 1 if arguments and stale else 0
 
 
