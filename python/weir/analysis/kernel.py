@@ -17,7 +17,9 @@ BLIND_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class ProcessFigures:
-    """kernel_*: /proc/self/io over the life of the process, less what children that it waited for brought in; None: unknown.
+    """kernel_*: /proc/self/io over the life of the process, less what children that it waited for brought in and less the zeros
+    that the recorder writes where its chunks will lie; None: unknown.
+
 
     seen_*: reads and writes of all names, pipes included. is_blind: the kernel counted over 10 % + 1 MB more than was seen.
     """
@@ -47,13 +49,15 @@ def _exceeds(kernel: int | None, seen: int) -> bool:
 
 def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
     """The chosen processes of a step, by rank (no task last), node and start."""
-    seen = _seen(data.columns, len(data.members))
+    seen, chunks = _seen(data.columns, len(data.members)), _chunk_bytes(data)
     made = []
     for index in np.flatnonzero(mask).tolist():
         member = data.members[index]
         process = member.process
         read, written = _without_children(data, index)
         calls, ns, seen_read, seen_written = (int(column[index]) for column in seen)
+        if written is not None:
+            written -= min(chunks[index], max(0, written - seen_written))
         end = END_KINDS[process.end_kind] if process.end_kind < len(END_KINDS) else "unknown"
         figures = ProcessFigures(
             data.step.name, data.files[member.file].node, process.pid, member.rank, process.command_line, end, calls,
@@ -78,6 +82,15 @@ def _seen(columns: Columns, count: int) -> tuple[np.ndarray, ...]:
         np.add.at(sums, columns.member, part)
         made.append(sums)
     return tuple(made)
+
+
+def _chunk_bytes(data: StepData) -> list[int]:
+    """Size of the chunks of each member."""
+    sizes = np.zeros(len(data.members), np.int64)
+    for index, file in enumerate(data.files):
+        table = file.array("chunks")
+        np.add.at(sizes, table["process"].astype(np.int64) + data.first_member(index), table["size_bytes"].astype(np.int64))
+    return sizes.tolist()
 
 
 def _without_children(data: StepData, index: int) -> tuple[int | None, int | None]:

@@ -56,6 +56,8 @@ def report(
     unknown = [name for name in wanted if name not in TABLES]
     if unknown:
         raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join(TABLES)}")
+    if not trace and (op, t_from, t_to) != (None, None, None):
+        raise UsageError("--op, --from and --to choose trace lines: add --trace")
     if op is not None:
         _check_op(op)
     made = build(run, step=step, rank=rank, all=everything)

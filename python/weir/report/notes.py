@@ -54,7 +54,7 @@ def _of_step(step: StepReport) -> list[str]:
     blind = [one for one in step.processes if one.is_blind]
     if blind:
         found.append(
-            f"{len(blind)} processes moved more bytes than weir saw, the first is pid {blind[0].pid} "
+            f"{len(blind)} of {len(step.processes)} processes moved more bytes than weir saw, the first is pid {blind[0].pid} "
             f"({blind[0].command[:60]}): see the table of processes, and `weir doctor`"
         )
     unaligned = sum(a.barriers == 0 for a in step.data.alignments) - 1
