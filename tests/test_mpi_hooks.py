@@ -2,7 +2,6 @@
 """Who a task is, and the barriers that clocks are aligned by: on each MPI, from C and each way of Fortran."""
 
 import collections
-import subprocess
 import sys
 
 import decode
@@ -25,6 +24,9 @@ int main(int argc, char **argv) {
 #ifdef ABORTS
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 3);
+  MPI_Barrier(MPI_COMM_WORLD);
+#endif
+#ifdef BARRIER
   MPI_Barrier(MPI_COMM_WORLD);
 #endif
   return MPI_Finalize();
@@ -152,6 +154,17 @@ def test_a_task_that_cannot_record_keeps_nobody_waiting(mpi, preload_env, tmp_pa
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     assert [p.rank for p in tasks(trace)] == [0]
     assert len(trace.of("sync")) == 6
+
+
+@pytest.mark.slow
+def test_a_task_without_weir_delays_but_does_not_hang(mpi, preload_env, tmp_path):
+    env = preload_env()
+    script = 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then unset LD_PRELOAD; fi; exec ' + str(mpi.cc(C, "-DBARRIER"))
+    done = mpi.run(3, "bash", "-c", script, env=env, cwd=tmp_path, timeout=80).ok()
+    assert done.stderr.count("run without weir") == 2
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    assert [(p.rank, p.ranks) for p in tasks(trace)] == [(0, 3), (2, 3)]
+    assert not trace.of("sync") and len(trace.of("MPI_Finalize")) == 2
 
 
 def test_mpi_in_a_privately_loaded_library(mpi, preload_env, tmp_path):

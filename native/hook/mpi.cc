@@ -4,9 +4,11 @@
 #include "hook/mpi.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hook/observe.h"
+#include "os/syscall.h"
 
 namespace weir::hook {
 
@@ -20,12 +22,14 @@ using wire::MpiKind;
 using Communicator = uintptr_t;
 constexpr Communicator kMpichWorld = 0x44000000;
 constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
+constexpr size_t kStatusBytes = 128;          // more than any MPI_Status
+constexpr uint64_t kPatienceNs = 20000000000;
 
 struct World {
   MpiKind kind;
   Communicator communicator;
   int rank, ranks;
-  int (*barrier)(Communicator);
+  int (*barrier)(Communicator);  // null: no barriers
   uint32_t barriers;  // left so far
 };
 constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, 0};
@@ -58,6 +62,33 @@ Communicator open_mpi_world() {
   return reinterpret_cast<Communicator>(found);
 }
 
+void say_that_some_are_missing() {
+  const char* quiet = getenv("WEIR_QUIET");
+  if (quiet != nullptr && *quiet != 0 && *quiet != '0') return;
+  constexpr char kMessage[] = "weir: some tasks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n";
+  os::write_fd(2, kMessage, sizeof kMessage - 1);
+}
+
+// A barrier that somebody never comes to would hold the program for ever: a static program among those of the job, a wrapper that
+// traces one task only. So the first one has a limit of time. Whoever leaves it in time knows that all tasks came.
+bool all_are_here() {
+  const auto enter = profiled<int (*)(Communicator, uintptr_t*)>("PMPI_Ibarrier");
+  const auto test = profiled<int (*)(uintptr_t*, int*, void*)>("PMPI_Test");
+  if (enter == nullptr || test == nullptr) return false;
+  static uintptr_t request;  // MPI may go on with it after the limit
+  if (enter(world.communicator, &request) != 0) return false;
+  const uint64_t limit = os::clock_ns(CLOCK_MONOTONIC) + kPatienceNs;
+  for (int done = 0;;) {
+    alignas(16) char status[kStatusBytes];
+    if (test(&request, &done, status) != 0) return false;
+    if (done != 0) return true;
+    if (os::clock_ns(CLOCK_MONOTONIC) > limit) break;
+    os::yield();
+  }
+  say_that_some_are_missing();
+  return false;
+}
+
 // Who this task is. Nothing of an implementation that weir does not know: its handles mean something else.
 void meet_world() {
   world.communicator = open_mpi_world();
@@ -76,13 +107,13 @@ void meet_world() {
     world.kind = MpiKind::kOther;
     return;
   }
-  world.barrier = profiled<int (*)(Communicator)>("PMPI_Barrier");
   if (recording()) record::process().set_rank(world.rank, world.ranks, wire::RankSource::kMpi, world.kind);
+  if (mpi_barriers > 0 && world.ranks > 1 && all_are_here()) world.barrier = profiled<int (*)(Communicator)>("PMPI_Barrier");
 }
 
 // All tasks make the same barriers, also one that cannot record: the others wait for it.
 void synchronise() {
-  if (world.barrier == nullptr || world.ranks < 2) return;
+  if (world.barrier == nullptr) return;
   for (int i = 0; i < mpi_barriers; ++i) {
     if (world.barrier(world.communicator) != 0) return;
     const uint64_t left = os::ticks();
