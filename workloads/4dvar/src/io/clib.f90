@@ -103,6 +103,11 @@ module fdv_clib
       integer(c_int), value :: out_bytes
     end subroutine c_resolve
 
+    subroutine c_pause(ms) bind(C, name='fdv_pause')
+      import :: c_int
+      integer(c_int), value :: ms
+    end subroutine c_pause
+
     subroutine c_error_text(error, out, out_bytes) bind(C, name='fdv_error_text')
       import :: c_char, c_int
       integer(c_int), value :: error
@@ -112,7 +117,7 @@ module fdv_clib
   end interface
 
   public :: sum_add, sum_value, file_open, file_read, file_write, file_close
-  public :: c_chdir, c_mkdir, c_rename, c_link, c_size_of, c_bytes_sum
+  public :: c_chdir, c_mkdir, c_rename, c_link, c_size_of, c_bytes_sum, c_pause
 
 contains
 

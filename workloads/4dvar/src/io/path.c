@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names and folders: what Fortran has no statement for. All return 0 or a value that is not negative, or a negative errno. */
+ * Names, folders and a pause: what Fortran has no statement for. Functions with a result return 0 or a value that is not
+ * negative, or a negative errno. */
 #include "sum.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 int fdv_chdir(const char *name) { return chdir(name) ? -errno : 0; }
@@ -62,6 +64,11 @@ void fdv_resolve(const char *name, char *out, int out_bytes) {
     found = !strncmp(real, here, n) && real[n] == '/' ? real + n + 1 : real;
   }
   snprintf(out, (size_t)out_bytes, "%s", found);
+}
+
+void fdv_pause(int ms) {
+  struct timespec rest = {ms / 1000, ms % 1000 * 1000000L};
+  while (nanosleep(&rest, &rest) && errno == EINTR) {}
 }
 
 void fdv_error_text(int error, char *out, int out_bytes) {
