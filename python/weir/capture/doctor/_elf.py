@@ -72,7 +72,6 @@ class Elf:
 _MARKS = {
     "libgfortran": b"Fortran runtime error: ",
     "glibc": b"GLIBC_TUNABLES",
-    "io_uring": b"io_uring",
     "intel_fortran": b"forrtl: ",
 }
 

@@ -139,7 +139,12 @@ def _bypasses(elf: Elf) -> Iterator[Finding]:
     if elf.is_go:
         yield Finding("go", FINDING, "a Go program: it makes its own system calls; only what its C parts do is seen")
     if elf.uses("liburing") or any(name.startswith("io_uring_") for name in elf.imports | elf.defined):
-        yield Finding("io_uring", FINDING, "uses io_uring: that a ring is set up is seen, the bytes that move through it are not")
+        yield Finding(
+            "io_uring",
+            FINDING,
+            "uses io_uring: open and close of its files are seen, the requests are not, and the bytes the kernel counts do not "
+            "have them either",
+        )
     calls = elf.direct_calls
     if calls and not elf.is_go:
         which = ", ".join(f"{name} ({number})" for name, number in sorted(calls.items()))

@@ -208,6 +208,13 @@ def test_io_uring_syscall_mmap_and_dlopen_are_named(cc):
     assert "RTLD_DEEPBIND" in said["dlopen"][1]
 
 
+def test_liburing_is_recognised_by_its_name(cc):
+    library = cc("int io_uring_queue_init(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,liburing.so.2", name="liburing.so")
+    program = cc("int main(void){return 0;}", "-Wl,--no-as-needed", str(library), f"-Wl,-rpath,{library.parent}", name="uses-ring")
+    status, text = said_of(program)["io_uring"]
+    assert status == "finding" and "the requests are not" in text
+
+
 def test_a_namespace_of_its_own_is_said(cc):
     source = "#define _GNU_SOURCE\n#include <dlfcn.h>\nint main(void){return dlmopen(LM_ID_NEWLM,\"x\",RTLD_NOW)!=0;}"
     assert "namespace of its own is not seen" in said_of(cc(source, name="dlmopen"))["dlopen"][1]
