@@ -77,6 +77,7 @@ def functions(name: Path, text: str) -> Iterator[tuple[str, int]]:
                 yield f"{name}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1
     elif name.suffix in (".c", ".cc", ".h", ".sh") or text.startswith("#!/usr/bin/env bash"):
         yield from _brace_blocks(name, text)
+        yield from _indented_blocks(name, text)
     elif name.suffix in (".f90", ".F90"):
         yield from _fortran_procedures(name, text)
 
@@ -93,6 +94,22 @@ def _brace_blocks(name: Path, text: str) -> Iterator[tuple[str, int]]:
         elif line.startswith("}"):
             yield f"{name}:{start} {head.strip()[:60]}", number - start + 1
             start = None
+
+
+def _indented_blocks(name: Path, text: str) -> Iterator[tuple[str, int]]:
+    """Methods written within their class, and lambdas: closed by a brace in the column where their first line begins."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if not indent or not line.endswith("{") or "(" not in line:
+            continue
+        if re.match(r"\s*(\}|if|for|while|switch|else|do|catch|case|return)\b|\s*\}", line):
+            continue
+        closing = " " * indent + "}"
+        for end in range(number + 1, len(lines)):
+            if lines[end].startswith(closing):
+                yield f"{name}:{number + 1} {line.strip()[:60]}", end - number + 1
+                break
 
 
 def _opens_function(head: str) -> bool:

@@ -56,6 +56,7 @@ def test_no_function_is_too_long():
     [
         ("a.cc", "int f(int a,\n      int b) {\n" + "  a++;\n" * 80 + "}\n"),
         ("a.cc", "namespace x {\nstruct S {\n  int a;\n};\nvoid\nf() {\n" + "  a++;\n" * 80 + "}\n}\n"),
+        ("a.h", "class C {\n public:\n  int f(int a) const {\n" + "    a++;\n" * 80 + "  }\n};\n"),
         ("a.py", "def f():\n" + "    x = 1\n" * 80),
         ("a.sh", "f() {\n" + "  true\n" * 80 + "}\n"),
         ("a.F90", "  pure integer function f(x)\n" + "  x = 1\n" * 80 + "  end function f\n"),
