@@ -230,6 +230,7 @@ def test_one_damaged_node_leaves_the_other(tmp_path, whole):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_decoder_under_address_sanitizer(tmp_path, whole):
     """native/reader/fuzz.cc, made with the sanitizers of gcc, on some thousand damaged copies."""
     compiler = shutil.which("g++")
@@ -237,11 +238,11 @@ def test_the_decoder_under_address_sanitizer(tmp_path, whole):
         pytest.skip("g++ is not installed")
     sources = [NATIVE / "reader" / f"{name}.cc" for name in "fuzz active index mapping names problems reader scan".split()]
     program, seed = tmp_path / "fuzz", random.SystemRandom().randrange(2**32)
-    flags = ["-std=c++20", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{NATIVE}"]
-    subprocess.run([compiler, *flags, *sources, "-o", program], check=True, timeout=170)
+    flags = ["-std=c++20", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{NATIVE}"]
+    subprocess.run([compiler, *flags, *sources, "-o", program], check=True, timeout=600)
     (tmp_path / "whole.weir").write_bytes(whole)
     print("seed", seed)
-    done = subprocess.run([program, "--mutate", "1000", str(seed), tmp_path / "whole.weir"], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([program, "--mutate", "1000", str(seed), tmp_path / "whole.weir"], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

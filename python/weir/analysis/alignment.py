@@ -2,8 +2,10 @@
 """Clock offset and drift between nodes, from the barriers that their tasks left together.
 
 Ranks leave a barrier at almost the same time, and whoever is late is late through no fault of the clock: the earliest
-leaver of a node is the node's time. The median over the barriers of MPI_Init gives the offset, that over those of
-MPI_Finalize the drift.
+leaver of a node is the node's time, the median over the barriers its offset. Barriers follow one another at once, so no
+task leaves barrier k + 1 before every task has left barrier k: this bounds the offset from both sides, and says how
+wrong it can be (as in Cristian, Probabilistic clock synchronization, 1989). When no single offset fits the barriers of
+MPI_Init and those of MPI_Finalize, the difference is drift.
 """
 
 from __future__ import annotations
@@ -15,21 +17,46 @@ from fractions import Fraction
 from weir.analysis.clock import Line
 from weir.trace import TraceFile
 
-SHORTEST_DRIFT_NS = 100_000_000  # two groups of barriers nearer than this cannot tell drift from noise
+APART_NS = 100_000_000  # between the barriers of MPI_Init and those of MPI_Finalize, at least
 LARGEST_DRIFT = Fraction(1, 1000)  # of a clock; more is noise or damage
 
-# (ranks, which world of that size, number of the barrier in its process) -> ns when the node's first task left it
-Barriers = dict[tuple[int, int, int], int]
+# (ranks, which world of that size, number of the barrier in its process) -> ns when the node's first and last task left it
+Key = tuple[int, int, int]
+Barriers = dict[Key, tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How far a node's clock was ahead of the reference node's. barriers 0: not aligned, real-time clocks are trusted."""
+    """How far a node's clock was ahead of the reference node's, and how wrong that can be at most.
+
+    barriers 0: the reference itself, or a node that shares no barrier: its real-time clock is trusted.
+    """
 
     node: str
     offset_ns: float
     drift: float
     barriers: int
+    error_ns: float | None = None
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Our clock less theirs: `offset` at `at` on our clock, growing by `drift`; between `low` and `high` for certain."""
+
+    at: int
+    offset: Fraction
+    drift: Fraction
+    low: int | None
+    high: int | None
+
+    def corrected(self, ns: int) -> int:
+        return round(ns - self.offset - self.drift * (ns - self.at))
+
+    @property
+    def error_ns(self) -> float | None:
+        if self.low is None or self.high is None:
+            return None
+        return float(max(self.high - self.offset, self.offset - self.low))
 
 
 def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[Line, ...], tuple[Alignment, ...]]:
@@ -43,19 +70,18 @@ def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[
     while frontier:
         known = frontier.pop(0)
         for i in range(len(files)):
-            if i not in made and (fit := _fit(barriers[i], barriers[known])) is not None:
-                offset, drift, at, count = fit
-                line = lines[i].corrected(offset, drift, at)
-                made[i] = line, Alignment(files[i].node, float(offset), float(drift), count)
-                barriers[i] = {key: _corrected(ns, offset, drift, at) for key, ns in barriers[i].items()}
-                frontier.append(i)
+            shared = sorted(barriers[i].keys() & barriers[known].keys())
+            if i in made or not shared:
+                continue
+            fit = _fit(barriers[i], barriers[known], shared)
+            line = lines[i].corrected(fit.offset, fit.drift, fit.at)
+            found = Alignment(files[i].node, float(fit.offset), float(fit.drift), len(shared), fit.error_ns)
+            made[i] = line, found
+            barriers[i] = {key: (fit.corrected(a), fit.corrected(b)) for key, (a, b) in barriers[i].items()}
+            frontier.append(i)
     for i, file in enumerate(files):
         made.setdefault(i, (lines[i], Alignment(file.node, 0.0, 0.0, 0)))
     return tuple(made[i][0] for i in range(len(files))), tuple(made[i][1] for i in range(len(files)))
-
-
-def _corrected(ns: int, offset: Fraction, drift: Fraction, at: int) -> int:
-    return round(ns - offset - drift * (ns - at))
 
 
 def _barriers(file: TraceFile, line: Line) -> Barriers:
@@ -70,26 +96,45 @@ def _barriers(file: TraceFile, line: Line) -> Barriers:
         if process not in worlds:
             worlds.append(process)
         key = (ranks, worlds.index(process), index)
-        left[key] = min(ns, left.get(key, ns))
+        first, last = left.get(key, (ns, ns))
+        left[key] = min(ns, first), max(ns, last)
     return left
 
 
-def _fit(ours: Barriers, theirs: Barriers) -> tuple[Fraction, Fraction, int, int] | None:
-    """Offset at an instant of our clock, drift, that instant, barriers used; None when no barrier is shared."""
-    shared = sorted((ours[key], ours[key] - theirs[key]) for key in ours.keys() & theirs.keys())
-    if not shared:
-        return None
-    gaps = [(b[0] - a[0], i + 1) for i, (a, b) in enumerate(zip(shared, shared[1:]))]
+def _fit(ours: Barriers, theirs: Barriers, shared: list[Key]) -> _Fit:
+    """Offset and drift from the barriers that both nodes left."""
+    shared = sorted(shared, key=lambda key: ours[key][0])
+    gaps = [(ours[b][0] - ours[a][0], i + 1) for i, (a, b) in enumerate(zip(shared, shared[1:]))]
     widest, cut = max(gaps, default=(0, 0))
-    first, last = shared[:cut], shared[cut:]
-    if widest < SHORTEST_DRIFT_NS or not first:
-        return _median([d for _, d in shared]), Fraction(0), shared[0][0], len(shared)
-    at, until = _median([t for t, _ in first]), _median([t for t, _ in last])
-    offset = _median([d for _, d in first])
-    drift = (_median([d for _, d in last]) - offset) / (until - at)
+    if widest < APART_NS:
+        return _offset(ours, theirs, [shared])
+    groups = [shared[:cut], shared[cut:]]
+    both = _offset(ours, theirs, groups)
+    if both.low is not None and both.high is not None and both.low <= both.high:
+        return both
+    first, last = (_offset(ours, theirs, [group]) for group in groups)
+    drift = (last.offset - first.offset) / (last.at - first.at)
     if abs(drift) > LARGEST_DRIFT:
-        drift = Fraction(0)
-    return offset, drift, round(at), len(shared)
+        return first
+    return _Fit(first.at, first.offset, drift, first.low, first.high)
+
+
+def _offset(ours: Barriers, theirs: Barriers, groups: list[list[Key]]) -> _Fit:
+    """One offset for all these barriers: the median, within the bounds that the barriers of each group set."""
+    keys = [key for group in groups for key in group]
+    offset = _median([ours[key][0] - theirs[key][0] for key in keys])
+    lows, highs = [], []
+    for group in groups:
+        for key in group:
+            after = (key[0], key[1], key[2] + 1)
+            if after in group:
+                lows.append(ours[key][1] - theirs[after][0])
+                highs.append(ours[after][0] - theirs[key][1])
+    low, high = max(lows, default=None), min(highs, default=None)
+    if low is not None and high is not None and low <= high:
+        offset = min(max(offset, Fraction(low)), Fraction(high))
+    at = round(_median([ours[key][0] for key in keys]))
+    return _Fit(at, offset, Fraction(0), low, high)
 
 
 def _median(values: list[int]) -> Fraction:

@@ -20,7 +20,7 @@ from weir.analysis.routines import FileDetail, RoutineTable, file_details, routi
 from weir.analysis.step import Member, StepData, read_step
 from weir.analysis.totals import Totals, totals, totals_by_rank
 from weir.analysis.units import FortranUnit, fortran_units
-from weir.trace import Problem, find_run
+from weir.trace import Problem, RunNotFound, find_run
 from weir.trace.process import LEVELS
 
 
@@ -251,10 +251,25 @@ def build(
 ) -> Report:
     """Read a run (or one step of it) and make its report; damage is in the report's problems.
 
-    rank: only the processes of this task. all: launchers, pipes and devices too. Raises weir.trace.RunNotFound.
+    rank: only the processes of this task. all: launchers, pipes and devices too. Raises weir.trace.RunNotFound, for a
+    task that is not there too.
     """
     run = find_run(run_path, step)
     names, choice = NameTable(), Choice(rank, all)
     steps = [StepReport(read_step(one, names), choice, names) for one in run.steps]
     steps.sort(key=lambda one: (one.started_ns, one.name))
+    if rank is not None and not any(rank in one.ranks for one in steps):
+        everyone = sorted({member.rank for one in steps for member in one.data.members})
+        raise RunNotFound(f"{run.path}: no task {rank}; it has {_spans(everyone) or 'no tasks'} (-1: processes that are no task)")
     return Report(str(run.path), choice, names, tuple(steps))
+
+
+def _spans(ranks: list[int]) -> str:
+    """Rising numbers as words: -1, 0-383."""
+    words: list[list[int]] = []
+    for rank in ranks:
+        if words and words[-1][-1] == rank - 1 and rank > 0:
+            words[-1][1:] = [rank]
+        else:
+            words.append([rank])
+    return ", ".join("-".join(map(str, word)) if word[0] >= 0 else str(word[0]) for word in words)

@@ -82,9 +82,12 @@ def _step(step: StepReport) -> dict[str, Any]:
         "tasks": [{"rank": rank, **_totals(one)} for rank, one in step.by_rank.items()],
         "routines": {"task0": _routines(step.routines(0)), "all": _routines(step.routines())},
         "clocks": [
-            {"node": a.node, "offset_ns": a.offset_ns, "drift": a.drift, "barriers": a.barriers} for a in data.alignments
+            {
+                "node": a.node, "offset_ns": a.offset_ns, "drift": a.drift, "barriers": a.barriers, "error_ns": a.error_ns,
+            }
+            for a in data.alignments
         ],
-    }
+    }  # fmt: skip
 
 
 def _routines(table: RoutineTable) -> dict[str, Any]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
 
 MOST_PROBLEMS = 10
+UNSURE_NS = 1_000_000
 
 
 def notes(report: Report) -> list[str]:
@@ -57,12 +58,25 @@ def _of_step(step: StepReport) -> list[str]:
             f"{len(blind)} of {len(step.processes)} processes moved more bytes than weir saw, the first is pid {blind[0].pid} "
             f"({blind[0].command[:60]}): see the table of processes, and `weir doctor`"
         )
-    unaligned = sum(a.barriers == 0 for a in step.data.alignments) - 1
-    if unaligned > 0:
-        found.append(f"{unaligned} of {len(step.data.files)} nodes share no barrier with the others: their clocks are trusted")
+    found += _of_clocks(step)
     job = step.data.step.job
     if job is not None and job.exit_status:
         found.append(f"the command ended with status {job.exit_status}")
+    return found
+
+
+def _of_clocks(step: StepReport) -> list[str]:
+    """Nodes whose place in time is uncertain; a node of nothing but launchers does not matter."""
+    used = {m.file for m, is_chosen in zip(step.data.members, step.members) if is_chosen}
+    if len(used) < 2:
+        return []
+    found = []
+    unaligned = sum(step.data.alignments[i].barriers == 0 for i in used) - 1
+    if unaligned > 0:
+        found.append(f"{unaligned} of {len(used)} nodes share no barrier with the others: their clocks are trusted")
+    worst = max((step.data.alignments[i].error_ns or 0.0 for i in used), default=0.0)
+    if worst > UNSURE_NS:
+        found.append(f"clocks of nodes may differ by up to {worst / 1e6:.1f} ms: active time is that uncertain where I/O is short")
     return found
 
 
