@@ -12,9 +12,9 @@
 namespace weir::hook {
 
 enum DescriptorFlag : uint32_t {
-  kOfFortran = 1,  // libgfortran's: what it does with it is below a statement
-  kShared = 2,     // the position is shared with another descriptor or process: not followed
+  kShared = 2,  // the position is shared with another descriptor or process: not followed, and unknown
   kAppend = 4,
+  kOfFortran = wire::kBelow,  // libgfortran's: what it does with it is below a statement
 };
 
 struct Descriptor {
@@ -24,14 +24,13 @@ struct Descriptor {
 };
 
 inline constexpr int kDescriptors = 1 << 20;
-extern Descriptor* descriptors;  // kDescriptors of them, or null
+extern WEIR_OWN Descriptor descriptors[kDescriptors];  // address space; only the pages of numbers in use become memory
 
-bool begin_descriptors();
 // Asks the kernel for the name of a descriptor that no hook saw being opened. 0: closed, or no room.
 WEIR_COLD uint32_t find_file(int fd);
 
 inline Descriptor* descriptor(int fd) {
-  return fd >= 0 && fd < kDescriptors && descriptors != nullptr ? &descriptors[fd] : nullptr;
+  return WEIR_LIKELY(static_cast<unsigned>(fd) < kDescriptors) ? &descriptors[static_cast<unsigned>(fd)] : nullptr;
 }
 
 inline uint32_t file_of(int fd) {

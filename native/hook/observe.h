@@ -38,14 +38,14 @@ inline void set_outcome(Call& call, bool failed) {
 inline bool bad_address(const Call& call) { return (call.flags & wire::kError) != 0 && call.error == EFAULT; }
 
 inline void below_fortran(Call& call, const Descriptor* d) {
-  if (WEIR_UNLIKELY(d != nullptr && (d->flags & kOfFortran) != 0)) call.flags |= wire::kBelow;
+  if (d != nullptr) call.flags |= static_cast<uint8_t>(d->flags & kOfFortran);
 }
 
 inline uint64_t clip(uint64_t size) { return size <= kUnknownOffset ? size : kUnknownOffset; }
 
-// Where an implicit transfer began, and moves the position on.
+// Where an implicit transfer began, and moves the position on. That of a shared descriptor is unknown.
 inline uint64_t advance(Descriptor* d, uint64_t moved, bool writes) {
-  if (d == nullptr || (d->flags & kShared) != 0) return kUnknownOffset;
+  if (d == nullptr) return kUnknownOffset;
   const uint64_t at = d->position;
   if (at == kUnknownOffset) return at;
   if (writes && (d->flags & kAppend) != 0) {
@@ -58,25 +58,29 @@ inline uint64_t advance(Descriptor* d, uint64_t moved, bool writes) {
 
 inline constexpr int64_t kImplicit = -1;
 
-// read, write and their kin on a descriptor. wanted: bytes asked for; offset: as given, or kImplicit.
-inline void keep_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
-  Call call{op, Layer::posix, 0, 0, file_of(fd), span.start, span.end, kUnknownOffset, 0};
-  Descriptor* d = descriptor(fd);
-  if (WEIR_UNLIKELY(result < 0)) {
-    set_outcome(call, true);
-    call.size = clip(wanted);
-    if (offset >= 0) call.offset = static_cast<uint64_t>(offset);
-  } else {
-    call.size = static_cast<uint64_t>(result);
-    if (call.size < wanted) call.flags |= wire::kShort;
-    call.offset = offset >= 0 ? static_cast<uint64_t>(offset) : advance(d, call.size, writes);
+// read, write and their kin on a descriptor. wanted: bytes asked for; offset: as given, or kImplicit. Here: any outcome.
+WEIR_COLD void keep_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span);
+
+// The usual outcome, inlined: bytes moved on a known file.
+WEIR_INLINE void keep_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
+  const auto number = static_cast<unsigned>(fd);
+  if (WEIR_LIKELY(number < kDescriptors && result >= 0)) {
+    Descriptor* d = &descriptors[number];
+    __asm__("" : "+r"(d));  // one register, computed once
+    const uint32_t file = base::load_relaxed(&d->file);
+    if (WEIR_LIKELY(file != 0)) {
+      const uint64_t moved = static_cast<uint64_t>(result);
+      const uint64_t at = offset >= 0 ? static_cast<uint64_t>(offset) : advance(d, moved, writes);
+      const uint8_t flags = static_cast<uint8_t>((moved < wanted) * wire::kShort | (d->flags & kOfFortran));
+      keep(Call{op, Layer::posix, flags, 0, file, span.start, span.end, at, moved});
+      return;
+    }
   }
-  below_fortran(call, d);
-  keep(call);
+  keep_any_transfer(op, writes, fd, wanted, offset, result, span);
 }
 
 template <typename Real>
-inline ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, Real real) {
+WEIR_INLINE ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = os::ticks();
   const ssize_t result = real();

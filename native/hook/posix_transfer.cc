@@ -8,6 +8,26 @@
 using namespace weir::hook;
 namespace os = weir::os;
 
+namespace weir::hook {
+
+void keep_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
+  Call call{op, Layer::posix, 0, 0, file_of(fd), span.start, span.end, kUnknownOffset, 0};
+  Descriptor* d = descriptor(fd);
+  if (result < 0) {
+    set_outcome(call, true);
+    call.size = clip(wanted);
+    if (offset >= 0) call.offset = static_cast<uint64_t>(offset);
+  } else {
+    call.size = static_cast<uint64_t>(result);
+    if (call.size < wanted) call.flags |= wire::kShort;
+    call.offset = offset >= 0 ? static_cast<uint64_t>(offset) : advance(d, call.size, writes);
+  }
+  below_fortran(call, d);
+  keep(call);
+}
+
+}  // namespace weir::hook
+
 namespace {
 
 constexpr bool kReads = false;

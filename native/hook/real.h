@@ -19,7 +19,7 @@ enum Slot : uint16_t {
   kSlots
 };
 
-extern void* real_functions[kSlots];
+extern WEIR_OWN void* real_functions[kSlots];
 
 // Finds the real function: the next one in the order of loading, or, for libraries that were loaded privately (mpi4py, f2py),
 // the one in the loaded library of that kind. Where there is none, a function that fails with ENOSYS (null for pointers).

@@ -18,7 +18,7 @@ struct ClockState {
   bool counter;       // the time-stamp counter is the trace clock
   int64_t skew_ns;  // added to what a node says of its clocks: fault injection for tests of the alignment, else 0
 };
-extern ClockState clock_state;
+extern WEIR_OWN ClockState clock_state;
 
 inline uint64_t clock_ns(clockid_t id) {
   timespec t;

@@ -54,7 +54,6 @@ void begin() {
   os::clock_state = {os::counter_is_invariant(), wishes.skew_ns};
   hook::resolve_libc();
   hook::mpi_barriers = wishes.mpi_barriers;
-  if (!hook::begin_descriptors()) return say(wishes, "no memory", {}, "; the program runs without a trace");
   record::begin_logs();
   pthread_atfork(nullptr, hook::share_all, in_forked_child);
   const long begun = record::process().begin(wishes.settings);

@@ -22,6 +22,23 @@ constinit ThreadLog* parked[kParked] = {};  // logs of threads that ended, for t
 constinit pthread_key_t end_of_thread = 0;
 constinit bool ends_known = false;
 
+// Any call, usual or not, into a place that was taken for it.
+void write_record(wire::Record* r, const Call& call) {
+  uint64_t duration = call.end - call.start;
+  uint8_t flags = call.flags;
+  if (duration > UINT32_MAX) {
+    duration >>= wire::kLongShift;
+    if (duration > UINT32_MAX) duration = UINT32_MAX;
+    flags |= wire::kLong;
+  }
+  r->start = call.start;
+  r->duration = static_cast<uint32_t>(duration);
+  r->file = call.file;
+  r->offset_and_size_high = (call.offset & wire::kUnknownOffset) | (call.size >> 32) << 48;
+  const uint64_t last = (call.size & UINT32_MAX) | uint64_t{static_cast<uint8_t>(call.op)} << 32 |
+                        uint64_t{static_cast<uint8_t>(call.layer)} << 40 | uint64_t{flags} << 48 | uint64_t{call.error} << 56;
+  base::store(reinterpret_cast<uint64_t*>(&r->size_low), last);
+}
 
 // Parked logs live in pages of their own: the thread's storage goes with the thread.
 void park(void*) {

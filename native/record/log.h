@@ -14,7 +14,6 @@ namespace weir::record {
 
 struct CounterIndex;  // of one log: (file, operation, flags) to counter
 
-
 struct ThreadLog {
   uint64_t* used;  // in the chunk's header; of a chunk of capacity 0 before the first
   wire::Record* records;
@@ -32,7 +31,7 @@ struct ThreadLog {
   uint64_t counter_sequence;
 };
 
-extern WEIR_THREAD ThreadLog thread_log;
+extern WEIR_OWN WEIR_THREAD ThreadLog thread_log;
 
 struct Call {
   wire::Op op;
@@ -56,35 +55,28 @@ void forget_own_log();
 // Makes thread ends known (needs libc to be up).
 void begin_logs();
 
-inline void write_record(wire::Record* r, const Call& call) {
-  uint64_t duration = call.end - call.start;
-  uint8_t flags = call.flags;
-  if (WEIR_UNLIKELY(duration > UINT32_MAX)) {
-    duration >>= wire::kLongShift;
-    if (duration > UINT32_MAX) duration = UINT32_MAX;
-    flags |= wire::kLong;
-  }
-  r->start = call.start;
-  r->duration = static_cast<uint32_t>(duration);
-  r->file = call.file;
-  r->offset_and_size_high = (call.offset & wire::kUnknownOffset) | (call.size >> 32) << 48;
-  const uint64_t last = (call.size & UINT32_MAX) | uint64_t{static_cast<uint8_t>(call.op)} << 32 |
-                        uint64_t{static_cast<uint8_t>(call.layer)} << 40 | uint64_t{flags} << 48 | uint64_t{call.error} << 56;
-  __atomic_store_n(reinterpret_cast<uint64_t*>(&r->size_low), last, __ATOMIC_RELEASE);
-}
-
-// Keeps one call. Thread- and signal-safe; never touches errno.
-inline void keep(Call call) {
+// Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out takes a copy, so that a hook's
+// Call lives in registers. Usual is what fits the record as it is: duration and size in 32 bits, the offset in 48.
+WEIR_INLINE void keep(const Call& call) {
   ThreadLog& log = thread_log;
-  call.flags |= log.flags_below;
-  if (WEIR_LIKELY(log.capacity != 0)) {
+  const uint64_t duration = call.end - call.start;
+  const uint64_t flags = call.flags | log.flags_below;
+  const uint64_t unusual = (duration | call.size) >> 32 | call.offset >> 48;
+  if (WEIR_LIKELY(unusual == 0 && log.capacity != 0)) {
     const uint64_t at = base::own_fetch_add(log.used, 1);
     if (WEIR_LIKELY(at < log.capacity)) {
-      write_record(log.records + at, call);
+      auto* word = reinterpret_cast<uint64_t*>(log.records + at);
+      word[0] = call.start;
+      word[1] = duration | uint64_t{call.file} << 32;
+      word[2] = call.offset;
+      base::store(&word[3], call.size | uint64_t{static_cast<uint8_t>(call.op)} << 32 |
+                                       uint64_t{static_cast<uint8_t>(call.layer)} << 40 | flags << 48 | uint64_t{call.error} << 56);
       return;
     }
   }
-  keep_slowly(call);
+  Call rare = call;
+  rare.flags = static_cast<uint8_t>(flags);
+  keep_slowly(rare);
 }
 
 }  // namespace weir::record

@@ -32,16 +32,12 @@ Process& process() { return the_process; }
 long Process::begin(const Settings& settings) {
   const long opened = file_.open(settings);
   if (os::failed(opened)) return opened;
-  const long page = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-  if (os::failed(page)) return page;
-  const long wiped = os::system_call(SYS_madvise, page, wire::kPageBytes, 18 /* MADV_WIPEONFORK */);
+  const long wiped = os::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK */);
   if (os::failed(wiped)) return wiped;
   if (!take_first_chunks(0)) return -28 /* ENOSPC */;
   names_.set_working_directory();
   state_ = 1;
-  auto* beat = reinterpret_cast<Pulse*>(page);
-  beat->alive = 1;
-  base::store(&pulse, beat);
+  base::store(&pulse.alive, 1u);
   return 0;
 }
 

@@ -51,13 +51,13 @@ class Process {
 Process& process();
 
 // The page that fork wipes. Zero: ask revive(); one: recording.
-struct Pulse {
+struct alignas(wire::kPageBytes) Pulse {
   uint32_t alive;
   uint32_t reviving;  // thread that is at it
 };
-extern Pulse* pulse;
+extern WEIR_OWN Pulse pulse;
 
 // The first question of every hook.
-inline bool recording() { return WEIR_LIKELY(base::load_relaxed(&pulse->alive) != 0) || process().revive(); }
+inline bool recording() { return WEIR_LIKELY(base::load_relaxed(&pulse.alive) != 0) || process().revive(); }
 
 }  // namespace weir::record
