@@ -3,6 +3,7 @@
 
 import collections
 import sys
+from pathlib import Path
 
 import decode
 import pytest
@@ -281,6 +282,45 @@ def test_a_privately_loaded_library_is_seen(fc, execute, preload_env, tmp_path):
     ]  # fmt: skip
     assert [r.below for r in trace.of("write", file="private")] == [True]
     assert (tmp_path / "private").stat().st_size == 20
+
+
+TWO_CALLS = """
+subroutine begin() bind(c)
+  open(newunit=unit, file=NAME, form='unformatted')
+  write(unit) 1, 2, 3
+end subroutine
+subroutine finish() bind(c)
+  write(unit) 4
+  close(unit)
+end subroutine
+"""
+
+
+def test_libraries_keep_to_their_own_copy_of_libgfortran(fc, execute, preload_env, tmp_path):
+    """As in Python, where numpy brings a libgfortran and a module made with f2py uses that of the system."""
+    system = execute(["gfortran", "-print-file-name=libgfortran.so.5"]).ok().stdout.strip()
+    copy = tmp_path / "libgfortran.so.6"
+    copy.write_bytes(Path(system).read_bytes().replace(b"libgfortran.so.5\0", b"libgfortran.so.6\0"))
+    module = "module m\n  integer :: unit\ncontains\n" + TWO_CALLS + "end module\n"
+    first = fc(module.replace("NAME", "'first'"), "-shared", "-fPIC", name="libfirst.so")
+    second = fc(
+        module.replace("NAME", "'second'"), "-shared", "-fPIC", "-nodefaultlibs", str(copy), "-lc", "-lgcc_s", "-lgcc",
+        f"-Wl,-rpath,{tmp_path}", name="libsecond.so",
+    )  # fmt: skip
+    env = preload_env()
+    load = f"""if True:
+        import ctypes, os
+        a, b = (ctypes.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW) for path in ({str(second)!r}, {str(first)!r}))
+        a.begin(); b.begin(); a.finish(); b.finish()
+        print(sum("libgfortran" in line for line in open("/proc/self/maps") if " r-xp " in line))"""
+    done = execute([sys.executable, "-c", load], env=env, cwd=tmp_path).ok()
+    assert done.stdout.strip() == "2"
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    for name in ("first", "second"):
+        assert statements(trace, name) == [
+            ("open", -10, 0, ""), ("write", -10, 12, ""), ("write", -10, 4, ""), ("close", -10, 0, ""),
+        ]  # fmt: skip
+        assert (tmp_path / name).stat().st_size == 20 + 12
 
 
 def test_a_forked_child_goes_on_with_its_parents_units(traced):

@@ -48,19 +48,19 @@ int32_t outcome_of(const Block& block) { return block.flags & kOutcome; }
 void note_opened(FortranStatement& s) {
   if (opened_below == 0) return;
   s.file = opened_below;
-  connect_unit(s.unit, s.file);
+  connect_unit(s.library, s.unit, s.file);
 }
 
 // Statements on a unit other than OPEN, READ and WRITE.
 template <typename Real>
-void on_unit(Op op, Block* block, Real real) {
+void on_unit(Op op, Block* block, FortranLibrary* library, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  FortranStatement* s = begin_statement(op, block, block->unit, file_of_unit(block->unit), false);
+  FortranStatement* s = begin_statement(op, block, library, block->unit, file_of_unit(library, block->unit), false);
   real();
   if (s == nullptr) return;
   note_opened(*s);
   const int32_t outcome = outcome_of(*block);
-  if (op == Op::kFortranClose && outcome == kWell) disconnect_unit(s->unit);
+  if (op == Op::kFortranClose && outcome == kWell) disconnect_unit(library, s->unit);
   end_statement(*s, outcome, error_of(*block));
 }
 
@@ -75,10 +75,10 @@ bool is_internal(const Block& block) {
 }
 
 template <typename Real>
-void begin_data(Op op, Block* block, Real real) {
+void begin_data(Op op, Block* block, FortranLibrary* library, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool internal = is_internal(*block);
-  FortranStatement* s = begin_statement(op, block, block->unit, internal ? 0 : file_of_unit(block->unit), internal);
+  FortranStatement* s = begin_statement(op, block, library, block->unit, internal ? 0 : file_of_unit(library, block->unit), internal);
   real();
   if (s == nullptr) return;
   s->unit = block->unit;  // a character variable has got a number by now
@@ -88,20 +88,20 @@ void begin_data(Op op, Block* block, Real real) {
 }
 
 template <typename Real>
-void end_data(Block* block, Real real) {
+void end_data(Block* block, const void* return_address, Real real) {
   FortranStatement* s = find_statement(block);
-  if (s == nullptr) return real();
+  if (s == nullptr) return real(library_of_caller(return_address));
   if (!s->internal) enter_library();
-  real();
+  real(s->library);
   end_statement(*s, outcome_of(*block), error_of(*block));
 }
 
 template <typename Real>
-void open_unit(OpenBlock* open, Real real) {
+void open_unit(OpenBlock* open, FortranLibrary* library, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool new_unit = (open->common.flags & kOpenHasNewUnit) != 0;
-  const uint32_t before = new_unit ? 0 : file_of_unit(open->common.unit);
-  FortranStatement* s = begin_statement(Op::kFortranOpen, &open->common, new_unit ? -1 : open->common.unit, before, false);
+  const uint32_t before = new_unit ? 0 : file_of_unit(library, open->common.unit);
+  FortranStatement* s = begin_statement(Op::kFortranOpen, &open->common, library, new_unit ? -1 : open->common.unit, before, false);
   real();
   if (s == nullptr) return;
   const int32_t outcome = outcome_of(open->common);
@@ -115,11 +115,11 @@ void open_unit(OpenBlock* open, Real real) {
 }
 
 template <typename Real>
-void inquire(InquireBlock* inquiry, Real real) {
+void inquire(InquireBlock* inquiry, FortranLibrary* library, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool by_file = (inquiry->common.flags & kInquireHasFile) != 0;
   const int32_t unit = by_file ? -1 : inquiry->common.unit;
-  FortranStatement* s = begin_statement(Op::kFortranInquire, &inquiry->common, unit, by_file ? 0 : file_of_unit(unit), false);
+  FortranStatement* s = begin_statement(Op::kFortranInquire, &inquiry->common, library, unit, by_file ? 0 : file_of_unit(library, unit), false);
   real();
   if (s == nullptr) return;
   if (by_file) s->file = file_named(inquiry->file, inquiry->file_size);
@@ -128,31 +128,26 @@ void inquire(InquireBlock* inquiry, Real real) {
 
 // call flush(unit), older than the statement; without a unit it means all.
 template <typename Real>
-void flush_call(bool all, int32_t unit, Real real) {
+void flush_call(bool all, int32_t unit, FortranLibrary* library, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  const Block block{0, all ? -1 : unit, nullptr, 0, 0, nullptr, nullptr};
-  FortranStatement* s = begin_statement(Op::kFortranFlush, &block, block.unit, all ? 0 : file_of_unit(unit), false);
+  const Block block{0, unit, nullptr, 0, 0, nullptr, nullptr};
+  FortranStatement* s = begin_statement(Op::kFortranFlush, &block, library, block.unit, all ? 0 : file_of_unit(library, unit), false);
   real();
   if (s != nullptr) end_statement(*s, kWell, 0);
 }
 
 }  // namespace
 
-WEIR_HOOK(void, _gfortran_st_open, OpenBlock* block) {
-  open_unit(block, [&] { WEIR_REAL(_gfortran_st_open)(block); });
-}
-WEIR_HOOK(void, _gfortran_st_inquire, InquireBlock* block) {
-  inquire(block, [&] { WEIR_REAL(_gfortran_st_inquire)(block); });
-}
-WEIR_HOOK(void, _gfortran_flush_i4, int32_t* unit) {
-  flush_call(unit == nullptr, unit == nullptr ? 0 : *unit, [&] { WEIR_REAL(_gfortran_flush_i4)(unit); });
-}
-WEIR_HOOK(void, _gfortran_flush_i8, int64_t* unit) {
-  flush_call(unit == nullptr, unit == nullptr ? 0 : static_cast<int32_t>(*unit), [&] { WEIR_REAL(_gfortran_flush_i8)(unit); });
-}
+// A hook that passes its library and the call there on to one of the shapes above.
+#define WEIR_SHAPED(symbol, argument, shape, ...)   \
+  FortranLibrary* library = WEIR_CALLERS_LIBRARY(); \
+  shape(__VA_ARGS__, library, [&] { WEIR_FORTRAN_REAL(symbol, library)(argument); });
+
+WEIR_HOOK(void, _gfortran_st_open, OpenBlock* block) { WEIR_SHAPED(_gfortran_st_open, block, open_unit, block) }
+WEIR_HOOK(void, _gfortran_st_inquire, InquireBlock* block) { WEIR_SHAPED(_gfortran_st_inquire, block, inquire, block) }
 
 #define WEIR_STATEMENT(shape, symbol, op) \
-  WEIR_HOOK(void, symbol, FortranBlock* block) { shape(Op::op, block, [&] { WEIR_REAL(symbol)(block); }); }
+  WEIR_HOOK(void, symbol, FortranBlock* block) { WEIR_SHAPED(symbol, block, shape, Op::op, block) }
 WEIR_STATEMENT(begin_data, _gfortran_st_read, kFortranRead)
 WEIR_STATEMENT(begin_data, _gfortran_st_write, kFortranWrite)
 WEIR_STATEMENT(on_unit, _gfortran_st_close, kFortranClose)
@@ -163,9 +158,18 @@ WEIR_STATEMENT(on_unit, _gfortran_st_flush, kFortranFlush)
 WEIR_STATEMENT(on_unit, _gfortran_st_wait, kFortranWait)
 WEIR_STATEMENT(on_unit, _gfortran_st_wait_async, kFortranWait)
 
-WEIR_HOOK(void, _gfortran_st_read_done, FortranBlock* block) {
-  end_data(block, [&] { WEIR_REAL(_gfortran_st_read_done)(block); });
-}
-WEIR_HOOK(void, _gfortran_st_write_done, FortranBlock* block) {
-  end_data(block, [&] { WEIR_REAL(_gfortran_st_write_done)(block); });
-}
+#define WEIR_FLUSH(symbol, integer)                                                    \
+  WEIR_HOOK(void, symbol, integer* unit) {                                             \
+    const bool all = unit == nullptr;                                                  \
+    WEIR_SHAPED(symbol, unit, flush_call, all, all ? -1 : static_cast<int32_t>(*unit)) \
+  }
+WEIR_FLUSH(_gfortran_flush_i4, int32_t)
+WEIR_FLUSH(_gfortran_flush_i8, int64_t)
+
+#define WEIR_DATA_END(symbol)                                                              \
+  WEIR_HOOK(void, symbol, FortranBlock* block) {                                           \
+    end_data(block, __builtin_return_address(0),                                           \
+             [&](FortranLibrary* library) { WEIR_FORTRAN_REAL(symbol, library)(block); }); \
+  }
+WEIR_DATA_END(_gfortran_st_read_done)
+WEIR_DATA_END(_gfortran_st_write_done)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "hook/fortran_library.h"
 #include "hook/observe.h"
 
 namespace weir::hook {
@@ -35,6 +36,7 @@ struct FortranStatement {
   const FortranBlock* block;  // on the program's stack, alive until the statement ends; null: no statement
   uint64_t start;
   uint64_t payload;
+  FortranLibrary* library;
   uint32_t file;
   int32_t unit;
   Op op;
@@ -50,19 +52,14 @@ struct FortranStatements {
 };
 extern WEIR_THREAD FortranStatements fortran_statements;
 
-// Adds an item of an I/O list to the payload of the running statement. The library's own calls from one of these functions to
-// another pass the hooks, too: the outermost has the last word.
-template <typename Real>
-inline void with_payload(const FortranBlock* block, uint64_t bytes, Real real) {
+// The running statement, when it is the block's; else null.
+inline FortranStatement* running(const FortranBlock* block) {
   FortranStatement& s = fortran_statements.at[fortran_statements.depth];
-  if (WEIR_UNLIKELY(s.block != block)) return real();
-  const uint64_t before = s.payload;
-  real();
-  s.payload = before + bytes;
+  return WEIR_LIKELY(s.block == block) ? &s : nullptr;
 }
 
 // From here on the thread is in the library. Null: nested too deep, not followed.
-FortranStatement* begin_statement(Op op, const FortranBlock* block, int32_t unit, uint32_t file, bool internal);
+FortranStatement* begin_statement(Op op, const FortranBlock* block, FortranLibrary* library, int32_t unit, uint32_t file, bool internal);
 // The running statement of the block, or null. Statements above it never ended (longjmp, C++ exceptions) and are dropped.
 FortranStatement* find_statement(const FortranBlock* block);
 // The program runs on, with the statement still open / the library goes on.

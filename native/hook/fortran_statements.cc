@@ -20,7 +20,7 @@ void drop_innermost() {
 
 }  // namespace
 
-FortranStatement* begin_statement(Op op, const FortranBlock* block, int32_t unit, uint32_t file, bool internal) {
+FortranStatement* begin_statement(Op op, const FortranBlock* block, FortranLibrary* library, int32_t unit, uint32_t file, bool internal) {
   FortranStatements& all = fortran_statements;
   // A block below this function's frame, or used anew, is of a statement that was left by longjmp or an exception.
   const char here = 0;
@@ -31,7 +31,7 @@ FortranStatement* begin_statement(Op op, const FortranBlock* block, int32_t unit
   }
   if (all.depth == kDeepestStatement) return nullptr;
   FortranStatement& s = all.at[all.depth + 1];
-  s = {block, 0, 0, file, unit, op, record::thread_log.flags_below, internal};
+  s = {block, 0, 0, library, file, unit, op, record::thread_log.flags_below, internal};
   base::store_relaxed(&all.depth, all.depth + 1);
   if (internal) return &s;
   enter_library();

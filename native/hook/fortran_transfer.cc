@@ -37,14 +37,26 @@ uint64_t bytes_of(const Array& array, int kind, size_t characters) {
   return bytes;
 }
 
+// Adds an item to the payload of the running statement, if it is the block's. The library's own calls from one of these functions
+// to another pass the hooks, too: the outermost has the last word. No clock, no record.
+template <typename Real>
+inline void item(FortranBlock* block, uint64_t bytes, const void* return_address, Real real) {
+  FortranStatement* s = running(block);
+  if (WEIR_UNLIKELY(s == nullptr)) return real(library_of_caller(return_address));
+  const uint64_t before = s->payload;
+  real(s->library);
+  s->payload = before + bytes;
+}
+
 // Bytes of a real of that kind: the one of 10 bytes takes 16, in memory and in files.
 uint64_t real_bytes(int kind) { return kind == 10 ? 16 : static_cast<uint64_t>(kind); }
 
 }  // namespace
 
-#define WEIR_SCALAR(symbol, bytes)                                             \
-  WEIR_HOOK(void, symbol, FortranBlock* block, void* item, int kind) {         \
-    with_payload(block, bytes, [&] { WEIR_REAL(symbol)(block, item, kind); }); \
+#define WEIR_IN(symbol, ...) [&](FortranLibrary* library) { WEIR_FORTRAN_REAL(symbol, library)(__VA_ARGS__); }
+#define WEIR_SCALAR(symbol, bytes)                                                       \
+  WEIR_HOOK(void, symbol, FortranBlock* block, void* data, int kind) {                   \
+    item(block, bytes, __builtin_return_address(0), WEIR_IN(symbol, block, data, kind)); \
   }
 #define WEIR_BOTH_WAYS(hook, symbol, ...) hook(symbol, __VA_ARGS__) hook(symbol##_write, __VA_ARGS__)
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_integer, static_cast<uint64_t>(kind))
@@ -54,20 +66,20 @@ WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_complex, 2 * real_bytes(kind))
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_real128, static_cast<uint64_t>(kind))
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_complex128, 2 * static_cast<uint64_t>(kind))
 
-#define WEIR_CHARACTER(symbol, unused)                                        \
-  WEIR_HOOK(void, symbol, FortranBlock* block, void* item, size_t size) {     \
-    with_payload(block, size, [&] { WEIR_REAL(symbol)(block, item, size); }); \
+#define WEIR_CHARACTER(symbol, unused)                                                  \
+  WEIR_HOOK(void, symbol, FortranBlock* block, void* data, size_t size) {               \
+    item(block, size, __builtin_return_address(0), WEIR_IN(symbol, block, data, size)); \
   }
 WEIR_BOTH_WAYS(WEIR_CHARACTER, _gfortran_transfer_character, )
 
-#define WEIR_WIDE(symbol, unused)                                                                                 \
-  WEIR_HOOK(void, symbol, FortranBlock* block, void* item, size_t size, int kind) {                               \
-    with_payload(block, size * static_cast<uint64_t>(kind), [&] { WEIR_REAL(symbol)(block, item, size, kind); }); \
+#define WEIR_WIDE(symbol, unused)                                                                                           \
+  WEIR_HOOK(void, symbol, FortranBlock* block, void* data, size_t size, int kind) {                                         \
+    item(block, size * static_cast<uint64_t>(kind), __builtin_return_address(0), WEIR_IN(symbol, block, data, size, kind)); \
   }
 WEIR_BOTH_WAYS(WEIR_WIDE, _gfortran_transfer_character_wide, )
 
-#define WEIR_ARRAY(symbol, unused)                                                                                       \
-  WEIR_HOOK(void, symbol, FortranBlock* block, Array* array, int kind, size_t characters) {                              \
-    with_payload(block, bytes_of(*array, kind, characters), [&] { WEIR_REAL(symbol)(block, array, kind, characters); }); \
+#define WEIR_ARRAY(symbol, unused)                                                                                                 \
+  WEIR_HOOK(void, symbol, FortranBlock* block, Array* array, int kind, size_t characters) {                                        \
+    item(block, bytes_of(*array, kind, characters), __builtin_return_address(0), WEIR_IN(symbol, block, array, kind, characters)); \
   }
 WEIR_BOTH_WAYS(WEIR_ARRAY, _gfortran_transfer_array, )

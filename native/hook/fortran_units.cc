@@ -6,18 +6,15 @@
 namespace weir::hook {
 namespace {
 
-// A slot is unit and file in one word. No program has unit -2147483648, so that an empty slot is 0.
-constexpr uint32_t kUnits = 1u << 14;
 constexpr uint32_t kProbes = 64;
-constinit uint64_t units[kUnits] = {};
 
 uint64_t key_of(int32_t unit) { return uint64_t{static_cast<uint32_t>(unit) ^ 0x80000000u} << 32; }
 
 // The unit's slot. Without one: null, or with make a new one, null only when the table is crowded there.
-uint64_t* slot_of(int32_t unit, bool make) {
+uint64_t* slot_of(FortranLibrary* library, int32_t unit, bool make) {
   const uint64_t key = key_of(unit);
   for (uint32_t i = 0; i < kProbes; ++i) {
-    uint64_t* slot = &units[(static_cast<uint32_t>(unit) + i) % kUnits];
+    uint64_t* slot = &library->units[(static_cast<uint32_t>(unit) + i) % kFortranUnits];
     uint64_t word = base::load(slot);
     if (word == 0) {
       if (!make) return nullptr;
@@ -39,8 +36,8 @@ int preconnected(int32_t unit) {
 
 }  // namespace
 
-uint32_t file_of_unit(int32_t unit) {
-  if (const uint64_t* slot = slot_of(unit, false)) return static_cast<uint32_t>(base::load(slot));
+uint32_t file_of_unit(FortranLibrary* library, int32_t unit) {
+  if (const uint64_t* slot = slot_of(library, unit, false)) return static_cast<uint32_t>(base::load(slot));
   const int fd = preconnected(unit);
   if (fd < 0) return 0;
   const uint32_t file = file_of(fd);
@@ -49,12 +46,12 @@ uint32_t file_of_unit(int32_t unit) {
   return file;
 }
 
-void connect_unit(int32_t unit, uint32_t file) {
-  if (uint64_t* slot = slot_of(unit, true)) base::store(slot, key_of(unit) | file);
+void connect_unit(FortranLibrary* library, int32_t unit, uint32_t file) {
+  if (uint64_t* slot = slot_of(library, unit, true)) base::store(slot, key_of(unit) | file);
 }
 
-void disconnect_unit(int32_t unit) {
-  if (uint64_t* slot = slot_of(unit, preconnected(unit) >= 0)) base::store(slot, key_of(unit));
+void disconnect_unit(FortranLibrary* library, int32_t unit) {
+  if (uint64_t* slot = slot_of(library, unit, preconnected(unit) >= 0)) base::store(slot, key_of(unit));
 }
 
 }  // namespace weir::hook

@@ -5,12 +5,14 @@
 
 #include <stdint.h>
 
+#include "hook/fortran_library.h"
+
 namespace weir::hook {
 
 // File id, or 0: not connected, or not known. Units 5, 6 and 0 belong to descriptors 0, 1 and 2 until the program opens them anew;
 // these descriptors are libgfortran's from then on.
-uint32_t file_of_unit(int32_t unit);
-void connect_unit(int32_t unit, uint32_t file);
-void disconnect_unit(int32_t unit);
+uint32_t file_of_unit(FortranLibrary* library, int32_t unit);
+void connect_unit(FortranLibrary* library, int32_t unit, uint32_t file);
+void disconnect_unit(FortranLibrary* library, int32_t unit);
 
 }  // namespace weir::hook
