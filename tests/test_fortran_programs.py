@@ -323,6 +323,14 @@ def test_libraries_keep_to_their_own_copy_of_libgfortran(fc, execute, preload_en
         assert (tmp_path / name).stat().st_size == 20 + 12
 
 
+def test_a_library_within_the_program_shows_system_calls_alone(traced):
+    trace = traced(EXIT.replace("END_HERE", ""), "-static-libgfortran")
+    assert not trace.of(layer="fortran")
+    assert [(r.op, r.below) for r in trace.of(file="kept") if r.op != "fstat"] == [
+        ("open", False), ("write", False), ("close", False),
+    ]  # fmt: skip
+
+
 def test_a_forked_child_goes_on_with_its_parents_units(traced):
     source = """
 program p
