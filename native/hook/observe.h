@@ -34,9 +34,6 @@ inline void set_outcome(Call& call, bool failed) {
   }
 }
 
-// True when the call failed for a bad address: its pointers must not be followed.
-inline bool bad_address(const Call& call) { return (call.flags & wire::kError) != 0 && call.error == EFAULT; }
-
 inline void below_fortran(Call& call, const Descriptor* d) {
   if (d != nullptr) call.flags |= static_cast<uint8_t>(d->flags & kOfFortran);
 }
@@ -119,8 +116,23 @@ inline auto on_descriptor(Op op, int fd, uint64_t offset, uint64_t size, Real re
   return result;
 }
 
-// The name of a path relative to a directory's descriptor, as the *at calls have it.
+// The name of a path relative to a directory's descriptor, as the *at calls have it. The path can be read.
 uint32_t path_at(int directory, const char* path);
+// The same for a path that may lie anywhere, and end nowhere. 0: it cannot be read.
+WEIR_COLD uint32_t doubtful_path_at(int directory, const char* path);
+
+// The kernel may refuse a call before it has read the path, which then may be anything. Success and these errors come later.
+inline bool path_was_read(const Call& call) {
+  if (WEIR_LIKELY((call.flags & wire::kError) == 0)) return true;
+  switch (call.error) {
+    case ENOENT: case EEXIST: case ENOTDIR: case EISDIR: case EACCES: case ELOOP: case ENOTEMPTY: case EROFS: return true;
+  }
+  return false;
+}
+
+inline uint32_t name_after(const Call& call, int directory, const char* path) {
+  return WEIR_LIKELY(path_was_read(call)) ? path_at(directory, path) : doubtful_path_at(directory, path);
+}
 
 // A call on a path relative to a directory (AT_FDCWD: the working directory); failure is a negative result.
 template <typename Real>
@@ -130,7 +142,7 @@ inline auto on_path(Op op, int directory, const char* path, uint64_t size, Real 
   const auto result = real();
   Call call{op, Layer::posix, 0, 0, 0, start, os::ticks(), kUnknownOffset, clip(size)};
   set_outcome(call, result < 0);
-  if (!bad_address(call)) call.file = path_at(directory, path);
+  call.file = name_after(call, directory, path);
   keep(call);
   return result;
 }
@@ -143,7 +155,7 @@ inline int opening(Op op, int directory, const char* path, int flags, Real real)
   const int fd = real();
   Call call{op, Layer::posix, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
   set_outcome(call, fd < 0);
-  if (!bad_address(call)) call.file = path_at(directory, path);
+  call.file = name_after(call, directory, path);
   if (fd >= 0) opened(fd, call.file, flags);
   keep(call);
   return fd;

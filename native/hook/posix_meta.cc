@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls about files rather than their bytes, on paths: stat and its three generations, access, names made and removed.
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,11 +72,29 @@ WEIR_PATH_AT(linkat, kLink, WEIR_LIST(int directory, const char* path, int to_di
 WEIR_PATH(symlink, kSymlink, WEIR_LIST(const char* target, const char* path), target, path)
 WEIR_PATH_AT(symlinkat, kSymlink, WEIR_LIST(const char* target, int directory, const char* path), target, directory, path)
 
+namespace {
+
+// The result may be written over the path. Its name then comes first.
+template <typename Real>
+ssize_t reading_link(int directory, const char* path, const char* to, size_t n, Real real) {
+  const bool apart = path + PATH_MAX <= to || to + n <= path;
+  if (apart || !recording()) return on_path(Op::kReadlink, directory, path, 0, real);
+  const uint32_t file = doubtful_path_at(directory, path);
+  const uint64_t start = os::ticks();
+  const ssize_t result = real();
+  Call call{Op::kReadlink, Layer::posix, 0, 0, file, start, os::ticks(), kUnknownOffset, 0};
+  set_outcome(call, result < 0);
+  keep(call);
+  return result;
+}
+
+}  // namespace
+
 WEIR_HOOK(ssize_t, readlink, const char* path, char* to, size_t n) {
-  return on_path(Op::kReadlink, AT_FDCWD, path, 0, [&] { return WEIR_REAL(readlink)(path, to, n); });
+  return reading_link(AT_FDCWD, path, to, n, [&] { return WEIR_REAL(readlink)(path, to, n); });
 }
 WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t n) {
-  return on_path(Op::kReadlink, directory, path, 0, [&] { return WEIR_REAL(readlinkat)(directory, path, to, n); });
+  return reading_link(directory, path, to, n, [&] { return WEIR_REAL(readlinkat)(directory, path, to, n); });
 }
 
 #define WEIR_TRUNCATE(symbol)                                                                                                         \

@@ -8,6 +8,8 @@
 
 namespace weir::hook {
 
+constexpr size_t kLongestPath = 4096;  // with its zero, as the kernel takes them
+
 uint32_t path_at(int directory, const char* path) {
   record::Names& names = record::process().names();
   if (path == nullptr) return file_of(directory);
@@ -25,6 +27,12 @@ uint32_t path_at(int directory, const char* path) {
   name.add(whole[folder - 1] == '/' ? "" : "/").add(path);
   if (name.cut()) return 0;
   return names.id({whole, folder + name.view().size}, wire::NameSource::kGiven);
+}
+
+uint32_t doubtful_path_at(int directory, const char* path) {
+  if (path == nullptr) return path_at(directory, path);
+  const os::Scratch room;
+  return room.data() != nullptr && os::copy_text(room.data(), path, kLongestPath) ? path_at(directory, room.data()) : 0;
 }
 
 }  // namespace weir::hook

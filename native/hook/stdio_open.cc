@@ -23,15 +23,8 @@ void opened_stream(int fd, uint32_t file, const char* mode) { opened(fd, file, m
 using namespace weir::hook;
 namespace os = weir::os;
 namespace wire = weir::wire;
-using weir::record::process;
 
 namespace {
-
-// glibc looks at the mode before it looks at the path: after a refused mode the path may be anything.
-bool path_was_read(const Call& call, const char* mode) {
-  if ((call.flags & wire::kError) == 0) return true;
-  return call.error != EFAULT && (mode[0] == 'r' || mode[0] == 'w' || mode[0] == 'a');
-}
 
 template <typename Real>
 FILE* opening_stream(const char* path, const char* mode, Real real) {
@@ -40,7 +33,7 @@ FILE* opening_stream(const char* path, const char* mode, Real real) {
   FILE* const f = real();
   Call call{Op::kFopen, Layer::stdio, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
   set_outcome(call, f == nullptr);
-  if (path_was_read(call, mode)) call.file = process().names().path_id(path);
+  call.file = name_after(call, AT_FDCWD, path);
   if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
   keep(call);
   return f;
@@ -73,7 +66,7 @@ FILE* reopening(const char* path, const char* mode, FILE* old, Real real) {
   FILE* const f = real();
   Call call{Op::kFreopen, Layer::stdio, 0, 0, old_file, start, os::ticks(), kUnknownOffset, 0};
   set_outcome(call, f == nullptr);
-  if (path != nullptr) call.file = path_was_read(call, mode) ? process().names().path_id(path) : 0;
+  if (path != nullptr) call.file = name_after(call, AT_FDCWD, path);
   if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
   keep(call);
   return f;

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptors closed wholesale, run out of, numbered beyond a million, without a position of their own."""
+
+import pytest
+from weir_guest import counts, lost
+
+CLOSERS = {
+    "loop": "for (int fd = 3; fd < 300; ++fd) close(fd);",
+    "closefrom": "closefrom(3);",
+    "close_range": "MUST(close_range(3, ~0U, 0) == 0);",
+    "raw": "syscall(SYS_close_range, 3, ~0U, 0);",
+}
+
+CLOSES_ALL = """
+int main(void) {
+  int first = open_new("first");
+  MUST(first == 3);
+  for (int i = 0; i < 100; ++i) MUST(write(first, "x", 1) == 1);
+  CLOSE
+  MUST(fcntl(first, F_GETFD) == -1 && errno == EBADF);
+  int second = open_new("second");
+  MUST(second == 3);
+  for (int i = 0; i < 1000; ++i) MUST(write(second, "x", 1) == 1);
+  MUST(open_new("third") == 4);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", CLOSERS)
+def test_a_program_that_closes_every_descriptor_from_3_up(guest, traced, how):
+    trace = traced([guest(CLOSES_ALL.replace("CLOSE", CLOSERS[how]))]).ok().trace
+    assert len(trace.of("write", file="first")) == 100
+    assert len(trace.of("write", file="second")) == 1000
+    assert trace.of("write", file="second")[-1].offset == 999
+    assert lost(trace) == 0
+
+
+CLOSED_MEANWHILE = """
+// One thread makes records and so, now and then, weir opens its file; another closes every descriptor it can and opens its own.
+static _Atomic int over;
+static void* closes(void* unused) {
+  while (!over) {
+    close_range(10, 30, 0);
+    for (int fd = 10; fd < 14; ++fd) close(fd);
+    int mine[4];
+    for (int i = 0; i < 4; ++i) MUST((mine[i] = open("victim", O_RDWR)) >= 0);
+    for (int i = 0; i < 4; ++i) close(mine[i]);
+  }
+  return unused;
+}
+static void* records(void* unused) {
+  for (int i = 0; i < 20; ++i) close(dup(9));
+  return unused;
+}
+int main(void) {
+  char text[8192];
+  memset(text, 'v', sizeof text);
+  int victim = open_new("victim");
+  MUST(write(victim, text, sizeof text) == sizeof text);
+  for (int fd = 4; fd < 10; ++fd) MUST(dup2(victim, fd) == fd);
+  pthread_t closer, thread;
+  pthread_create(&closer, NULL, closes, NULL);
+  for (int i = 0; i < 1500; ++i) {
+    MUST(fork() != 0 || (_exit(0), 0));
+    pthread_create(&thread, NULL, records, NULL);
+    pthread_join(thread, NULL);
+    while (waitpid(-1, NULL, WNOHANG) > 0) {}
+  }
+  over = 1;
+  pthread_join(closer, NULL);
+  struct stat st;
+  MUST(fstat(victim, &st) == 0 && st.st_size == sizeof text);
+  char back[sizeof text];
+  MUST(pread(victim, back, sizeof back, 0) == sizeof back && memcmp(back, text, sizeof text) == 0);
+  return 0;
+}
+"""
+
+FEW = """
+int main(int argc, char** argv) {
+  struct rlimit few = {atoi(argv[1]), atoi(argv[1])};
+  int fd = open_new("file");
+  MUST(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  for (int i = 0; i < 2000; ++i) MUST(pwrite(fd, "x", 1, 0) == 1);
+  if (argc > 2) {
+    execv("/proc/self/exe", argv + 2);
+    return 2;
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("descriptors", [3, 4])
+def test_no_descriptor_left_for_the_trace(guest, traced, descriptors):
+    trace = traced([guest(FEW), descriptors]).ok().trace
+    assert counts(trace, "pwrite", "file") + lost(trace) >= 2000
+    assert len(trace.of("pwrite", file="file")) + sum(c.calls for c in trace.counters if c.op == "pwrite") + lost(trace) == 2000
+
+
+SPARES_NONE = """
+int main(void) {
+  return dup(0) == -1 && errno == EMFILE ? 7 : 1;
+}
+"""
+
+
+def test_a_program_that_starts_without_a_descriptor_to_spare(execute, preload_env, guest, tmp_path):
+    script = f"ulimit -n 3; exec {guest(SPARES_NONE)}"
+    done = execute(["bash", "-c", script], env=preload_env(), cwd=tmp_path)
+    assert done.returncode in (7, 127)  # 127: not even libc could be loaded
+    assert done.stderr.count("weir:") <= 1
+
+
+PASSING = """
+int main(void) {
+  int fd = open_new("file");
+  struct rlimit before, none = {3, 0};
+  MUST(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  none.rlim_max = before.rlim_max;
+  for (int round = 0; round < 5; ++round) {
+    MUST(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    for (int i = 0; i < 1000; ++i) MUST(pwrite(fd, "x", 1, 0) == 1);
+    MUST(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    for (int i = 0; i < 1000; ++i) MUST(pwrite(fd, "x", 1, 0) == 1);
+  }
+  return 0;
+}
+"""
+
+
+def test_a_passing_lack_of_descriptors_does_not_end_the_trace(guest, traced):
+    trace = traced([guest(PASSING)]).ok().trace
+    kept = len(trace.of("pwrite", file="file"))
+    counted = sum(c.calls for c in trace.counters if c.op == "pwrite")
+    assert kept + counted + lost(trace) == 10000
+    assert kept > 7000
+    (process,) = trace.processes.values()
+    assert process.level_now == 3
+
+
+HIGH = """
+int main(void) {
+  struct rlimit high = {1 << 21, 1 << 21};
+  if (setrlimit(RLIMIT_NOFILE, &high) != 0) return 77;
+  int fd = open_new("file");
+  int far = fcntl(fd, F_DUPFD, (1 << 20) + 5);
+  if (far == -1) return 77;
+  MUST(far > 1 << 20);
+  for (int i = 0; i < 10; ++i) MUST(write(far, "x", 1) == 1);
+  MUST(close(far) == 0 && close(-5) == -1 && errno == EBADF && read(INT_MIN, &far, 1) == -1 && errno == EBADF);
+  return 0;
+}
+"""
+
+
+def test_descriptors_beyond_a_million(guest, traced):
+    outcome = traced([guest(HIGH)])
+    if outcome.done.returncode == 77:
+        pytest.skip("the system does not allow two million descriptors")
+    trace = outcome.ok().trace
+    assert len(trace.of("write")) == 10
+    assert lost(trace) == 0
+
+
+POSITIONS = """
+int main(void) {
+  int fd = open_new("file");
+  char text[16];
+  MUST(write(fd, "12345678", 8) == 8);           // 0
+  MUST(lseek(fd, 2, SEEK_SET) == 2);
+  MUST(read(fd, text, 3) == 3);                  // 2
+  MUST(pwrite(fd, "x", 1, 100) == 1);            // 100
+  MUST(read(fd, text, 1) == 1);                  // 5
+  MUST(fcntl(fd, F_SETFL, O_APPEND) == 0);
+  MUST(write(fd, "ab", 2) == 2);                 // at the end: unknown
+  MUST(lseek(fd, 0, SEEK_CUR) == 103);
+  MUST(fcntl(fd, F_SETFL, 0) == 0);
+  MUST(write(fd, "c", 1) == 1);                  // 103
+  int append = open("append", O_WRONLY | O_CREAT | O_APPEND, 0644);
+  MUST(write(append, "12", 2) == 2 && write(append, "34", 2) == 2);
+  int path = open("file", O_PATH);
+  MUST(read(path, text, 1) == -1 && errno == EBADF);
+  return 0;
+}
+"""
+
+
+def test_positions_are_right_or_unknown(guest, traced):
+    trace = traced([guest(POSITIONS)]).ok().trace
+    assert [r.offset for r in trace.of(file="file") if r.op in ("read", "write", "pwrite") and not r.failed] == [
+        0, 2, 100, 5, None, 103
+    ]  # fmt: skip
+    assert all(r.offset is None for r in trace.of("write", file="append"))
+    assert [r.error for r in trace.of("read", file="file") if r.failed] == [9]
+
+
+def test_a_descriptor_of_weirs_is_never_the_programs(guest, traced):
+    """What another thread closes and opens while weir has its file open must not become weir's file."""
+    outcome = traced([guest(CLOSED_MEANWHILE)], timeout=90)
+    outcome.ok()
+    assert all(p.failures == 0 for p in outcome.trace.processes.values())
