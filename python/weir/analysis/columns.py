@@ -24,6 +24,11 @@ def class_codes() -> np.ndarray:
     return codes
 
 
+@cache
+def _has_class(classes: str) -> np.ndarray:
+    return np.isin(class_codes(), np.frombuffer(classes.encode(), np.uint8))
+
+
 @dataclass(frozen=True)
 class Columns:
     """Arrays of one length. member: index of the process in its step; name: number of the file name, -1 none."""
@@ -45,21 +50,27 @@ class Columns:
     def __len__(self) -> int:
         return len(self.member)
 
-    def where(self, mask: np.ndarray) -> Columns:
+    def where(self, mask: np.ndarray | slice) -> Columns:
+        """The rows that a mask, order or slice chooses; these columns themselves when a mask chooses all."""
+        if isinstance(mask, np.ndarray) and mask.dtype == bool and mask.all():
+            return self
         return Columns(*(getattr(self, field.name)[mask] for field in fields(self)))
 
     @staticmethod
     def joined(parts: list[Columns]) -> Columns:
+        parts = [part for part in parts if len(part)]
+        if len(parts) < 2:
+            return parts[0] if parts else Columns.empty()
         return Columns(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Columns)))
 
     @staticmethod
     def empty() -> Columns:
-        kinds = dict(op=np.uint8, layer=np.uint8, flags=np.uint8, is_file=bool)
+        kinds = dict(op=np.uint8, layer=np.uint8, flags=np.uint8, is_file=bool, member=np.int32, rank=np.int32, name=np.int32)
         return Columns(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Columns)))
 
     def by_code(self, classes: str) -> np.ndarray:
         """Mask of the rows whose operation is of one of these classes."""
-        return np.isin(class_codes()[self.op], np.frombuffer(classes.encode(), np.uint8))
+        return _has_class(classes)[self.op]
 
     @property
     def is_below(self) -> np.ndarray:

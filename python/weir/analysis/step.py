@@ -92,8 +92,8 @@ def read_step(step: Step, names: NameTable) -> StepData:
             problems.append(problem)
     lines, alignments = align(tuple(files), tuple(lines))
     members = _members(files)
-    numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int64) for file in files)
-    parts, first = [Columns.empty()], 0
+    numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int32) for file in files)
+    parts, first = [], 0
     for file, line, numbered in zip(files, lines, numbers):
         parts.append(_columns(file, line, members, first, names, numbered))
         first += len(file.processes)
@@ -126,8 +126,8 @@ def _columns(
     file: TraceFile, line: Line, members: tuple[Member, ...], first: int, names: NameTable, numbers: np.ndarray
 ) -> Columns:
     table = file.array("rows")
-    member = table["process"].astype(np.int64) + first
-    ranks = np.array([one.rank for one in members], np.int64)
+    member = table["process"].astype(np.int32) + np.int32(first)
+    ranks = np.array([one.rank for one in members], np.int32)
 
     def whole(key: str) -> np.ndarray:
         return np.minimum(table[key], np.uint64(2**62)).astype(np.int64)
@@ -156,7 +156,7 @@ def name_numbers(file: TraceFile, table: np.ndarray, names: NameTable, numbers: 
     """
     at = file.texts_of(table["process"], table["file"])
     found = at != LOST
-    out = np.full(len(table), NO_NAME, np.int64)
+    out = np.full(len(table), NO_NAME, np.int32)
     out[found] = numbers[at[found]]
     for row in np.flatnonzero(~found & (table["file"] != 0)).tolist():
         process = file.processes[int(table["process"][row])]

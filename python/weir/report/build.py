@@ -174,7 +174,7 @@ class Report:
 
     @cached_property
     def columns(self) -> Columns:
-        return Columns.joined([Columns.empty(), *(step.columns for step in self.steps)])
+        return Columns.joined([step.columns for step in self.steps])
 
     @cached_property
     def task0(self) -> Totals:
