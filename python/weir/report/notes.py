@@ -16,7 +16,7 @@ UNSURE_NS = 1_000_000
 
 def notes(report: Report) -> list[str]:
     """Sentences, gravest first; empty when there is nothing to say."""
-    found = [] if report.is_complete else ["INCOMPLETE: the figures below are a lower bound; the reasons follow."]
+    found = [] if report.is_complete else ["INCOMPLETE: something is missing in what follows; the reasons come first."]
     problems = report.problems
     found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
@@ -36,10 +36,12 @@ def _of_step(step: StepReport) -> list[str]:
     processes = [member.process for member in step.data.members]
     if not step.data.files:
         found.append("no trace file: nothing was recorded (was the program started, and linked dynamically?)")
+    if step.level == "summary":
+        found.append("level summary tells no files apart: pipes and terminals are in the figures")
     if step.lost_events:
         budget = max((file.header.budget_bytes for file in step.data.files), default=0)
         found.append(
-            f"{step.lost_events} calls have no record (budget {budget / 1e6:.0f} MB a node reached, or the disk full); "
+            f"{step.lost_events} calls have no record (budget {budget / 1e6:.3g} MB a node reached, or the disk full); "
             "counts and bytes include those that counters kept, active time is too low"
         )
     failures = sum(process.failures for process in processes)
