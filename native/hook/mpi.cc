@@ -30,9 +30,11 @@ struct World {
   Communicator communicator;
   int rank, ranks;
   int (*barrier)(Communicator);  // null: no barriers
+  int (*enter)(Communicator, uintptr_t* request);
+  int (*test)(uintptr_t* request, int* done, void* status);
   uint32_t barriers;  // left so far
 };
-constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, 0};
+constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, nullptr, nullptr, 0};
 WEIR_THREAD int depth = 0;  // of calls of MPI_Init and MPI_Finalize
 
 template <typename Function>
@@ -69,20 +71,18 @@ void say_that_some_are_missing() {
   os::write_fd(2, kMessage, sizeof kMessage - 1);
 }
 
-// A barrier that somebody never comes to would hold the program for ever: a static program among those of the job, a wrapper that
-// traces one task only. So the first one has a limit of time. Whoever leaves it in time knows that all tasks came.
-bool all_are_here() {
-  const auto enter = profiled<int (*)(Communicator, uintptr_t*)>("PMPI_Ibarrier");
-  const auto test = profiled<int (*)(uintptr_t*, int*, void*)>("PMPI_Test");
-  if (enter == nullptr || test == nullptr) return false;
+// True when all tasks have come. A barrier that somebody never comes to would hold the program for ever: a static program among
+// those of the job, a wrapper that traces one task only. So it has a limit of time, 0 for none, and waits without holding the CPU.
+bool passed_barrier(uint64_t patience_ns) {
+  if (world.enter == nullptr || world.test == nullptr) return world.barrier(world.communicator) == 0;  // MPI 2
   static uintptr_t request;  // MPI may go on with it after the limit
-  if (enter(world.communicator, &request) != 0) return false;
-  const uint64_t limit = os::clock_ns(CLOCK_MONOTONIC) + kPatienceNs;
+  if (world.enter(world.communicator, &request) != 0) return false;
+  const uint64_t limit = os::clock_ns(CLOCK_MONOTONIC) + patience_ns;
   for (int done = 0;;) {
     alignas(16) char status[kStatusBytes];
-    if (test(&request, &done, status) != 0) return false;
+    if (world.test(&request, &done, status) != 0) return false;
     if (done != 0) return true;
-    if (os::clock_ns(CLOCK_MONOTONIC) > limit) break;
+    if (patience_ns != 0 && os::clock_ns(CLOCK_MONOTONIC) > limit) break;
     os::yield();
   }
   say_that_some_are_missing();
@@ -108,14 +108,19 @@ void meet_world() {
     return;
   }
   if (recording()) record::process().set_rank(world.rank, world.ranks, wire::RankSource::kMpi, world.kind);
-  if (mpi_barriers > 0 && world.ranks > 1 && all_are_here()) world.barrier = profiled<int (*)(Communicator)>("PMPI_Barrier");
+  world.barrier = profiled<int (*)(Communicator)>("PMPI_Barrier");
+  world.enter = profiled<int (*)(Communicator, uintptr_t*)>("PMPI_Ibarrier");
+  world.test = profiled<int (*)(uintptr_t*, int*, void*)>("PMPI_Test");
 }
 
-// All tasks make the same barriers, also one that cannot record: the others wait for it.
-void synchronise() {
-  if (world.barrier == nullptr) return;
+// All tasks make the same barriers, also one that cannot record: the others wait for it. Whoever misses one makes no more.
+void synchronise(uint64_t patience_ns) {
+  if (world.barrier == nullptr || world.ranks < 2) return;
   for (int i = 0; i < mpi_barriers; ++i) {
-    if (world.barrier(world.communicator) != 0) return;
+    if (!passed_barrier(patience_ns)) {
+      world.barrier = nullptr;
+      return;
+    }
     const uint64_t left = os::ticks();
     ++world.barriers;
     if (recording()) {
@@ -144,13 +149,13 @@ void starting(Real real) {
   keep_call(Op::kMpiInit, {start, end}, !begun);
   if (!begun || world.kind != MpiKind::kNone) return;
   meet_world();
-  synchronise();
+  synchronise(kPatienceNs);
 }
 
 template <typename Real>
 void finishing(Real real) {
   const int before = depth++;
-  if (before == 0) synchronise();
+  if (before == 0) synchronise(0);  // tasks come as they finish, hours apart
   if (before == 0) world.barrier = nullptr;
   const uint64_t start = os::ticks();
   const bool done = real();
