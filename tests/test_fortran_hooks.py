@@ -2,8 +2,10 @@
 """Each statement of a gfortran program is one record: operation, unit, file, payload, outcome."""
 
 import errno
+import re
 
 import pytest
+from decode import read_trace
 from fortran_trace import Traced, statements
 
 
@@ -50,7 +52,10 @@ program p
   integer(8) :: i8 = 8
   real(10) :: x10 = 1
   real(16) :: x16 = 1
+  real :: r = 1
+  real(8) :: d = 1
   complex :: c = 1
+  complex(8) :: cd = 1
   complex(16) :: c16 = 1
   logical :: l = .true.
   real :: b(10, 10) = 0
@@ -60,8 +65,8 @@ program p
   w = v
   open(10, file='items', form='unformatted')
   write(10) i1, i2, i8
-  write(10) 1.0, 1d0, x10, x16
-  write(10) c, cmplx(1, 1, 8), c16, l
+  write(10) r, d, x10, x16
+  write(10) c, cd, c16, l
   write(10) b
   write(10) b(2:9:3, :), b(:, 1:n)
   write(10) v
@@ -72,8 +77,8 @@ program p
   write(10)
   rewind(10)
   read(10) i1, i2, i8
-  read(10) x10
-  read(10)
+  read(10) r, d, x10, x16
+  read(10) c, cd, c16, l
   read(10) b
   read(10) b(2:9:3, :)
   read(10) v
@@ -91,7 +96,7 @@ def test_payload_is_the_bytes_of_the_items_of_the_list(traced, optimisation):
     derived = 4 + 3 * 8 + 5
     expected = [1 + 2 + 8, 4 + 8 + 16 + 16, 8 + 16 + 32 + 4, 400, 3 * 10 * 4, derived, 4 * derived, 5 + 21 + 3, 12 + 24, 28, 0]
     assert [r.size for r in trace.of("fortran_write")] == expected
-    assert [r.size for r in trace.of("fortran_read")] == [11, 16, 0, 400, 120, derived, 4 * derived, 5 + 21, 36, 28]
+    assert [r.size for r in trace.of("fortran_read")] == [11, 44, 60, 400, 120, derived, 4 * derived, 5 + 21, 36, 28]
     assert sum(expected) + 8 * len(expected) == (traced.work / "items").stat().st_size, "record marks are not payload"
 
 
@@ -293,3 +298,37 @@ def test_levels_summary_and_detail_count_statements(traced):
     trace = traced(SEQUENTIAL, level="summary")
     counted = {c.op: (c.file, c.calls, c.bytes) for c in trace.counters if c.layer == "fortran"}
     assert counted["fortran_write"] == ("", 3, 45)
+
+
+# What no program of this gfortran calls: WAIT of version 8, FLUSH of 8-byte default integers.
+OTHER_CALLS = """
+struct { int flags, unit; const char *source; int line; unsigned long size; char *message; int *status; int *id; long more[64]; } block;
+void _gfortran_st_wait(void *);
+void _gfortran_flush_i8(long *);
+int main(void) {
+  long unit = 11;
+  block.unit = 10;
+  block.source = "wait.f90";
+  _gfortran_st_wait(&block);
+  _gfortran_flush_i8(&unit);
+  return 0;
+}
+"""
+
+
+def test_calls_of_other_compilers_and_options(cc, execute, preload_env):
+    env = preload_env()
+    execute([cc(OTHER_CALLS, "-lgfortran")], env=env).ok()
+    assert statements(read_trace(env["WEIR_TRACE_DIR"])) == [("wait", 10, 0, ""), ("flush", 11, 0, "")]
+
+
+def test_programs_of_this_file_call_every_function_of_the_table(fc, cc, execute, root):
+    table = (root / "native" / "hook" / "table.def").read_text()
+    rows = set(re.findall(r"^WEIR_HOOKED\((\w+), gfortran,", table, re.MULTILINE))
+    programs = [fc(ITEMS, "-O0"), fc(SEQUENTIAL), fc(OTHERS), cc(OTHER_CALLS, "-lgfortran")]
+    called = {
+        name.split("@")[0]
+        for program in programs
+        for name in execute(["nm", "-D", "--undefined-only", "--format=just-symbols", program]).ok().stdout.split()
+    }
+    assert len(rows) > 30 and rows <= called

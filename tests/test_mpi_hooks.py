@@ -109,6 +109,37 @@ def test_fortran_with_threads(mpi, preload_env, tmp_path, way):
     check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 1)
 
 
+SPELLINGS = """
+void INIT(int *), INIT_THREAD(int *, int *, int *), FINALIZE(int *), ABORT(int *, int *, int *);
+int main(void) {
+  int error = 0, required = 0, provided, world = 0, code = 3;
+#ifdef THREADS
+  INIT_THREAD(&required, &provided, &error);
+#else
+  INIT(&error);
+#endif
+  if (error == 1) ABORT(&world, &code, &error);
+  FINALIZE(&error);
+  return error;
+}
+"""
+
+
+@pytest.mark.parametrize("spelling", ["{}_", "{}__", "{}", "upper", "{}_f08_"])
+@pytest.mark.parametrize("threads", [(), ("-DTHREADS",)], ids=["init", "init_thread"])
+def test_spellings_of_fortran_compilers(mpi, preload_env, tmp_path, spelling, threads):
+    """Called from C: one compiler uses one spelling, and an MPI library is there for all."""
+    calls = ("init", "init_thread", "finalize", "abort")
+    spelled = [(f"MPI_{c}".upper() if spelling == "upper" else spelling.format(f"mpi_{c}")) for c in calls]
+    names = [f"-D{c.upper()}={name}" for c, name in zip(calls, spelled)]
+    libraries = {"openmpi": ["-lmpi_usempif08", "-lmpi_mpifh"], "mpich": ["-lmpichfort"]}[mpi.name]
+    table = (decode.OPS_DEF.parents[1] / "hook" / "table.def").read_text()
+    assert all(f"WEIR_HOOKED({name}, mpi," in table for name in spelled)
+    env = preload_env(WEIR_MPI_SYNC="1")
+    mpi.run(2, mpi.cc(SPELLINGS, *names, *threads, *libraries), env=env, cwd=tmp_path).ok()
+    check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 1)
+
+
 def test_before_init_the_launcher_says_who_a_task_is(mpi, preload_env, tmp_path, cc):
     env = preload_env()
     program = cc("#include <stdio.h>\nint main(void) { fclose(fopen(\"mine\", \"w\")); return 0; }")
