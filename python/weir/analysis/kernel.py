@@ -50,11 +50,12 @@ def _exceeds(kernel: int | None, seen: int) -> bool:
 def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
     """The chosen processes of a step, by rank (no task last), node and start."""
     seen, chunks = _seen(data.columns, len(data.members)), _chunk_bytes(data)
+    left = _left_behind(data, seen, chunks)
     made = []
     for index in np.flatnonzero(mask).tolist():
         member = data.members[index]
         process = member.process
-        read, written = _without_children(data, index)
+        read, written = _without_children(data, index, left)
         calls, ns, seen_read, seen_written = (int(column[index]) for column in seen)
         if written is not None:
             written -= min(chunks[index], max(0, written - seen_written))
@@ -93,7 +94,7 @@ def _chunk_bytes(data: StepData) -> list[int]:
     return sizes.tolist()
 
 
-def _without_children(data: StepData, index: int) -> tuple[int | None, int | None]:
+def _without_children(data: StepData, index: int, left: list[tuple[int, int]]) -> tuple[int | None, int | None]:
     """Linux adds the figures of a child to its parent when the parent waits for it: those of traced children are taken out."""
     member = data.members[index]
     process = member.process
@@ -101,8 +102,23 @@ def _without_children(data: StepData, index: int) -> tuple[int | None, int | Non
         return None, None
     read, written = process.kernel_read, process.kernel_written
     for child in data.children.get((member.file, process.pid), ()):
-        inside = process.start_ticks <= child.end_ticks <= max(process.last_ticks, process.end_ticks)
-        if child.io_known and child.end_ticks and inside:
-            read -= child.kernel_read_ever
-            written -= child.kernel_written_ever
+        one = data.members[child].process
+        ended = one.end_ticks or one.last_ticks
+        if one.io_known and process.start_ticks <= ended <= max(process.last_ticks, process.end_ticks):
+            read -= left[child][0]
+            written -= left[child][1]
     return max(0, read), max(0, written)
+
+
+def _left_behind(data: StepData, seen: tuple[np.ndarray, ...], chunks: list[int]) -> list[tuple[int, int]]:
+    """Bytes that each process read and wrote until its end, as its parent finds them: those that weir saw when it was killed
+    before it could ask the kernel once more."""
+    found = []
+    for index, member in enumerate(data.members):
+        process = member.process
+        read, written = process.kernel_read_ever, process.kernel_written_ever
+        if not process.end_ticks:
+            read = max(read, process.kernel_read_before + int(seen[2][index]))
+            written = max(written, process.kernel_written_before + int(seen[3][index]) + chunks[index])
+        found.append((read, written))
+    return found

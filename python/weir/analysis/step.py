@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,16 +54,16 @@ class StepData:
         return next((m.process.cwd for m in self.members if m.process.cwd), None)
 
     @cached_property
-    def children(self) -> dict[tuple[int, int], list[Process]]:
-        """By file and pid of the parent: its children, each as the program that it ran last."""
-        last: dict[tuple[int, int], Process] = {}
-        for member in self.members:
-            key = (member.file, member.process.pid)
-            if key not in last or member.process.start_ticks >= last[key].start_ticks:
-                last[key] = member.process
-        found: dict[tuple[int, int], list[Process]] = {}
-        for (file, _), process in last.items():
-            found.setdefault((file, process.ppid), []).append(process)
+    def children(self) -> dict[tuple[int, int], list[int]]:
+        """By file and pid of the parent: its children, each as the member of the program that it ran last."""
+        last: dict[tuple[int, int], int] = {}
+        for index, member in enumerate(self.members):
+            at = last.setdefault((member.file, member.process.pid), index)
+            if member.process.start_ticks >= self.members[at].process.start_ticks:
+                last[member.file, member.process.pid] = index
+        found: dict[tuple[int, int], list[int]] = {}
+        for (file, _), index in last.items():
+            found.setdefault((file, self.members[index].process.ppid), []).append(index)
         return found
 
     def first_member(self, file: int) -> int:
@@ -79,10 +81,9 @@ def read_step(step: Step, names: NameTable) -> StepData:
     files: list[TraceFile] = []
     if step.job_problem:
         problems.append(Problem(str(step.path / "job.json"), None, step.job_problem))
-    for path in step.files:
-        file = _open(path, problems)
-        if file is not None:
-            files.append(file)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the library works without the interpreter's lock
+        for found in pool.map(_open, step.files):
+            (files if isinstance(found, TraceFile) else problems).append(found)
     lines = []
     for file in files:
         line, problem = node_line(file)
@@ -100,12 +101,11 @@ def read_step(step: Step, names: NameTable) -> StepData:
     return StepData(step, tuple(files), lines, alignments, members, Columns.joined(parts), numbers, tuple(problems))
 
 
-def _open(path: Path, problems: list[Problem]) -> TraceFile | None:
+def _open(path: Path) -> TraceFile | Problem:
     try:
         return TraceFile(path).scan()
     except DamagedFile as error:
-        problems.append(Problem(error.path, error.offset, error.reason))
-        return None
+        return Problem(error.path, error.offset, error.reason)
 
 
 def is_launcher(process: Process) -> bool:

@@ -83,6 +83,7 @@ def _check_op(op: str) -> None:
 
 
 def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | None, t_to: float | None) -> None:
+    import itertools
     import sys
 
     from weir.report import trace_lines
@@ -91,8 +92,8 @@ def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | No
     for sentence in notes(made):
         print(f"weir: {sentence}", file=sys.stderr)
     lines = trace_lines(made, rank=made.choice.rank, file=file, op=op, t_from=t_from, t_to=t_to, all=made.choice.everything)
-    for line in lines:
-        sys.stdout.write(line + "\n")
+    while some := list(itertools.islice(lines, 1000)):
+        sys.stdout.write("\n".join(some) + "\n")
 
 
 def _print_json(made: Any, options: Any) -> None:
