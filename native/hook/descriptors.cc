@@ -60,6 +60,11 @@ void opened(int fd, uint32_t file, int open_flags) {
   know(fd);
 }
 
+void appends(int fd, bool on) {
+  Descriptor* d = descriptor(fd);
+  if (d != nullptr && may_change()) d->flags = on ? d->flags | kAppend : d->flags & ~uint32_t{kAppend};
+}
+
 void closed(int fd) {
   Descriptor* d = descriptor(fd);
   if (d != nullptr && may_change() && fd <= base::load_relaxed(&highest)) forget(*d);

@@ -45,6 +45,7 @@ void opened(int fd, uint32_t file, int open_flags);
 // The file that this thread's library of a language opened last; whoever waits for one sets it to 0 before.
 extern WEIR_THREAD uint32_t opened_below;
 void closed(int fd);
+void appends(int fd, bool on);  // by fcntl
 void closed_range(unsigned first, unsigned last);
 void copied(int from, int to);
 // A child of fork shares every position with its parent from now on.

@@ -45,10 +45,16 @@ namespace {
 
 bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
 
+// Before a number is closed that may be weir's for the moment.
+void leave_weirs_alone() {
+  if (WEIR_UNLIKELY(os::any_held())) os::wait_for_held();
+}
+
 // The descriptor's entry is dropped before the kernel can hand out its number again.
 template <typename Real>
 int closing(int fd, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
+  leave_weirs_alone();
   Descriptor* d = descriptor(fd);
   Call call{Op::kClose, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
   below_fortran(call, d);
@@ -138,12 +144,14 @@ WEIR_HOOK(int, close, int fd) {
 
 WEIR_HOOK(int, close_range, unsigned first, unsigned last, int flags) {
   constexpr int kOnlyCloseOnExec = 4;
+  if (recording()) leave_weirs_alone();
   const int result = on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, [&] { return WEIR_REAL(close_range)(first, last, flags); });
   if (result == 0 && (flags & kOnlyCloseOnExec) == 0 && recording()) closed_range(first, last);
   return result;
 }
 
 WEIR_HOOK(void, closefrom, int first) {
+  if (recording()) leave_weirs_alone();
   on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, [&] {
     WEIR_REAL(closefrom)(first);
     return 0;
@@ -155,9 +163,11 @@ WEIR_HOOK(int, dup, int fd) {
   return copying(Op::kDup, fd, [&] { return WEIR_REAL(dup)(fd); });
 }
 WEIR_HOOK(int, dup2, int fd, int to) {
+  if (recording()) leave_weirs_alone();
   return copying(Op::kDup2, fd, [&] { return WEIR_REAL(dup2)(fd, to); });
 }
 WEIR_HOOK(int, dup3, int fd, int to, int flags) {
+  if (recording()) leave_weirs_alone();
   return copying(Op::kDup3, fd, [&] { return WEIR_REAL(dup3)(fd, to, flags); });
 }
 
@@ -170,7 +180,9 @@ WEIR_HOOK(int, dup3, int fd, int to, int flags) {
     va_end(arguments);                                                                                            \
     const auto real = [&] { return WEIR_REAL(symbol)(fd, command, argument); };                                   \
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copying(Op::kFcntl, fd, real);                   \
-    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);                                                \
+    const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);                                    \
+    if (command == F_SETFL && result == 0) appends(fd, (argument & O_APPEND) != 0);                               \
+    return result;                                                                                                \
   }
 WEIR_FCNTL(fcntl)
 WEIR_FCNTL(fcntl64)

@@ -7,9 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
 
 namespace weir::os {
 
@@ -121,8 +125,37 @@ class SignalsBlocked {
   uint64_t before_ = 0;
 };
 
+// weir has a file open for a moment only, but another thread may close numbers that it takes for its own (close_range, daemons), and
+// open a file of its own under weir's number. So whoever opens a file holds one of these meanwhile, and hooks of calls that
+// close wait.
+extern WEIR_OWN uint32_t descriptors_held;
+class HoldsDescriptor {
+ public:
+  HoldsDescriptor() { base::fetch_add(&descriptors_held, 1u); }
+  ~HoldsDescriptor() { base::fetch_add(&descriptors_held, ~0u); }
+  HoldsDescriptor(const HoldsDescriptor&) = delete;
+  HoldsDescriptor& operator=(const HoldsDescriptor&) = delete;
+};
+inline bool any_held() { return base::load_relaxed(&descriptors_held) != 0; }
+// In a forked child: those that the parent's other threads held.
+inline void forget_held() { base::store(&descriptors_held, 0u); }
+WEIR_COLD void wait_for_held();  // not for ever
+
+// What makes a file that file. False when the descriptor is not open.
+struct Identity {
+  uint64_t device, number;
+  bool operator==(const Identity&) const = default;
+};
+inline bool identify(int fd, Identity* to) {
+  struct stat about;
+  if (system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return false;
+  *to = {static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
+  return true;
+}
+
 // Reads a whole small file (of /proc) into a buffer, zero-terminated; bytes read, or -errno.
 inline long read_file(const char* path, char* to, size_t size) {
+  const HoldsDescriptor held;
   const long fd = open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   if (failed(fd)) return fd;
   size_t n = 0;

@@ -16,12 +16,13 @@ uint64_t key_of(const Call& call, uint32_t file) {
          uint64_t{static_cast<uint8_t>(call.flags & kKeyFlags)} << 48;
 }
 
-wire::Counter* take_counter(ThreadLog& log) {
+wire::Counter* take_counter(ThreadLog& log, Use use, Refusal* refusal) {
   wire::ChunkHeader* chunk = log.counter_chunk;
   if (chunk == nullptr || chunk->used >= (chunk->size_bytes - sizeof *chunk) / sizeof(wire::Counter)) {
     uint64_t size = chunk == nullptr ? kFirstBytes : chunk->size_bytes * 2;
     if (size > wire::kMaxChunkBytes) size = wire::kMaxChunkBytes;
-    chunk = process().take_chunk(wire::Kind::kCounters, size, sizeof(wire::Counter), static_cast<uint32_t>(os::thread_id()));
+    if (use == Use::totals) size = kFirstBytes;  // what is left is for many threads
+    chunk = process().take_chunk(wire::Kind::kCounters, use, size, sizeof(wire::Counter), refusal);
     if (chunk == nullptr) return nullptr;
     chunk->log = log.counter_chunk != nullptr ? log.counter_chunk->log : reinterpret_cast<uint64_t>(chunk);
     chunk->sequence = log.counter_sequence++;
@@ -31,7 +32,7 @@ wire::Counter* take_counter(ThreadLog& log) {
 }
 
 // The counter of the call's file and operation, made when it is not there. Signals are held back meanwhile.
-wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file) {
+wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
   const uint64_t key = key_of(call, file);
   os::SignalsBlocked blocked;
   CounterIndex* index = grow_index(log.index);
@@ -39,7 +40,7 @@ wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file) {
   log.index = index;
   CounterIndex::Slot* slot = find_slot(index, key);
   if (slot->key == 0) {
-    wire::Counter* counter = take_counter(log);
+    wire::Counter* counter = take_counter(log, file != 0 ? Use::files : Use::totals, refusal);
     if (counter == nullptr) return nullptr;
     counter->first_ticks = call.start;
     __atomic_store_n(reinterpret_cast<uint64_t*>(counter), key, __ATOMIC_RELEASE);
@@ -69,13 +70,14 @@ void count(wire::Counter* c, const Call& call) {
 void keep_counted(const Call& call) {
   ThreadLog& log = thread_log;
   Process& p = process();
-  const uint32_t file = p.level() == wire::Level::kDetail ? call.file : 0;
+  const uint32_t file = p.level() != wire::Level::kSummary ? call.file : 0;
   wire::Counter* const last = log.last_counter;
   if (WEIR_LIKELY(last != nullptr && *reinterpret_cast<const uint64_t*>(last) == key_of(call, file))) return count(last, call);
-  wire::Counter* counter = counter_of(log, call, file);
+  Refusal refusal = Refusal::none;
+  wire::Counter* counter = counter_of(log, call, file, &refusal);
   if (counter == nullptr && file != 0) {
-    p.step_down(wire::Level::kSummary);
-    counter = counter_of(log, call, 0);
+    if (refusal == Refusal::final) p.step_down(wire::Level::kSummary);
+    counter = counter_of(log, call, 0, &refusal);
   }
   if (counter == nullptr) return p.count_lost(1);
   count(counter, call);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kFirstEventsBytes = 4096;
 constexpr int kParked = 64;
+constexpr uint32_t kPatience = 64;
 
 constinit uint32_t generation = 1;
 constinit ThreadLog* parked[kParked] = {};  // logs of threads that ended, for the next ones
@@ -40,12 +41,28 @@ void write_record(wire::Record* r, const Call& call) {
   base::store(reinterpret_cast<uint64_t*>(&r->size_low), last);
 }
 
+// Null when the log has no chunk, or a full one.
+wire::Record* take_place(ThreadLog& log) {
+  const uint64_t at = base::own_fetch_add(&log.next, sizeof(wire::Record));
+  return at - log.begin < log.bytes ? reinterpret_cast<wire::Record*>(at) : nullptr;
+}
+
+// The log goes on without a chunk.
+void retire_chunk(ThreadLog& log) {
+  if (log.previous != nullptr) process().give_back(log.previous);
+  log.previous = log.chunk;
+  log.chunk = nullptr;
+  log.bytes = 0;
+}
+
 // Parked logs live in pages of their own: the thread's storage goes with the thread.
 void park(void*) {
   ThreadLog& log = thread_log;
   if (log.generation != base::load(&generation)) return;
   os::SignalsBlocked blocked;
   log.registered = false;
+  if (log.previous != nullptr) process().give_back(log.previous);
+  log.previous = nullptr;
   if (log.chunk != nullptr || log.counter_chunk != nullptr) {
     const long page = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
     if (!os::failed(page)) {
@@ -93,28 +110,28 @@ void begin_log(ThreadLog& log) {
   const bool adopted = adopt_parked(log);
   log.generation = base::load(&generation);
   register_thread(log);
-  if (!adopted || log.capacity == 0) return;
+  if (!adopted) return;
   const uint64_t now = os::ticks();
   Call marker{wire::Op::kThread, wire::Layer::marker, 0, 0, 0, now, now, wire::kUnknownOffset, static_cast<uint64_t>(os::thread_id())};
-  const uint64_t at = base::own_fetch_add(log.used, 1);
-  if (at < log.capacity) write_record(log.records + at, marker);
+  if (wire::Record* place = take_place(log)) write_record(place, marker);
 }
 
-bool next_events_chunk(ThreadLog& log) {
-  Process& p = process();
+Refusal next_events_chunk(ThreadLog& log) {
   uint64_t size = log.chunk == nullptr ? kFirstEventsBytes : log.chunk->size_bytes * 2;
   if (size > wire::kMaxChunkBytes) size = wire::kMaxChunkBytes;
-  wire::ChunkHeader* chunk = p.take_chunk(wire::Kind::kEvents, size, sizeof(wire::Record), static_cast<uint32_t>(os::thread_id()));
-  if (chunk == nullptr) return false;
+  Refusal refusal = Refusal::none;
+  wire::ChunkHeader* chunk = process().take_chunk(wire::Kind::kEvents, Use::records, size, sizeof(wire::Record), &refusal);
+  if (chunk == nullptr) return refusal;
   const uint64_t series = log.chunk != nullptr ? log.chunk->log : reinterpret_cast<uint64_t>(chunk);
   chunk->log = series;
   chunk->sequence = log.sequence++;
-  if (log.chunk != nullptr) p.give_back(log.chunk);
+  retire_chunk(log);
   log.chunk = chunk;
-  log.used = &chunk->used;
-  log.records = reinterpret_cast<wire::Record*>(chunk + 1);
-  log.capacity = (size - sizeof *chunk) / sizeof(wire::Record);
-  return true;
+  const uint64_t places = (size - sizeof *chunk) / sizeof(wire::Record);
+  base::store(&chunk->used, places);  // all of them are this log's; those not yet written are zero
+  log.next = log.begin = reinterpret_cast<uint64_t>(chunk + 1);
+  log.bytes = places * sizeof(wire::Record);
+  return Refusal::none;
 }
 
 }  // namespace
@@ -133,21 +150,22 @@ void keep_slowly(const Call& call) {
     begin_log(log);
   }
   if (process().level() == wire::Level::kTrace) {
-    if (log.capacity != 0) {  // an adopted chunk may have room, and a handler may have brought a new one
-      const uint64_t at = base::own_fetch_add(log.used, 1);
-      if (at < log.capacity) return write_record(log.records + at, call);
+    // An adopted chunk may have room, and a handler may have brought a new one.
+    wire::Record* place = take_place(log);
+    if (place != nullptr) return write_record(place, call);
+    if (log.patience != 0) {
+      --log.patience;
+      return keep_counted(call);
     }
-    if (next_events_chunk(log)) {
-      const uint64_t at = base::own_fetch_add(log.used, 1);
-      return write_record(log.records + at, call);
+    const Refusal refusal = next_events_chunk(log);
+    if (refusal == Refusal::none) return write_record(take_place(log), call);
+    if (refusal == Refusal::passing) {
+      log.patience = kPatience;
+      return keep_counted(call);
     }
     process().step_down(wire::Level::kDetail);
   }
-  if (log.chunk != nullptr) {
-    process().give_back(log.chunk);
-    log.chunk = nullptr;
-    log.capacity = 0;
-  }
+  if (log.chunk != nullptr) retire_chunk(log);
   keep_counted(call);
 }
 

@@ -15,15 +15,17 @@ namespace weir::record {
 struct CounterIndex;  // of one log: (file, operation, flags) to counter
 
 struct ThreadLog {
-  uint64_t* used;  // in the chunk's header; of a chunk of capacity 0 before the first
-  wire::Record* records;
-  uint64_t capacity;
+  uint64_t next;   // address of the next record's place; moves on past the chunk's end when it is full
+  uint64_t begin;  // of the chunk's records
+  uint64_t bytes;  // of the chunk's records; 0 without a chunk
   uint8_t flags_below;  // added to each record
   bool in_vfork_child;  // shares its parent's memory: must not change the descriptor table
   bool registered;      // parks its log when the thread ends
   uint32_t generation;  // of the process (forks) that it belongs to
   wire::ChunkHeader* chunk;
+  wire::ChunkHeader* previous;  // still mapped: a signal handler may have taken the new one while a record was on its way into it
   uint64_t sequence;
+  uint32_t patience;  // calls to let pass before a chunk is asked for again that was refused for now
   // Counters, at levels below trace.
   wire::Counter* last_counter;
   CounterIndex* index;
@@ -62,10 +64,14 @@ WEIR_INLINE void keep(const Call& call) {
   const uint64_t duration = call.end - call.start;
   const uint64_t flags = call.flags | log.flags_below;
   const uint64_t unusual = (duration | call.size) >> 32 | call.offset >> 48;
-  if (WEIR_LIKELY(unusual == 0 && log.capacity != 0)) {
-    const uint64_t at = base::own_fetch_add(log.used, 1);
-    if (WEIR_LIKELY(at < log.capacity)) {
-      auto* word = reinterpret_cast<uint64_t*>(log.records + at);
+  if (WEIR_LIKELY(unusual == 0)) {
+    // A signal handler may change the chunk between any two of these lines. Read before the place is taken, the bounds are those of
+    // an older chunk at worst: they then refuse a place in the newer one.
+    const uint64_t begin = base::load_relaxed(&log.begin);
+    const uint64_t bytes = base::load_relaxed(&log.bytes);
+    const uint64_t at = base::own_fetch_add(&log.next, sizeof(wire::Record));
+    if (WEIR_LIKELY(at - begin < bytes)) {
+      auto* word = reinterpret_cast<uint64_t*>(at);
       word[0] = call.start;
       word[1] = duration | uint64_t{call.file} << 32;
       word[2] = call.offset;

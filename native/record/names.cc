@@ -51,7 +51,8 @@ wire::NameEntry* Names::reserve(uint64_t bytes) {
       return reinterpret_cast<wire::NameEntry*>(reinterpret_cast<char*>(chunk + 1) + at);
     }
     os::SignalsBlocked blocked;
-    wire::ChunkHeader* next = process().take_chunk(wire::Kind::kNames, kChunkBytes, 0, 0);
+    Refusal refusal = Refusal::none;
+    wire::ChunkHeader* next = process().take_chunk(wire::Kind::kNames, Use::files, kChunkBytes, 0, &refusal);
     if (next == nullptr) return nullptr;
     base::compare_exchange(&chunk_, &chunk, next);  // a loser's chunk stays empty
   }

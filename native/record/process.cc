@@ -34,7 +34,8 @@ long Process::begin(const Settings& settings) {
   if (os::failed(opened)) return opened;
   const long wiped = os::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK */);
   if (os::failed(wiped)) return wiped;
-  if (!take_first_chunks(0)) return -28 /* ENOSPC */;
+  Refusal refusal = Refusal::none;
+  if (!take_first_chunks(0, &refusal)) return refusal == Refusal::passing ? -12 /* ENOMEM */ : -28 /* ENOSPC */;
   names_.set_working_directory();
   state_ = 1;
   base::store(&pulse.alive, 1u);
@@ -42,10 +43,10 @@ long Process::begin(const Settings& settings) {
 }
 
 // One allocation for the three chunks that every process needs: short-lived children are many.
-bool Process::take_first_chunks(uint32_t parent) {
+bool Process::take_first_chunks(uint32_t parent, Refusal* refusal) {
   uint64_t offset = 0;
   const uint64_t size = wire::kPageBytes + kFirstNamesBytes;
-  auto* at = static_cast<char*>(file_.take(size, false, &offset));
+  auto* at = static_cast<char*>(file_.take(size, Use::files, &offset, refusal));
   if (at == nullptr) return false;
   number_ = static_cast<uint32_t>(offset / wire::kPageBytes);
   chunk_ = reinterpret_cast<wire::ProcessChunk*>(at);
@@ -81,11 +82,12 @@ void Process::fill_process_chunk(uint32_t parent) {
   begin_chunk(&p.header, wire::Kind::kProcess, wire::kPageBytes, number_, 0, 0);
 }
 
-wire::ChunkHeader* Process::take_chunk(wire::Kind kind, uint64_t size, uint32_t entry_bytes, uint32_t thread) {
+wire::ChunkHeader* Process::take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal) {
   uint64_t offset = 0;
-  auto* chunk = static_cast<wire::ChunkHeader*>(file_.take(size, kind == wire::Kind::kEvents, &offset));
+  auto* chunk = static_cast<wire::ChunkHeader*>(file_.take(size, use, &offset, refusal));
   if (chunk == nullptr) return nullptr;
   calibrate();
+  const uint32_t thread = kind == wire::Kind::kNames ? 0 : static_cast<uint32_t>(os::thread_id());
   begin_chunk(chunk, kind, size, number_, thread, entry_bytes);
   return chunk;
 }
@@ -136,9 +138,16 @@ bool Process::revive() {
   const wire::ProcessChunk& before = *chunk_;  // the parent's, still mapped
   forget_logs();
   os::Scratch::free_all();
-  if (!take_first_chunks(before.header.process)) {
-    base::fetch_add(&chunk_->failures, uint64_t{1});  // its report shows it
-    state_ = 0;
+  os::forget_held();
+  Refusal refusal = Refusal::none;
+  if (!take_first_chunks(before.header.process, &refusal)) {  // the parent's report shows it
+    if (refusal == Refusal::passing) {
+      count_lost(1);
+      base::store(&pulse.reviving, 0u);
+    } else {
+      count_failure();
+      state_ = 0;
+    }
     return false;
   }
   set_rank(before.rank, before.ranks, before.rank_source, before.mpi);

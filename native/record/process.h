@@ -18,8 +18,8 @@ class Process {
   // Begins recording. 0, or -errno; then the process stays idle.
   long begin(const Settings& settings);
 
-  // A chunk with its header filled, or null (budget, full disk; counted by the caller as it sees fit).
-  wire::ChunkHeader* take_chunk(wire::Kind kind, uint64_t size, uint32_t entry_bytes, uint32_t thread);
+  // A chunk with its header filled, or null (counted by the caller as it sees fit).
+  wire::ChunkHeader* take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal);
   void give_back(wire::ChunkHeader* chunk);  // unmaps; what it holds stays in the file
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
@@ -36,7 +36,7 @@ class Process {
   WEIR_COLD bool revive();
 
  private:
-  bool take_first_chunks(uint32_t parent);
+  bool take_first_chunks(uint32_t parent, Refusal* refusal);
   void fill_process_chunk(uint32_t parent);
   void calibrate();
   void read_io(wire::IoFigures* to);

@@ -28,14 +28,25 @@ double first_rate(const os::ClockReading& from) {
   return static_cast<double>(to.mono_ns - from.mono_ns) / static_cast<double>(to.ticks - from.ticks);
 }
 
+// Largest size a process may give a file: past it the kernel sends SIGXFSZ, which ends most programs.
+uint64_t largest_size() {
+  uint64_t limits[2] = {~uint64_t{0}, 0};
+  os::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limits));
+  return limits[0];
+}
+
+// What may be had later: descriptors and memory.
+bool passes(long error) { return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN || error == -EINTR; }
+
 void* as_pointer(long address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
 long TraceFile::create(const Settings& settings) {
-  char temporary[4096 + 32];
-  base::Writer(temporary, sizeof temporary).add(path_).add(".").add_number(static_cast<uint64_t>(os::process_id())).add(".new");
-  os::unlink_path(temporary);
+  char temporary[4096 + 64];
+  base::Writer name(temporary, sizeof temporary);  // containers on a node have equal process ids
+  name.add(path_).add(".").add_number(static_cast<uint64_t>(os::process_id())).add(".").add_number(os::ticks()).add(".new");
+  if (largest_size() < wire::kPageBytes) return -EFBIG;
   const long fd = os::open_at(AT_FDCWD, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (os::failed(fd)) return fd;
 
@@ -70,6 +81,7 @@ long TraceFile::open(const Settings& settings) {
   path.add(settings.directory).add("/").add(settings.node).add(".weir");
   if (path.cut()) return -ENAMETOOLONG;
 
+  const os::HoldsDescriptor held;
   long fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
   if (fd == -ENOENT) {
     const long made = create(settings);
@@ -85,16 +97,10 @@ long TraceFile::open(const Settings& settings) {
     result = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
     if (!os::failed(result)) header_ = static_cast<wire::FileHeader*>(as_pointer(result));
     in_memory_ = os::lies_in_memory(static_cast<int>(fd));
+    os::identify(static_cast<int>(fd), &identity_);
   }
   os::close_fd(static_cast<int>(fd));
   return os::failed(result) ? result : 0;
-}
-
-// Largest size a process may give a file: past it the kernel sends SIGXFSZ, which ends most programs.
-uint64_t TraceFile::largest_size() const {
-  uint64_t limits[2] = {~uint64_t{0}, 0};
-  os::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limits));
-  return limits[0];
 }
 
 // A mapped page without storage behind it would kill the program with SIGBUS on a full disk, so storage comes first: space by
@@ -150,24 +156,38 @@ void* TraceFile::map_ready(int fd, uint64_t offset, uint64_t size) {
   return as_pointer(at);
 }
 
-void* TraceFile::take(uint64_t size, bool for_events, uint64_t* offset) {
+uint64_t TraceFile::limit_for(Use use) const {
   const uint64_t budget = header_->budget_bytes;
   const uint64_t reserve = budget / 8 < kLargestReserve ? budget / 8 : kLargestReserve;
+  const uint64_t limit = budget - (use == Use::records ? reserve : use == Use::files ? reserve / 4 : 0);
   const uint64_t largest = largest_size();
-  uint64_t limit = for_events ? budget - reserve : budget;
-  if (limit > largest) limit = largest;
+  return limit < largest ? limit : largest;
+}
+
+void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal) {
+  const uint64_t limit = limit_for(use);
+  *refusal = Refusal::final;
   uint64_t end = base::load(&header_->end_bytes);
   do {
     if (end > limit || size > limit - end) return nullptr;
   } while (!base::compare_exchange(&header_->end_bytes, &end, end + size));
 
   void* chunk = nullptr;
+  const os::HoldsDescriptor held;
   const long fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
   if (!os::failed(fd)) {
-    if (back_with_storage(static_cast<int>(fd), end, size)) chunk = map_ready(static_cast<int>(fd), end, size);
+    os::Identity found{};  // in a chroot, or when the folder was made anew, the path leads to another file or to none
+    if (os::identify(static_cast<int>(fd), &found) && found == identity_ && back_with_storage(static_cast<int>(fd), end, size)) {
+      chunk = map_ready(static_cast<int>(fd), end, size);
+      if (chunk == nullptr) *refusal = Refusal::passing;
+    }
     os::close_fd(static_cast<int>(fd));
+  } else if (passes(fd)) {
+    *refusal = Refusal::passing;
   }
-  if (chunk == nullptr) {  // give the space back if nobody took any behind it
+  if (chunk != nullptr) {
+    *refusal = Refusal::none;
+  } else {  // give the space back if nobody took any behind it
     uint64_t taken = end + size;
     base::compare_exchange(&header_->end_bytes, &taken, end);
   }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "os/syscall.h"
 #include "wire/format.h"
 
 namespace weir::record {
@@ -18,24 +19,31 @@ struct Settings {
   uint64_t budget_bytes;
 };
 
+// What a chunk is for: the later in this list, the more of the budget it may use. Records leave an eighth of it (at most 64 MiB) to
+// counters and names, and these leave a quarter of that to counters per operation alone, so that totals stay whole.
+enum class Use : uint8_t { records, files, totals };
+
+// Why there is no chunk: for good (budget, full disk), or for now (no descriptor or memory to spare).
+enum class Refusal : uint8_t { none, final, passing };
+
 class TraceFile {
  public:
   // Opens the node's file, makes it when it is not there. 0, or -errno.
   long open(const Settings& settings);
 
-  // Takes size bytes (a multiple of the page) and maps them, all zero. Null when the budget or the file system refuses.
-  // Events may not use the budget's last part, which is kept for counters and names.
-  void* take(uint64_t size, bool for_events, uint64_t* offset);
+  // Takes size bytes (a multiple of the page) and maps them, all zero; null when they are refused.
+  void* take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal);
 
   wire::FileHeader& header() const { return *header_; }
 
  private:
   long create(const Settings& settings);
-  uint64_t largest_size() const;
+  uint64_t limit_for(Use use) const;
   bool back_with_storage(int fd, uint64_t offset, uint64_t size);
   void* map_ready(int fd, uint64_t offset, uint64_t size);
 
   wire::FileHeader* header_ = nullptr;
+  os::Identity identity_{};
   bool in_memory_ = false;  // on tmpfs or its like
   char path_[4096] = {};
 };
