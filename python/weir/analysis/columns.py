@@ -116,23 +116,24 @@ def rows(columns: Columns) -> Iterator[Row]:
     return map(Row._make, zip(*(getattr(columns, field).tolist() for field in Row._fields)))
 
 
+def starts(*sorted_keys: np.ndarray) -> np.ndarray:
+    """Where a new combination of the keys begins; before: at least one row, sorted by these keys."""
+    is_new = np.zeros(len(sorted_keys[0]), bool)
+    is_new[0] = True
+    for key in sorted_keys:
+        is_new[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(is_new)
+
+
 def merged(columns: Columns, *keys: str) -> Columns:
     """Rows added up over everything but `keys`; the other columns hold the value of one of the rows."""
     if not len(columns):
         return columns
-    arrays = [getattr(columns, key) for key in keys]
-    order = np.lexsort(arrays[::-1])
-    ordered = columns.where(order)
-    changes = np.zeros(len(columns), bool)
-    changes[0] = True
-    for key in keys:
-        values = getattr(ordered, key)
-        changes[1:] |= values[1:] != values[:-1]
-    starts = np.flatnonzero(changes)
-    sums = {name: np.add.reduceat(getattr(ordered, name), starts) for name in INTEGERS}
+    ordered = columns.where(np.lexsort([getattr(columns, key) for key in reversed(keys)]))
+    begins = starts(*(getattr(ordered, key) for key in keys))
     return replace(
-        ordered.where(starts),
-        **sums,
-        first_ns=np.minimum.reduceat(ordered.first_ns, starts),
-        last_ns=np.maximum.reduceat(ordered.last_ns, starts),
+        ordered.where(begins),
+        **{name: np.add.reduceat(getattr(ordered, name), begins) for name in INTEGERS},
+        first_ns=np.minimum.reduceat(ordered.first_ns, begins),
+        last_ns=np.maximum.reduceat(ordered.last_ns, begins),
     )

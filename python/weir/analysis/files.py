@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import groupby
+from typing import NamedTuple
 
-from weir.analysis.columns import Columns, Row, merged, rows
+import numpy as np
+
+from weir.analysis.columns import Columns, starts
 from weir.analysis.names import NO_NAME, NameTable
-from weir.analysis.routines import moved_bytes
-from weir.trace.ops import BELOW, NESTED, ops
+from weir.trace.ops import ops
 
 SORT_KEYS = ("msec", "mb", "rate", "calls", "file")
 
 
-@dataclass(frozen=True)
-class FileOp:
+class FileOp(NamedTuple):
     """All records of one operation on a file; `below` of its calls were made by a language's library."""
 
     op: str
@@ -48,27 +48,27 @@ class FileTotals:
 
 def file_totals(columns: Columns, names: NameTable) -> list[FileTotals]:
     """One entry for each name, by name."""
-    table = merged(columns.where(columns.name != NO_NAME), "name", "op", "layer", "flags")
-    made = [_totals(names[name], group) for name, group in groupby(rows(table), key=lambda row: row.name)]
+    table = columns.where(columns.name != NO_NAME)
+    if not len(table):
+        return []
+    table = table.where(np.lexsort((table.op, table.name)))
+    by_name = starts(table.name)
+    by_op = starts(table.name, table.op)
+    read = np.where(table.by_code("R"), table.moved, 0)
+    figures = (table.app_calls, read, table.moved - read, table.own_ns)
+    sums = zip(*(np.add.reduceat(figure, by_name).tolist() for figure in figures))
+    parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns, table.calls - table.app_calls)
+    op_names = {value: op.name for value, op in ops().items()}
+    every_op = [
+        FileOp(op_names[op], *figures)
+        for op, *figures in zip(table.op[by_op].tolist(), *(np.add.reduceat(part, by_op).tolist() for part in parts))
+    ]
+    limits = [*np.searchsorted(by_op, by_name).tolist(), len(by_op)]
+    made = [
+        FileTotals(names[name], *one, tuple(every_op[begin:end]))
+        for name, one, begin, end in zip(table.name[by_name].tolist(), sums, limits, limits[1:])
+    ]
     return sorted(made, key=lambda one: one.file)
-
-
-def _totals(file: str, group: Iterable[Row]) -> FileTotals:
-    calls = read = written = ns = 0
-    by_op: dict[str, list[int]] = {}
-    for row in group:
-        op = ops()[row.op]
-        is_below = bool(row.flags & BELOW)
-        calls += 0 if is_below else row.calls
-        ns += 0 if row.flags & NESTED else row.ns
-        if op.op_class == "R":
-            read += moved_bytes(row)
-        else:
-            written += moved_bytes(row)
-        sums = by_op.setdefault(op.name, [0, 0, 0, 0])
-        for i, figure in enumerate((row.calls, row.bytes if op.op_class in "RW" else 0, row.ns, row.calls * is_below)):
-            sums[i] += figure
-    return FileTotals(file, calls, read, written, ns, tuple(FileOp(op, *sums) for op, sums in by_op.items()))
 
 
 def chosen(
