@@ -2,6 +2,7 @@
 """Statements and what lies below and beside them: system calls, threads, statements in statements, ends, private libraries."""
 
 import collections
+import os
 import sys
 from pathlib import Path
 
@@ -271,10 +272,11 @@ end subroutine
 """
 
 
-def test_a_privately_loaded_library_is_seen(fc, execute, preload_env, tmp_path):
+@pytest.mark.parametrize("deep", [0, os.RTLD_DEEPBIND], ids=["local", "deepbind"])
+def test_a_privately_loaded_library_is_seen(deep, fc, execute, preload_env, tmp_path):
     library = fc(PRIVATE, "-shared", "-fPIC", name="libprivate.so")
     env = preload_env()
-    load = f"import ctypes, os; ctypes.CDLL({str(library)!r}, mode=os.RTLD_LOCAL | os.RTLD_NOW).work()"
+    load = f"import ctypes, os; ctypes.CDLL({str(library)!r}, mode=os.RTLD_LOCAL | os.RTLD_NOW | {deep}).work()"
     execute([sys.executable, "-c", load], env=env, cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     assert [(r.op, r.offset, r.size) for r in trace.of(layer="fortran", file="private")] == [

@@ -23,13 +23,14 @@ namespace {
 struct Place {
   const char* name;
   void* hook;
+  Library library;
 };
 
 // By way of the global offset table: filled when the library is loaded, no constructor needed.
 Place place_of(uint16_t slot) {
   switch (slot) {
 #define WEIR_HOOKED(symbol, library, result) \
-  case kSlot_##symbol: return {#symbol, reinterpret_cast<void*>(address_of_##symbol)};
+  case kSlot_##symbol: return {#symbol, reinterpret_cast<void*>(address_of_##symbol), Library::library};
 #include "hook/table.def"
 #undef WEIR_HOOKED
   }
@@ -87,10 +88,14 @@ void redirect(const ElfW(Rela)* rows, size_t bytes, const Tables& t, ElfW(Addr) 
     const char* name = t.names + symbol.st_name;
     auto** where = reinterpret_cast<void**>(base + rows[i].r_offset);
     for (uint16_t slot = 0; slot < kSlots; ++slot) {
+      const Place place = place_of(slot);
+      if (place.name == nullptr || strcmp(name, place.name) != 0) continue;
+      if (place.library != Library::c) {  // their hooks find the copy that the caller means
+        point_at(where, place.hook);
+        continue;
+      }
       void* real = base::load_relaxed(&real_functions[slot]);
       if (real == nullptr) continue;
-      const Place place = place_of(slot);
-      if (strcmp(name, place.name) != 0) continue;
       // Bound past us, or not bound yet (then the slot leads back into the library).
       Dl_info bound;
       const bool unbound = dladdr(*where, &bound) != 0 && reinterpret_cast<ElfW(Addr)>(bound.dli_fbase) == base;
