@@ -40,8 +40,26 @@ inline Function real(Slot slot) {
 
 // Defines the exported function `symbol`. Its name in C++ is hook_symbol, so that libc's own declarations (and their
 // noexcept, attributes and macros) cannot disagree with it.
+#if !defined(WEIR_LINKED)
+
 #define WEIR_HOOK(R, symbol, ...)                                                                                  \
   extern "C" __attribute__((visibility("default"))) R hook_##symbol(__VA_ARGS__) __asm__(#symbol);                \
   extern "C" R hook_##symbol(__VA_ARGS__)
 
 #define WEIR_REAL(symbol) weir::hook::real<decltype(&hook_##symbol)>(weir::hook::kSlot_##symbol)
+
+#else  // in the wrap archive the linker (ld --wrap) leads calls of the program to the hook, and the hook's to the function. WEIR_LINKED_* are
+      // made from table.def (native/wrap/symbols.cmake).
+
+#define WEIR_HOOK(R, symbol, ...)                                              \
+  extern "C" R real_of_##symbol(__VA_ARGS__) __asm__("__real_" #symbol);      \
+  extern "C" R hook_##symbol(__VA_ARGS__) __asm__("__wrap_" #symbol);         \
+  extern "C" R hook_##symbol(__VA_ARGS__)
+
+#define WEIR_REAL(symbol) WEIR_LINKED_##symbol(hook_##symbol)
+
+namespace weir::hook {
+long missing();  // ENOSYS
+}
+
+#endif

@@ -8,6 +8,8 @@ from pathlib import Path
 
 PRELOAD = "libweir-preload.so"
 READER = "libweir-reader.so"
+WRAP = "libweir-wrap.a"
+WRAP_FLAGS = "weir-wrap.flags"
 
 
 class LibraryMissing(FileNotFoundError):

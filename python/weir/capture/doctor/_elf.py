@@ -73,6 +73,7 @@ _MARKS = {
     "libgfortran": b"Fortran runtime error: ",
     "glibc": b"GLIBC_TUNABLES",
     "intel_fortran": b"forrtl: ",
+    "weir": b"WEIR_TRACE_DIR must be an absolute path",
 }
 
 

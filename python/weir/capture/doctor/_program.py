@@ -83,10 +83,18 @@ def _loadable(elf: Elf) -> Finding:
         return Finding("linkage", FINDING, "an object or core file, not a program")
     if elf.is_go and elf.is_static:
         return Finding("linkage", FINDING, "a Go program, which makes its system calls itself: not seen at all")
+    if elf.is_static and "weir" in elf.text_marks:
+        return Finding(
+            "linkage", NOTE,
+            "statically linked with weir's wrap archive: its calls of the C library are seen; Fortran statements and MPI_Init are not",
+        )  # fmt: skip
     if elf.is_static:
         library = "" if "glibc" in elf.text_marks else " without glibc (musl, for example)"
         return Finding(
-            "linkage", FINDING, f"statically linked{library}: not seen at all; link it dynamically to see it (without -static)"
+            "linkage",
+            FINDING,
+            f"statically linked{library}: not seen at all; link it dynamically to see it (without -static), or "
+            "with `weir wrap-flags`",
         )
     if "musl" in (elf.interpreter or ""):
         return Finding("linkage", FINDING, "linked with musl: weir's library needs glibc, and will keep it from starting")
@@ -149,6 +157,8 @@ def _bypasses(elf: Elf) -> Iterator[Finding]:
     if calls and not elf.is_go:
         which = ", ".join(f"{name} ({number})" for name, number in sorted(calls.items()))
         yield Finding("direct_calls", FINDING, f"machine code that looks like system calls past the C library, not seen: {which}")
+    if elf.imports & {"__overflow", "__uflow"}:
+        yield Finding("inlined_stdio", NOTE, "has getc_unlocked or putc_unlocked inlined: characters that they move are not seen")
     if "syscall" in elf.imports:
         yield Finding("syscall", NOTE, "calls syscall(): open, read, write and their like made that way are seen, other calls are not")
     if elf.imports & {"mmap", "mmap64"}:

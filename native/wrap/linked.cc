@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the preload library looks up at run time and a linked program has from the linker, or not at all: MPI and libgfortran keep
+// their own functions, so a task's rank comes from the launcher's environment.
+#include <errno.h>
+
+#include "hook/mpi.h"
+#include "hook/real.h"
+
+namespace weir::hook {
+
+constinit int mpi_barriers = 0;
+
+void resolve_libc() {}
+
+long missing() {
+  errno = ENOSYS;
+  return -1;
+}
+
+}  // namespace weir::hook
