@@ -50,7 +50,7 @@ struct FortranStatements {
   uint32_t depth;
   FortranStatement at[kDeepestStatement + 1];
 };
-extern WEIR_THREAD FortranStatements fortran_statements;
+extern WEIR_OWN WEIR_THREAD FortranStatements fortran_statements;
 
 // The running statement, when it is the block's; else null.
 inline FortranStatement* running(const FortranBlock* block) {

@@ -37,7 +37,7 @@ struct FortranCaller {
   uintptr_t begin, end;
   FortranLibrary* library;  // stored last; null: not (yet) in use
 };
-extern const FortranCaller* last_fortran_caller;
+extern WEIR_OWN const FortranCaller* last_fortran_caller;
 WEIR_COLD FortranLibrary* find_library_of_caller(uintptr_t address);
 
 // The copy behind a return address. Cost: two comparisons while the callers lie in one module. Takes no lock.
