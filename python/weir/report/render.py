@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TABLES = ("steps", "summary", "files", "requests", "durations", "units", "processes", "detail")
 DEFAULT_TOP = 20
+DEFAULT_DETAILS = 5
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _detail(report: Report, options: Options) -> Iterator[str]:
     for step in report.steps:
         who = "every task" if rank is None else f"task {rank}"
         yield f"\nDetail for {step.name}, {who}\n"
-        yield from detail_lines(report, step, rank, pattern=options.pattern, top=options.limit)
+        yield from detail_lines(report, step, rank, pattern=options.pattern, top=DEFAULT_DETAILS if options.top is None else options.limit)
 
 
 _PARTS = {
