@@ -42,7 +42,7 @@ unit: build ## the quick tests alone: no MPI, nothing marked slow
 	@status=0; $(CTEST) || status=$$?; $(PYTEST) -m "not mpi and not slow" $(PYTEST_ARGS) || status=$$?; exit $$status
 
 bench: build ## what tracing costs per call and how fast traces are read (minutes; wants an idle machine)
-	@for script in bench/*/run bench/run; do if [ -x "$$script" ]; then "$$script"; fi; done
+	@bench/run
 
 reference: .venv/ready ## renew the pages of docs/reference that are made from code
 	@$(PYTHON) tools/reference

@@ -35,7 +35,7 @@ def test_code_names_its_licence_in_the_first_lines():
     missing = [
         str(name)
         for name, text in text_files()
-        if is_code(name, text) and "SPDX-License-Identifier: Apache-2.0" not in "".join(text.split("\n")[:3])
+        if text and is_code(name, text) and "SPDX-License-Identifier: Apache-2.0" not in "".join(text.split("\n")[:3])
     ]
     none(missing)
 
