@@ -10,11 +10,12 @@ namespace {
 constexpr uint64_t kFirstBytes = 4096;
 constexpr uint8_t kKeyFlags = wire::kBelow | wire::kNested;
 
+constexpr uint64_t kKeyOfAll = uint64_t{0xffff} << 32 | uint64_t{kKeyFlags} << 48;
+constexpr uint64_t kKeyOfFile = kKeyOfAll | UINT32_MAX;
+
 // The first eight bytes of the call's counter, which no other counter of the log has. Never 0: no operation is.
-uint64_t key_of(const Call& call, uint32_t file) {
-  return uint64_t{file} | uint64_t{static_cast<uint8_t>(call.op)} << 32 | uint64_t{static_cast<uint8_t>(call.layer)} << 40 |
-         uint64_t{static_cast<uint8_t>(call.flags & kKeyFlags)} << 48;
-}
+uint64_t key_of(const Call& call, uint32_t file) { return (head_of(call, call.flags) & kKeyOfAll) | file; }
+uint64_t key_of(const wire::Counter* counter) { return *reinterpret_cast<const uint64_t*>(counter); }
 
 wire::Counter* take_counter(ThreadLog& log, Use use, Refusal* refusal) {
   wire::ChunkHeader* chunk = log.counter_chunk;
@@ -31,8 +32,16 @@ wire::Counter* take_counter(ThreadLog& log, Use use, Refusal* refusal) {
   return reinterpret_cast<wire::Counter*>(chunk + 1) + chunk->used++;
 }
 
+// The counter of the key, or null when there is none yet.
+wire::Counter* known_counter(ThreadLog& log, uint64_t key) {
+  CounterIndex* const index = base::load_relaxed(&log.index);
+  if (index == nullptr) return nullptr;
+  const CounterIndex::Slot* slot = find_slot(index, key);
+  return slot->key == key ? slot->counter : nullptr;
+}
+
 // The counter of the call's file and operation, made when it is not there. Signals are held back meanwhile.
-wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
+wire::Counter* make_counter(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
   const uint64_t key = key_of(call, file);
   os::SignalsBlocked blocked;
   CounterIndex* index = grow_index(log.index);
@@ -47,32 +56,53 @@ wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file, Refus
     *slot = {key, counter};
     ++index->filled;
   }
-  log.last_counter = slot->counter;
   return slot->counter;
 }
 
-void count(wire::Counter* c, const Call& call) {
-  const uint64_t duration = call.end - call.start;
+wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
+  wire::Counter* counter = known_counter(log, key_of(call, file));
+  if (counter == nullptr) counter = make_counter(log, call, file, refusal);
+  if (counter != nullptr) log.last_counter = counter;
+  return counter;
+}
+
+inline void count(wire::Counter* c, bool failed, uint64_t start, uint64_t end, uint64_t size) {
+  const uint64_t duration = end - start;
+  if (WEIR_LIKELY(!failed)) {
+    base::own_add(&c->bytes, size);
+    base::own_add(&c->by_size[wire::bin_of(size)], 1);
+  } else {
+    base::own_add(&c->errors, 1);
+  }
   base::own_add(&c->calls, 1);
   base::own_add(&c->ticks, duration);
-  if ((call.flags & wire::kError) != 0) {
-    base::own_add(&c->errors, 1);
-  } else {
-    base::own_add(&c->bytes, call.size);
-    base::own_add(&c->by_size[wire::bin_of(call.size)], 1);
-  }
   base::own_add(&c->by_duration[wire::bin_of(duration)], 1);
-  c->last_ticks = call.end;
+  c->last_ticks = end;
 }
 
 }  // namespace
 
+void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size) {
+  ThreadLog& log = thread_log;
+  if (WEIR_LIKELY(log.counting && log.last_counter != nullptr)) {
+    const uint64_t key = head & log.key_mask;
+    wire::Counter* counter = log.last_counter;
+    if (WEIR_UNLIKELY(key_of(counter) != key)) counter = known_counter(log, key);
+    if (WEIR_LIKELY(counter != nullptr)) {
+      log.last_counter = counter;
+      return count(counter, (head >> 48 & wire::kError) != 0, start, end, size);
+    }
+  }
+  keep_otherwise({static_cast<wire::Op>(head >> 32), static_cast<wire::Layer>(head >> 40), static_cast<uint8_t>(head >> 48),
+                  static_cast<uint8_t>(head >> 56), static_cast<uint32_t>(head), start, end, offset, size});
+}
+
 void keep_counted(const Call& call) {
   ThreadLog& log = thread_log;
   Process& p = process();
-  const uint32_t file = p.level() != wire::Level::kSummary ? call.file : 0;
-  wire::Counter* const last = log.last_counter;
-  if (WEIR_LIKELY(last != nullptr && *reinterpret_cast<const uint64_t*>(last) == key_of(call, file))) return count(last, call);
+  const bool by_file = p.level() != wire::Level::kSummary;
+  log.key_mask = by_file ? kKeyOfFile : kKeyOfAll;
+  const uint32_t file = by_file ? call.file : 0;
   Refusal refusal = Refusal::none;
   wire::Counter* counter = counter_of(log, call, file, &refusal);
   if (counter == nullptr && file != 0) {
@@ -80,7 +110,7 @@ void keep_counted(const Call& call) {
     counter = counter_of(log, call, 0, &refusal);
   }
   if (counter == nullptr) return p.count_lost(1);
-  count(counter, call);
+  count(counter, (call.flags & wire::kError) != 0, call.start, call.end, call.size);
 }
 
 }  // namespace weir::record

@@ -136,10 +136,9 @@ Refusal next_events_chunk(ThreadLog& log) {
 
 }  // namespace
 
-void keep_slowly(const Call& call) {
+void keep_otherwise(const Call& call) {
   ThreadLog& log = thread_log;
-  const bool counting = log.chunk == nullptr && process().level() != wire::Level::kTrace;
-  if (counting && log.generation == base::load(&generation)) return keep_counted(call);
+  if (log.counting) return keep_counted(call);
   os::SignalsBlocked blocked;
   if (log.generation != base::load(&generation)) {
     const uint8_t flags_below = log.flags_below;
@@ -166,6 +165,7 @@ void keep_slowly(const Call& call) {
     process().step_down(wire::Level::kDetail);
   }
   if (log.chunk != nullptr) retire_chunk(log);
+  log.counting = true;
   keep_counted(call);
 }
 

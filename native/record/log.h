@@ -27,6 +27,8 @@ struct ThreadLog {
   uint64_t sequence;
   uint32_t patience;  // calls to let pass before a chunk is asked for again that was refused for now
   // Counters, at levels below trace.
+  bool counting;      // for good: what follows is never a record again
+  uint64_t key_mask;  // of the head of a call, what its counter is found by: with the file or without
   wire::Counter* last_counter;
   CounterIndex* index;
   wire::ChunkHeader* counter_chunk;
@@ -46,8 +48,17 @@ struct Call {
   uint64_t size;
 };
 
-WEIR_COLD void keep_slowly(const Call& call);
-// Counts a call at level summary or detail.
+// The first word of a call's counter, and the error: file, operation, layer, flags, error.
+inline uint64_t head_of(const Call& call, uint64_t flags) {
+  return uint64_t{call.file} | uint64_t{static_cast<uint8_t>(call.op)} << 32 | uint64_t{static_cast<uint8_t>(call.layer)} << 40 | flags << 48 |
+         uint64_t{call.error} << 56;
+}
+
+// Keeps what is no usual record in a chunk with room. In registers: at levels below trace every call comes here.
+WEIR_COLD void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size);
+// The same when it is not even counted in the counter last used.
+WEIR_COLD void keep_otherwise(const Call& call);
+// Counts a call instead.
 void keep_counted(const Call& call);
 
 // Drops all logs of the process: in a forked child, whose chunks they are not.
@@ -57,7 +68,7 @@ void forget_own_log();
 // Makes thread ends known (needs libc to be up).
 void begin_logs();
 
-// Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out takes a copy, so that a hook's
+// Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out takes values, so that a hook's
 // Call lives in registers. Usual is what fits the record as it is: duration and size in 32 bits, the offset in 48.
 WEIR_INLINE void keep(const Call& call) {
   ThreadLog& log = thread_log;
@@ -80,9 +91,7 @@ WEIR_INLINE void keep(const Call& call) {
       return;
     }
   }
-  Call rare = call;
-  rare.flags = static_cast<uint8_t>(flags);
-  keep_slowly(rare);
+  keep_slowly(head_of(call, flags), call.start, call.end, call.offset, call.size);
 }
 
 }  // namespace weir::record

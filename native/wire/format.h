@@ -132,7 +132,7 @@ static_assert(sizeof(Counter) == 640);
 
 // Bin of a histogram: 0 for 0, k for [2^(k-1), 2^k), the last one open.
 constexpr uint32_t bin_of(uint64_t value) {
-  const uint32_t bin = value == 0 ? 0 : 64 - static_cast<uint32_t>(__builtin_clzll(value));
+  const uint32_t bin = 63 - static_cast<uint32_t>(__builtin_clzll(value | 1)) + (value != 0);
   return bin < kHistogramBins ? bin : kHistogramBins - 1;
 }
 
