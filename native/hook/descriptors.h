@@ -23,7 +23,7 @@ struct Descriptor {
   uint64_t position;  // wire::kUnknownOffset when not known
 };
 
-inline constexpr int kDescriptors = 1 << 20;
+inline constexpr int kDescriptors = 1 << 16;  // higher numbers are asked for at each call, and their positions are not followed
 extern WEIR_OWN Descriptor descriptors[kDescriptors];  // address space; only the pages of numbers in use become memory
 
 // Asks the kernel for the name of a descriptor that no hook saw being opened. 0: closed, or no room.
@@ -35,7 +35,7 @@ inline Descriptor* descriptor(int fd) {
 
 inline uint32_t file_of(int fd) {
   const Descriptor* d = descriptor(fd);
-  if (WEIR_UNLIKELY(d == nullptr)) return 0;
+  if (WEIR_UNLIKELY(d == nullptr)) return fd >= kDescriptors ? find_file(fd) : 0;
   const uint32_t file = base::load_relaxed(&d->file);
   return WEIR_LIKELY(file != 0) ? file : find_file(fd);
 }

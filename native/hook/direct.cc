@@ -3,6 +3,7 @@
 // they stand for; all others go on to libc without a frame of ours on the stack (clone and vfork return twice).
 // A syscall instruction in the program itself is out of reach. x86-64 alone.
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -24,6 +25,15 @@ long wanted(const iovec* v, int count, long result) {
   return sum;
 }
 
+template <typename Real>
+long filtering(bool sets_a_filter, Real real) {
+  if (!sets_a_filter || weir::os::sealed() || !recording()) return real();
+  before_filter();
+  const long result = real();
+  if (result < 0) without_filter();
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
@@ -37,7 +47,7 @@ constinit uint64_t weir_direct_numbers[8] = {};
 void weir_find_direct() {
   weir_real_syscall = reinterpret_cast<void*>(real<Direct>(kSlot_syscall));
   for (const int n : {SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_open, SYS_openat, SYS_creat, SYS_close, SYS_lseek,
-                      SYS_fsync, SYS_fdatasync, 425 /* io_uring_setup */}) {
+                      SYS_fsync, SYS_fdatasync, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */}) {
     weir_direct_numbers[n / 64] |= uint64_t{1} << (n % 64);
   }
 }
@@ -58,6 +68,10 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case SYS_lseek: return seeking(fd, call);
     case SYS_fsync: return on_descriptor(Op::kFsync, fd, kUnknownOffset, 0, call);
     case SYS_fdatasync: return on_descriptor(Op::kFdatasync, fd, kUnknownOffset, 0, call);
+    case SYS_seccomp:
+    case SYS_prctl:
+      without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
+      return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
     case 425: return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
     case SYS_close: {
       if (!recording()) return call();

@@ -68,7 +68,7 @@ void say_that_some_are_missing() {
   const char* quiet = getenv("WEIR_QUIET");
   if (quiet != nullptr && *quiet != 0 && *quiet != '0') return;
   constexpr char kMessage[] = "weir: some tasks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n";
-  os::write_fd(2, kMessage, sizeof kMessage - 1);
+  os::say(2, kMessage, sizeof kMessage - 1);
 }
 
 // True when all tasks have come. A barrier that somebody never comes to would hold the program for ever: a static program among

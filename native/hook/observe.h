@@ -103,6 +103,12 @@ inline auto seeking(int fd, Real real) {
   return result;
 }
 
+// The process is about to filter its system calls.
+void before_filter();
+// prctl(option, value): both the strict mode and PR_SET_TSC make it a crash to read the clock. Recording ends here.
+void without_clock(long option, long value);
+void without_filter();  // it was refused
+
 // Anything else on a descriptor; failure is a negative result.
 template <typename Real>
 inline auto on_descriptor(Op op, int fd, uint64_t offset, uint64_t size, Real real) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changes the process itself: the ends that run no exit handlers, and the working directory.
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "hook/observe.h"
@@ -30,6 +31,32 @@ WEIR_HOOK(void, quick_exit, int status) {
 WEIR_HOOK(void, abort) {
   note_end(weir::wire::End::kSignal);
   WEIR_REAL(abort)();
+}
+
+namespace weir::hook {
+
+void before_filter() {
+  base::store(&os::no_more_calls, 1u);
+  os::wait_for_held();  // the filter may be for all threads
+}
+
+void without_clock(long option, long value) {
+  const bool strict = option == PR_SET_SECCOMP && value == 1 /* SECCOMP_MODE_STRICT */;
+  if ((strict || (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) && recording()) record::process().stop();
+}
+
+void without_filter() { base::store(&os::no_more_calls, 0u); }
+
+}  // namespace weir::hook
+
+// Four arguments, all of the size of a long.
+WEIR_HOOK(int, prctl, int option, long a, long b, long c, long d) {
+  if (option == PR_SET_TSC || option == PR_SET_SECCOMP) without_clock(option, a);
+  if (option != PR_SET_SECCOMP || weir::os::sealed() || !recording()) return WEIR_REAL(prctl)(option, a, b, c, d);
+  before_filter();
+  const int result = WEIR_REAL(prctl)(option, a, b, c, d);
+  if (result < 0) without_filter();
+  return result;
 }
 
 WEIR_HOOK(int, chdir, const char* path) {

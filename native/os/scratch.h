@@ -16,7 +16,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  char* data() const { return data_; }  // null when none came free
+  char* data() const { return data_; }  // null when none came free, or no system call may be made
 
   // In a forked child: those of the parent's other threads.
   static void free_all();

@@ -110,20 +110,32 @@ inline bool copy_text(char* to, const char* from, size_t size) {
   return false;
 }
 
+// A process that filters its system calls (seccomp) may be killed for one that it did not think of. From then on weir makes none:
+// it goes on in the memory it has.
+extern WEIR_OWN uint32_t no_more_calls;
+inline bool sealed() { return base::load_relaxed(&no_more_calls) != 0; }
+
 // All signals of the calling thread held back for the lifetime of the object.
 class SignalsBlocked {
  public:
-  SignalsBlocked() {
+  SignalsBlocked() : sealed_(sealed()) {
+    if (sealed_) return;
     const uint64_t all = ~uint64_t{0};
     system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), sizeof before_);
   }
-  ~SignalsBlocked() { system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0, sizeof before_); }
+  ~SignalsBlocked() {
+    if (!sealed_) system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0, sizeof before_);
+  }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   uint64_t before_ = 0;
+  bool sealed_;
 };
+
+// A message, written whole or not at all: it does not wait for a reader, and no reader left is no signal.
+WEIR_COLD void say(int fd, const char* text, size_t n);
 
 // weir has a file open for a moment only, but another thread may close numbers that it takes for its own (close_range, daemons), and
 // open a file of its own under weir's number. So whoever opens a file holds one of these meanwhile, and hooks of calls that

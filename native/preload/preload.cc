@@ -25,13 +25,15 @@ void say(const Wishes& wishes, const char* what, base::Text on, const char* why)
   char message[1024];
   base::Writer text(message, sizeof message);
   text.add("weir: ").add(what).add(on).add(why).add("\n");
-  os::write_fd(kStandardError, text.view().data, text.view().size);
+  os::say(kStandardError, text.view().data, text.view().size);
   setenv("WEIR_QUIET", "1", 1);
 }
 
 const char* reason(long error) {
   switch (-error) {
     case 13: case 1: return ": no permission; the program runs without a trace";
+    case 12: return ": no memory or no descriptor to spare; the program runs without a trace";
+    case 24: return ": no descriptor to spare; the program runs without a trace";
     case 2: return ": no such folder; the program runs without a trace";
     case 20: return ": not a folder; the program runs without a trace";
     case 22: return ": holds a file that is not a trace of this version; the program runs without a trace";

@@ -58,7 +58,7 @@ void retire_chunk(ThreadLog& log) {
 // Parked logs live in pages of their own: the thread's storage goes with the thread.
 void park(void*) {
   ThreadLog& log = thread_log;
-  if (log.generation != base::load(&generation)) return;
+  if (log.generation != base::load(&generation) || os::sealed()) return;
   os::SignalsBlocked blocked;
   log.registered = false;
   if (log.previous != nullptr) process().give_back(log.previous);
@@ -139,6 +139,10 @@ Refusal next_events_chunk(ThreadLog& log) {
 void keep_otherwise(const Call& call) {
   ThreadLog& log = thread_log;
   if (log.counting) return keep_counted(call);
+  if (os::sealed()) {
+    wire::Record* place = log.generation == base::load(&generation) ? take_place(log) : nullptr;
+    return place != nullptr ? write_record(place, call) : process().count_lost(1);
+  }
   os::SignalsBlocked blocked;
   if (log.generation != base::load(&generation)) {
     const uint8_t flags_below = log.flags_below;

@@ -57,7 +57,9 @@ bool Process::take_first_chunks(uint32_t parent, Refusal* refusal) {
     names_.begin_after_fork(names);
     return true;
   }
-  return names_.begin(names);
+  if (names_.begin(names)) return true;
+  *refusal = Refusal::passing;
+  return false;
 }
 
 void Process::fill_process_chunk(uint32_t parent) {
@@ -116,9 +118,16 @@ void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKi
 
 void Process::end(wire::End how) {
   calibrate();
-  read_io(&chunk_->io_last);
+  if (!os::sealed()) read_io(&chunk_->io_last);
   chunk_->end_ticks = os::ticks();
   if (chunk_->end_kind != wire::End::kSignal) chunk_->end_kind = how;  // MPI_Abort ends in exit or _exit
+}
+
+void Process::stop() {
+  calibrate();
+  count_failure();
+  state_ = 0;
+  base::store(&pulse.alive, 0u);
 }
 
 void Process::step_down(wire::Level to) {
@@ -127,6 +136,10 @@ void Process::step_down(wire::Level to) {
 
 bool Process::revive() {
   if (state_ == 0 || base::load(&pulse.alive) != 0) return state_ != 0;
+  if (os::sealed()) {
+    state_ = 0;
+    return false;
+  }
   const uint32_t me = static_cast<uint32_t>(os::thread_id());
   uint32_t nobody = 0;
   if (!base::compare_exchange(&pulse.reviving, &nobody, me)) {

@@ -24,6 +24,7 @@ class Process {
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
   void end(wire::End how);
+  void stop();  // for good; the process goes on unseen
   void count_lost(uint64_t events) { base::fetch_add(&chunk_->lost_events, events); }
   void count_failure() { base::fetch_add(&chunk_->failures, uint64_t{1}); }
   void step_down(wire::Level to);

@@ -95,7 +95,12 @@ long TraceFile::open(const Settings& settings) {
     result = os::failed(result) ? result : -EINVAL;
   } else {
     result = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
-    if (!os::failed(result)) header_ = static_cast<wire::FileHeader*>(as_pointer(result));
+    if (!os::failed(result)) {
+      header_ = static_cast<wire::FileHeader*>(as_pointer(result));
+      if (header_->version != wire::kVersion || header_->header_bytes != wire::kPageBytes || header_->record_bytes != sizeof(wire::Record)) {
+        result = -EINVAL;
+      }
+    }
     in_memory_ = os::lies_in_memory(static_cast<int>(fd));
     os::identify(static_cast<int>(fd), &identity_);
   }
@@ -167,6 +172,7 @@ uint64_t TraceFile::limit_for(Use use) const {
 void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal) {
   const uint64_t limit = limit_for(use);
   *refusal = Refusal::final;
+  if (os::sealed()) return nullptr;
   uint64_t end = base::load(&header_->end_bytes);
   do {
     if (end > limit || size > limit - end) return nullptr;

@@ -3,6 +3,7 @@
 #include "seen.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 
 // Runs the rest of the case in a child and tells how that ended.
 static int in_child(const char *name) {
@@ -36,6 +37,10 @@ SEEN(exit, "child end=1") {
   if (in_child(file)) CALL(exit)(6);
 }
 
+SEEN(prctl, "open; close") {
+  tell(CALL(prctl)(PR_GET_SECCOMP, 0, 0, 0, 0));
+  close(open(file, O_RDWR | O_CREAT, 0644));
+}
 SEEN(chdir, "open on=.; open on=sub/chdir error=ENOENT; open on=sub/a; close on=sub/a; close on=.; access on=a error=ENOENT") {
   const int here = open(".", O_RDONLY | O_DIRECTORY);
   tell(CALL(chdir)("sub"));

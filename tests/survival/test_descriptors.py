@@ -163,12 +163,11 @@ int main(void) {
 
 
 def test_the_highest_descriptor_there_can_be(guest, traced):
-    """Beyond a million where the system allows it; weir then does not know the file's name."""
+    """Beyond a million where the system allows it."""
     outcome = traced([guest(HIGH)]).ok()
     trace = outcome.trace
-    highest = int(outcome.done.stdout)
-    name = "/file" if highest < 1 << 20 else ""
-    assert [r.file.endswith(name) for r in trace.of("write") if not r.failed and r.layer == "posix"] == [True] * 10
+    assert int(outcome.done.stdout) > 1000
+    assert len(trace.of("write", file="file")) == 10
     assert sum(r.failed for r in trace.of("write")) == 1
     assert lost(trace) == 0
 
