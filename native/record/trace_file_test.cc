@@ -41,6 +41,19 @@ class Folder {
   std::string path_;
 };
 
+// A chunk, and whether it was refused for good or for now.
+struct Taken {
+  char* chunk;
+  uint64_t offset;
+  Refusal refusal;
+};
+
+Taken take(TraceFile& file, uint64_t size, Use use = Use::records) {
+  Taken t{};
+  t.chunk = static_cast<char*>(file.take(size, use, &t.offset, &t.refusal));
+  return t;
+}
+
 TEST(TraceFile, begins_with_a_whole_header_page) {
   Folder folder;
   TraceFile file;
@@ -60,8 +73,7 @@ TEST(TraceFile, is_opened_and_not_made_anew_by_the_second_writer) {
   Folder folder;
   TraceFile first, second;
   ASSERT_EQ(first.open(folder.settings()), 0);
-  uint64_t offset = 0;
-  ASSERT_NE(first.take(kPage, true, &offset), nullptr);
+  ASSERT_NE(take(first, kPage).chunk, nullptr);
   ASSERT_EQ(second.open(folder.settings(uint64_t{1} << 30)), 0);
   EXPECT_EQ(second.header().end_bytes, 2 * kPage);
   EXPECT_EQ(second.header().budget_bytes, 1u << 20) << "the budget is the file's, not the second writer's";
@@ -71,9 +83,9 @@ TEST(TraceFile, a_chunk_is_zero_mapped_and_seen_by_others) {
   Folder folder;
   TraceFile file;
   ASSERT_EQ(file.open(folder.settings()), 0);
-  uint64_t offset = 0;
-  auto* chunk = static_cast<char*>(file.take(2 * kPage, true, &offset));
+  const auto [chunk, offset, refusal] = take(file, 2 * kPage);
   ASSERT_NE(chunk, nullptr);
+  EXPECT_EQ(refusal, Refusal::none);
   EXPECT_EQ(offset, kPage);
   EXPECT_TRUE(std::all_of(chunk, chunk + 2 * kPage, [](char c) { return c == 0; }));
   chunk[2 * kPage - 1] = 'x';
@@ -93,10 +105,10 @@ TEST(TraceFile, chunks_of_many_threads_never_overlap) {
     threads.emplace_back([&, t] {
       for (uint64_t i = 0; i < 50; ++i) {
         const uint64_t size = (1 + (i + t) % 4) * kPage;
-        uint64_t offset = 0;
-        if (file.take(size, true, &offset) == nullptr) continue;
+        const Taken got = take(file, size);
+        if (got.chunk == nullptr) continue;
         const std::lock_guard lock(mutex);
-        taken.emplace_back(offset, size);
+        taken.emplace_back(got.offset, size);
       }
     });
   }
@@ -111,16 +123,19 @@ TEST(TraceFile, chunks_of_many_threads_never_overlap) {
   EXPECT_EQ(file.header().end_bytes, end);
 }
 
-TEST(TraceFile, keeps_a_part_of_the_budget_from_events) {
+TEST(TraceFile, keeps_parts_of_the_budget_for_counters_and_for_totals) {
   Folder folder;
   TraceFile file;
   constexpr uint64_t kBudget = 64 * kPage;
   ASSERT_EQ(file.open(folder.settings(kBudget)), 0);
-  uint64_t offset = 0, events = 0, others = 0;
-  while (file.take(kPage, true, &offset) != nullptr) ++events;
-  EXPECT_EQ(events, 64u - 8 - 1) << "an eighth is reserved, one page is the header";
-  while (file.take(kPage, false, &offset) != nullptr) ++others;
-  EXPECT_EQ(others, 8u);
+  uint64_t records = 0, files = 0, totals = 0;
+  while (take(file, kPage).chunk != nullptr) ++records;
+  EXPECT_EQ(records, 64u - 8 - 1) << "an eighth is reserved, one page is the header";
+  while (take(file, kPage, Use::files).chunk != nullptr) ++files;
+  EXPECT_EQ(files, 6u);
+  while (take(file, kPage, Use::totals).chunk != nullptr) ++totals;
+  EXPECT_EQ(totals, 2u) << "a quarter of the eighth";
+  EXPECT_EQ(take(file, kPage, Use::totals).refusal, Refusal::final);
   EXPECT_EQ(file.header().end_bytes, kBudget);
   struct stat status {};
   ASSERT_EQ(stat(folder.file().c_str(), &status), 0);
@@ -131,19 +146,46 @@ TEST(TraceFile, a_file_system_that_refuses_space_costs_the_chunk_and_not_the_pro
   Folder folder;
   TraceFile file;
   ASSERT_EQ(file.open(folder.settings()), 0);
-  uint64_t offset = 0;
-  ASSERT_NE(file.take(kPage, true, &offset), nullptr);
+  ASSERT_NE(take(file, kPage).chunk, nullptr);
   rlimit before{}, limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   limit = {2 * kPage, before.rlim_max};
   signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  void* refused = file.take(4 * kPage, true, &offset);
+  const Taken refused = take(file, 4 * kPage);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  EXPECT_EQ(refused, nullptr);
+  EXPECT_EQ(refused.chunk, nullptr);
+  EXPECT_EQ(refused.refusal, Refusal::final);
   EXPECT_EQ(file.header().end_bytes, 2 * kPage) << "the space nobody has was not given back";
-  EXPECT_NE(file.take(kPage, true, &offset), nullptr) << "and when there is space again, it is used";
-  EXPECT_EQ(offset, 2 * kPage);
+  const Taken again = take(file, kPage);
+  EXPECT_NE(again.chunk, nullptr) << "and when there is space again, it is used";
+  EXPECT_EQ(again.offset, 2 * kPage);
+}
+
+TEST(TraceFile, a_lack_of_descriptors_is_passing) {
+  Folder folder;
+  TraceFile file;
+  ASSERT_EQ(file.open(folder.settings()), 0);
+  rlimit before{}, limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  limit = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const Taken refused = take(file, kPage);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(refused.chunk, nullptr);
+  EXPECT_EQ(refused.refusal, Refusal::passing);
+  EXPECT_NE(take(file, kPage).chunk, nullptr);
+}
+
+TEST(TraceFile, another_file_of_its_name_gets_nothing) {
+  Folder folder;
+  TraceFile file;
+  ASSERT_EQ(file.open(folder.settings()), 0);
+  ASSERT_EQ(unlink(folder.file().c_str()), 0);
+  TraceFile other;
+  ASSERT_EQ(other.open(folder.settings()), 0);
+  EXPECT_EQ(take(file, kPage).chunk, nullptr);
+  EXPECT_EQ(other.header().end_bytes, kPage);
 }
 
 TEST(TraceFile, processes_that_begin_at_once_make_one_file) {
@@ -154,8 +196,7 @@ TEST(TraceFile, processes_that_begin_at_once_make_one_file) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       TraceFile file;
-      uint64_t offset = 0;
-      _exit(file.open(folder.settings()) == 0 && file.take(kPage, true, &offset) != nullptr ? 0 : 1);
+      _exit(file.open(folder.settings()) == 0 && take(file, kPage).chunk != nullptr ? 0 : 1);
     }
     children.push_back(child);
   }
