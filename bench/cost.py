@@ -30,6 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", metavar="FILE", help="write all figures there (- for standard output, instead of the tables)")
     parser.add_argument("--repeat", type=int, metavar="N", help="repetitions (default 7, at least 5 for figures to quote)")
     parser.add_argument("--dftracer", action="store_true", help="compare with dftracer, installed from the package index if need be")
+    parser.add_argument("--no-instructions", action="store_true", help="do not count instructions")
     parser.add_argument("--only", metavar="LOOPS", help="these loops alone, by name")
     parser.add_argument("--library", type=Path, default=ROOT / "python/weir/_lib/libweir-preload.so", help="the preload library to measure")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/native/bench/cost", help="where loops and statements were built")
@@ -52,7 +53,7 @@ def main() -> int:
             "machine": report.machine(options.folder),
             "absent": absent,
             **bench.run(cases, chosen, options.repeat or (1 if options.quick else 7)),
-            "instructions": instructions.count(bench, cases, chosen),
+            "instructions": "not asked for" if options.no_instructions else instructions.count(bench, cases, chosen),
         }
     if options.json == "-":
         json.dump(result, sys.stdout, indent=1)

@@ -24,17 +24,18 @@ class Case:
     program: Path
     count: int
     op: str  # the operation its calls are
+    besides: int  # calls of that operation that the program makes outside the loop
     records_per_call: int
 
 
-# name: title, program, calls of a full run, operation, records of a call
+# name: title, program, calls of a full run, operation, calls of it outside the loop, records of a call
 LOOPS = {
-    "fread": ("fread 1 byte", "loops", 4_000_000, "fread", 1),
-    "fwrite": ("fwrite 8 bytes", "loops", 4_000_000, "fwrite", 1),
-    "read": ("read 1 byte", "loops", 500_000, "read", 1),
-    "pwrite": ("pwrite 4 KiB", "loops", 300_000, "pwrite", 1),
-    "open": ("open + close", "loops", 100_000, "open", 2),
-    "write": ("Fortran WRITE of one real", "statements", 1_000_000, "fortran_write", 1),
+    "fread": ("fread 1 byte", "loops", 4_000_000, "fread", 0, 1),
+    "fwrite": ("fwrite 8 bytes", "loops", 4_000_000, "fwrite", 0, 1),
+    "read": ("read 1 byte", "loops", 500_000, "read", 0, 1),
+    "pwrite": ("pwrite 4 KiB", "loops", 300_000, "pwrite", 256, 1),
+    "open": ("open + close", "loops", 100_000, "open", 1, 2),
+    "write": ("Fortran WRITE of one real", "statements", 1_000_000, "fortran_write", 1, 1),
 }
 QUICK_SHARE = 0.02
 
@@ -45,9 +46,9 @@ def cases(programs: Path, quick: bool, only: str | None) -> list[Case]:
     for name in names:
         if name not in LOOPS:
             return []
-        title, program, count, op, records = LOOPS[name]
+        title, program, count, *rest = LOOPS[name]
         if (programs / program).exists():
-            found.append(Case(name, title, programs / program, int(count * (QUICK_SHARE if quick else 1)), op, records))
+            found.append(Case(name, title, programs / program, int(count * (QUICK_SHARE if quick else 1)), *rest))
     return found
 
 
@@ -178,15 +179,18 @@ class Bench:
             "written_bytes": last.written,
         }
         if last.facts is not None:
-            row |= weir_figures(case, last.facts, tool.fields["level"])
+            row |= weir_figures(case, count, last.facts, tool.fields["level"])
         return row
 
 
-def weir_figures(case: Case, facts: TraceFacts, level: str) -> dict:
+def weir_figures(case: Case, count: int, facts: TraceFacts, level: str) -> dict:
+    """`unseen`: calls made less calls in the trace. Bytes for an event: of the file, and of chunks as far as they are filled."""
     lost = facts.lost_events + (sum(facts.counted.values()) if level == "trace" else 0)
-    figures = {"events": facts.events, "seen": facts.calls(case.op), "lost_events": lost, "failures": facts.failures}
+    unseen = count + case.besides - facts.calls(case.op)
+    figures = {"events": facts.events, "unseen": unseen, "lost_events": lost, "failures": facts.failures}
     if level == "trace":
         figures["bytes_per_event"] = facts.file_bytes / facts.events
+        figures["filled_bytes_per_event"] = facts.event_bytes / facts.events
     return figures
 
 

@@ -57,7 +57,7 @@ def calls(result: dict) -> str:
                 f"{row['floors']:.2f}",
                 f"{row['tree_added_ns']['median']:,.1f}",
                 spread(row["outside_added_ms"], 2),
-                f"{row['bytes_per_event']:.2f}" if "bytes_per_event" in row else f"{row['written_bytes'] / row['calls']:.2f}*",
+                f"{row['bytes_per_event']:.2f} ({row['filled_bytes_per_event']:.2f})" if "bytes_per_event" in row else f"{row['written_bytes'] / row['calls']:.2f}*",
                 str(row.get("lost_events", "-")),
             ]
         )
@@ -76,8 +76,8 @@ def text(result: dict) -> str:
         calls(result),
         "",
         "added: median (least to most) of the differences from the untraced run of the same repetition, CPU time of the process; strace: wall",
-        "time, as it works beside it. floors: added for each record, in floors. whole: CPU time of all processes. bytes/event: size of the trace",
-        "file for each record in it; *: of what was written for each call.",
+        "time, as it works beside it. floors: added for each record, in floors. whole: CPU time of all processes. bytes/event: of the trace file",
+        "(of its chunks as far as they are filled) for each record in it; *: of what was written for each call.",
         "",
         table(
             ["a process that does nothing", "", "added wall ms", "added CPU ms"],

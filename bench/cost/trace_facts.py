@@ -23,6 +23,7 @@ class TraceFacts:
     """Sums over all processes of a file."""
 
     file_bytes: int
+    event_bytes: int  # of the chunks of events, as far as they are filled, with their headers
     records: Counter[int]  # by operation
     counted: Counter[int]  # calls in counters, by operation
     lost_events: int  # calls of which not even a counter is there
@@ -41,7 +42,7 @@ def read_facts(path: Path) -> TraceFacts:
     data = memoryview(path.read_bytes())
     records: Counter[int] = Counter()
     counted: Counter[int] = Counter()
-    lost = failures = 0
+    lost = failures = event_bytes = 0
     at = PAGE
     while at + 64 <= len(data):
         magic, kind, size = struct.unpack_from("<IIQ", data, at)
@@ -50,8 +51,9 @@ def read_facts(path: Path) -> TraceFacts:
             continue
         (used,) = struct.unpack_from("<Q", data, at + 32)
         if kind == EVENTS:
-            used = min(used, (size - 64) // 32)
-            records.update(bytes(data[at + 64 + 28 : at + 64 + used * 32 : 32]))
+            ops = bytes(data[at + 64 + 28 : at + 64 + min(used, (size - 64) // 32) * 32 : 32]).rstrip(b"\0")
+            records.update(ops)
+            event_bytes += 64 + 32 * len(ops)
         elif kind == COUNTERS:
             for i in range(min(used, (size - 64) // 640)):
                 entry = at + 64 + i * 640
@@ -61,4 +63,4 @@ def read_facts(path: Path) -> TraceFacts:
             lost, failures = lost + more_lost, failures + more_failures
         at += size
     del records[0]  # holes
-    return TraceFacts(len(data), records, counted, lost, failures)
+    return TraceFacts(len(data), event_bytes, records, counted, lost, failures)
