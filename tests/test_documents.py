@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that the documents show as runnable do run: fenced blocks that begin with ```sh runnable.
 
-The blocks of one document run in order in one shell, in an empty folder that holds `model`, a small MPI program that
+A document that asks questions of `demo-run` finds a small one there. The blocks of one document run in order in one shell, in an empty folder that holds `model`, a small MPI program that
 writes and reads a file, with weir and Open MPI's mpirun as the commands of these names.
 """
 
@@ -41,9 +41,20 @@ def runnable_blocks(text: str) -> list[str]:
 DOCUMENTS = {str(name): blocks for name, text in text_files() if name.suffix == ".md" and (blocks := runnable_blocks(text))}
 
 
+def small_demo(root: Path, native_build: Path, here: Path, execute) -> None:
+    """demo-run as `make demo` leaves it, of the workload's smallest sizes on 2 tasks."""
+    programs = native_build / "workloads" / "4dvar"
+    if not (programs / "openmpi" / "weir-4dvar").exists():
+        pytest.skip("the 4dvar workload was not built")
+    command = [root / "workloads" / "4dvar" / "run", "--tiny", "--ranks", "2", "--mpi", "openmpi", "--bin", programs]
+    command += ["--work", here / "build" / "demo", "--weir", here / "demo-run"]
+    execute(command, env=IMPLEMENTATIONS["openmpi"].env, cwd=here, timeout=170).ok()
+
+
 @pytest.mark.mpi
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_commands_of_the_document_run(name, tmp_path, execute):
+def test_commands_of_the_document_run(name, root, native_build, tmp_path, execute):
     openmpi = IMPLEMENTATIONS["openmpi"]
     commands = tmp_path / "commands"
     commands.mkdir()
@@ -52,6 +63,8 @@ def test_commands_of_the_document_run(name, tmp_path, execute):
     here = tmp_path / "here"
     here.mkdir()
     (here / "model").symlink_to(openmpi.cc(MODEL_C, name="model"))
+    if any("demo-run" in block for block in DOCUMENTS[name]):
+        small_demo(root, native_build, here, execute)
     path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     script = "set -euxo pipefail\n" + "\n".join(DOCUMENTS[name])
     execute(["bash", "-c", script], env={**openmpi.env, "PATH": path}, cwd=here, timeout=120).ok()
