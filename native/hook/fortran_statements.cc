@@ -54,7 +54,7 @@ void leave_library() { record::thread_log.flags_below = wire::kNested; }
 void enter_library() { record::thread_log.flags_below = kInLibrary; }
 
 void end_statement(FortranStatement& s, int32_t outcome, uint8_t error) {
-  Call call{s.op, Layer::fortran, 0, error, s.file, s.start, 0, static_cast<uint64_t>(s.unit), clip(s.payload)};
+  Call call{s.op, Layer::fortran, 0, error, s.file, s.start, 0, static_cast<uint64_t>(s.unit) & kUnknownOffset, clip(s.payload)};
   const bool internal = s.internal;
   const uint8_t flags_before = s.flags_before;
   drop_innermost();
