@@ -132,3 +132,18 @@ def test_standard_error_is_closed(refused, guest, tmp_path):
     done = refused(tmp_path / "missing", "bash", "-c", f"unset WEIR_QUIET; exec 2>&-; {guest(FOREIGN)}; exit $?")
     assert (done.returncode, done.stdout) == (7, "right\n")
     assert (tmp_path / "cwd" / "file").read_text() == "x" * 100
+
+
+WRITES_NO_FILE = """
+int main(void) {
+  puts("right");
+  return 7;
+}
+"""
+
+
+def test_no_file_may_have_a_size(refused, guest, preload, tmp_path):
+    """The first byte of the trace file would be SIGXFSZ, which ends a program."""
+    script = f"ulimit -f 0; LD_PRELOAD={preload} exec {guest(WRITES_NO_FILE)}"
+    says_once(refused(tmp_path, "bash", "-c", script, LD_PRELOAD=None))
+    assert list(tmp_path.glob("*.weir*")) == []
