@@ -32,6 +32,8 @@ wire::Counter* take_counter(ThreadLog& log, Use use, Refusal* refusal) {
   return reinterpret_cast<wire::Counter*>(chunk + 1) + chunk->used++;
 }
 
+wire::Counter** recent_of(ThreadLog& log, uint64_t key) { return &log.recent[key >> 32 & 7]; }
+
 // The counter of the key, or null when there is none yet.
 wire::Counter* known_counter(ThreadLog& log, uint64_t key) {
   CounterIndex* const index = base::load_relaxed(&log.index);
@@ -63,7 +65,7 @@ wire::Counter* make_counter(ThreadLog& log, const Call& call, uint32_t file, Ref
 wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
   wire::Counter* counter = known_counter(log, key_of(call, file));
   if (counter == nullptr) counter = make_counter(log, call, file, refusal);
-  if (counter != nullptr) log.last_counter = counter;
+  if (counter != nullptr) *recent_of(log, key_of(call, file)) = counter;
   return counter;
 }
 
@@ -85,14 +87,12 @@ inline void count(wire::Counter* c, bool failed, uint64_t start, uint64_t end, u
 
 void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size) {
   ThreadLog& log = thread_log;
-  if (WEIR_LIKELY(log.counting && log.last_counter != nullptr)) {
+  if (WEIR_LIKELY(log.counting)) {
     const uint64_t key = head & log.key_mask;
-    wire::Counter* counter = log.last_counter;
-    if (WEIR_UNLIKELY(key_of(counter) != key)) counter = known_counter(log, key);
-    if (WEIR_LIKELY(counter != nullptr)) {
-      log.last_counter = counter;
-      return count(counter, (head >> 48 & wire::kError) != 0, start, end, size);
-    }
+    wire::Counter** const recent = recent_of(log, key);
+    wire::Counter* counter = *recent;
+    if (WEIR_UNLIKELY(counter == nullptr || key_of(counter) != key)) *recent = counter = known_counter(log, key);
+    if (WEIR_LIKELY(counter != nullptr)) return count(counter, (head >> 48 & wire::kError) != 0, start, end, size);
   }
   keep_otherwise({static_cast<wire::Op>(head >> 32), static_cast<wire::Layer>(head >> 40), static_cast<uint8_t>(head >> 48),
                   static_cast<uint8_t>(head >> 56), static_cast<uint32_t>(head), start, end, offset, size});

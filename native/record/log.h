@@ -29,7 +29,7 @@ struct ThreadLog {
   // Counters, at levels below trace.
   bool counting;      // for good: what follows is never a record again
   uint64_t key_mask;  // of the head of a call, what its counter is found by: with the file or without
-  wire::Counter* last_counter;
+  wire::Counter* recent[8];  // by the operation's last bits: the counter last used, or null
   CounterIndex* index;
   wire::ChunkHeader* counter_chunk;
   uint64_t counter_sequence;
