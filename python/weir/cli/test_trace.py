@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 
 import pytest
@@ -165,8 +166,8 @@ def test_what_makes_no_sense_is_refused_before_anything_is_made(weir, tmp_path, 
 
 def test_a_launch_within_a_launch_records_into_its_own_step(weir, tmp_path):
     inner = os.path.join(os.path.dirname(sys.executable), "weir")
-    command = [inner, "trace", "-q", "-o", "inner", "--level", "detail", "--", "sh", "-c", SHOW]
-    done = weir("trace", "-o", "outer", "--", *command, cwd=tmp_path).ok()
+    script = [inner, "trace", "-q", "-o", "inner", "--level", "detail", "--", "sh", "-c", SHOW]
+    done = weir("trace", "-o", "outer", "--", "sh", "-c", shlex.join(script), cwd=tmp_path).ok()
     assert done.stdout == f"{tmp_path}/inner/main|detail|{4 << 30}|libweir-preload.so\n"
     for run in ("inner", "outer"):
         assert len(list((tmp_path / run / "main").glob("*.weir"))) == 1
@@ -176,7 +177,8 @@ def test_a_launch_within_a_launch_records_into_its_own_step(weir, tmp_path):
 
 def test_a_launch_within_a_launch_does_not_touch_the_step_it_is_in(weir, tmp_path):
     inner = os.path.join(os.path.dirname(sys.executable), "weir")
-    done = weir("trace", "-o", "run", "--", inner, "trace", "-o", "run", "--overwrite", "true", cwd=tmp_path)
+    script = f"cat /etc/passwd >/dev/null; {inner} trace -o run --overwrite true"
+    done = weir("trace", "-o", "run", "--", "sh", "-c", script, cwd=tmp_path)
     assert done.returncode == 2 and "traced into that very step" in done.stderr
     assert len(list((tmp_path / "run" / "main").glob("*.weir"))) == 1
 
