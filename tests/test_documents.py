@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that the documents show as runnable do run: fenced blocks that begin with ```sh runnable.
 
-A document that asks questions of `demo-run` finds a small one there. The blocks of one document run in order in one shell, in an empty folder that holds `model`, a small MPI program that
-writes and reads a file, with weir and Open MPI's mpirun as the commands of these names.
+The blocks of one document run in order in one shell, in an empty folder that holds `model`, a small MPI program that
+writes and reads a file, with weir and Open MPI's mpirun as the commands of these names. A document that asks questions of
+`demo-run` finds a small one there.
 """
 
 from __future__ import annotations
