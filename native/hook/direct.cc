@@ -9,7 +9,7 @@
 
 #include <initializer_list>
 
-#include "hook/observe.h"
+#include "hook/closing.h"
 
 #if defined(__x86_64__)
 
@@ -47,7 +47,7 @@ constinit uint64_t weir_direct_numbers[8] = {};
 void weir_find_direct() {
   weir_real_syscall = reinterpret_cast<void*>(real<Direct>(kSlot_syscall));
   for (const int n : {SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_open, SYS_openat, SYS_creat, SYS_close, SYS_lseek,
-                      SYS_fsync, SYS_fdatasync, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */}) {
+                      SYS_fsync, SYS_fdatasync, SYS_close_range, SYS_dup, SYS_dup2, SYS_dup3, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */}) {
     weir_direct_numbers[n / 64] |= uint64_t{1} << (n % 64);
   }
 }
@@ -73,17 +73,12 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
       without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
       return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
     case 425: return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
-    case SYS_close: {
-      if (!recording()) return call();
-      Call record{Op::kClose, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
-      closed(fd);
-      record.start = weir::os::ticks();
-      const long result = call();
-      record.end = weir::os::ticks();
-      set_outcome(record, result < 0);
-      keep(record);
-      return result;
-    }
+    case SYS_close: return closing(fd, call);
+    case SYS_close_range:
+      return closing_range(static_cast<unsigned>(a), static_cast<unsigned>(b), (c & kOnlyCloseOnExec) == 0, call);
+    case SYS_dup: return copying(Op::kDup, fd, call);
+    case SYS_dup2: return copying(Op::kDup2, fd, call);
+    case SYS_dup3: return copying(Op::kDup3, fd, call);
     case SYS_readv:
     case SYS_writev: {
       if (!recording()) return call();

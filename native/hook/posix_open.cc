@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 
-#include "hook/observe.h"
+#include "hook/closing.h"
 #include "os/scratch.h"
 
 namespace weir::hook {
@@ -39,40 +39,10 @@ uint32_t doubtful_path_at(int directory, const char* path) {
 
 using namespace weir::hook;
 namespace os = weir::os;
-using weir::wire::kBelow;
 
 namespace {
 
 bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
-
-// Before a number is closed that may be weir's for the moment.
-void leave_weirs_alone() {
-  if (WEIR_UNLIKELY(os::any_held())) os::wait_for_held();
-}
-
-// The descriptor's entry is dropped before the kernel can hand out its number again.
-template <typename Real>
-int closing(int fd, Real real) {
-  if (WEIR_UNLIKELY(!recording())) return real();
-  leave_weirs_alone();
-  Descriptor* d = descriptor(fd);
-  Call call{Op::kClose, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
-  below_fortran(call, d);
-  closed(fd);
-  call.start = os::ticks();
-  const int result = real();
-  call.end = os::ticks();
-  set_outcome(call, result < 0);
-  keep(call);
-  return result;
-}
-
-template <typename Real>
-int copying(Op op, int fd, Real real) {
-  const int result = on_descriptor(op, fd, kUnknownOffset, 0, real);
-  if (result >= 0 && recording()) copied(fd, result);
-  return result;
-}
 
 }  // namespace
 
@@ -143,31 +113,24 @@ WEIR_HOOK(int, close, int fd) {
 }
 
 WEIR_HOOK(int, close_range, unsigned first, unsigned last, int flags) {
-  constexpr int kOnlyCloseOnExec = 4;
-  if (recording()) leave_weirs_alone();
-  const int result = on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, [&] { return WEIR_REAL(close_range)(first, last, flags); });
-  if (result == 0 && (flags & kOnlyCloseOnExec) == 0 && recording()) closed_range(first, last);
-  return result;
+  const bool closes = (static_cast<unsigned>(flags) & kOnlyCloseOnExec) == 0;
+  return closing_range(first, last, closes, [&] { return WEIR_REAL(close_range)(first, last, flags); });
 }
 
 WEIR_HOOK(void, closefrom, int first) {
-  if (recording()) leave_weirs_alone();
-  on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, [&] {
+  closing_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, true, [&] {
     WEIR_REAL(closefrom)(first);
     return 0;
   });
-  if (recording()) closed_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0u);
 }
 
 WEIR_HOOK(int, dup, int fd) {
   return copying(Op::kDup, fd, [&] { return WEIR_REAL(dup)(fd); });
 }
 WEIR_HOOK(int, dup2, int fd, int to) {
-  if (recording()) leave_weirs_alone();
   return copying(Op::kDup2, fd, [&] { return WEIR_REAL(dup2)(fd, to); });
 }
 WEIR_HOOK(int, dup3, int fd, int to, int flags) {
-  if (recording()) leave_weirs_alone();
   return copying(Op::kDup3, fd, [&] { return WEIR_REAL(dup3)(fd, to, flags); });
 }
 

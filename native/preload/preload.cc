@@ -43,8 +43,14 @@ const char* reason(long error) {
   return ": cannot be written; the program runs without a trace";
 }
 
+// What weir has open would be the child's, too.
+void before_fork() {
+  if (os::any_held()) os::wait_for_held();
+}
+
 // In fork's child, before anything else: the log in hand is the parent's.
 void in_forked_child() {
+  record::process().forked();
   record::forget_own_log();
   os::forget_held();
   hook::share_all();
@@ -59,7 +65,7 @@ void begin() {
   hook::resolve_libc();
   hook::mpi_barriers = wishes.mpi_barriers;
   record::begin_logs();
-  pthread_atfork(nullptr, hook::share_all, in_forked_child);
+  pthread_atfork(before_fork, hook::share_all, in_forked_child);
   const long begun = record::process().begin(wishes.settings);
   if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
   if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);

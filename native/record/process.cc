@@ -32,8 +32,7 @@ Process& process() { return the_process; }
 long Process::begin(const Settings& settings) {
   const long opened = file_.open(settings);
   if (os::failed(opened)) return opened;
-  const long wiped = os::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK */);
-  if (os::failed(wiped)) return wiped;
+  wiped_by_kernel_ = !os::failed(os::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK, Linux 4.14 */));
   Refusal refusal = Refusal::none;
   if (!take_first_chunks(0, &refusal)) return refusal == Refusal::passing ? -12 /* ENOMEM */ : -28 /* ENOSPC */;
   names_.set_working_directory();
@@ -123,6 +122,10 @@ void Process::end(wire::End how) {
   if (chunk_->end_kind != wire::End::kSignal) chunk_->end_kind = how;  // MPI_Abort ends in exit or _exit
 }
 
+void Process::forked() {
+  if (!wiped_by_kernel_) pulse = {};
+}
+
 void Process::stop() {
   calibrate();
   count_failure();
@@ -152,6 +155,7 @@ bool Process::revive() {
   forget_logs();
   os::Scratch::free_all();
   os::forget_held();
+  TraceFile::forked();
   Refusal refusal = Refusal::none;
   if (!take_first_chunks(before.header.process, &refusal)) {  // the parent's report shows it
     if (refusal == Refusal::passing) {

@@ -24,6 +24,7 @@ class Process {
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
   void end(wire::End how);
+  void forked();  // in the child
   void stop();  // for good; the process goes on unseen
   void count_lost(uint64_t events) { base::fetch_add(&chunk_->lost_events, events); }
   void count_failure() { base::fetch_add(&chunk_->failures, uint64_t{1}); }
@@ -47,6 +48,7 @@ class Process {
   wire::ProcessChunk* chunk_ = nullptr;
   uint32_t number_ = 0;
   uint32_t state_ = 0;  // 0 off, 1 on
+  bool wiped_by_kernel_ = false;
 };
 
 Process& process();

@@ -18,6 +18,7 @@ constexpr uint64_t kLargestReserve = 64u << 20;
 constexpr uint64_t kLargestFolio = 2u << 20;
 constexpr uint64_t kAlignedFrom = 128u << 10;
 constexpr int kMostPieces = 16;
+constexpr int kPatience = 20000;  // turns of other threads; past them a file system hangs
 alignas(64) constinit char zeros[64u << 10] = {};  // never written: its pages are all the kernel's one page of zeros
 
 // ns per tick from one millisecond of both clocks; later readings refine it.
@@ -37,6 +38,26 @@ uint64_t largest_size() {
 
 // What may be had later: descriptors and memory.
 bool passes(long error) { return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN || error == -EINTR; }
+
+// Not by the number of a standard stream that is closed: what another thread prints would go into the file. Such numbers are taken
+// meanwhile by descriptors that refuse reads and writes as a closed one does; by one thread at a time, as another would believe
+// the streams to be open.
+constinit uint32_t opening = 0;
+
+long open_here(const char* path) {
+  for (int i = 0; i < kPatience && base::exchange(&opening, 1u) != 0; ++i) os::yield();
+  int fillers[3];
+  int filled = 0;
+  for (int stream = 0; stream < 3; ++stream) {
+    if (os::system_call(SYS_fcntl, stream, F_GETFD) != -EBADF) continue;
+    const long filler = os::open_at(AT_FDCWD, path, O_PATH | O_CLOEXEC);
+    if (!os::failed(filler)) fillers[filled++] = static_cast<int>(filler);
+  }
+  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  while (filled > 0) os::close_fd(fillers[--filled]);
+  base::store(&opening, 0u);
+  return fd;
+}
 
 void* as_pointer(long address) { return reinterpret_cast<void*>(address); }
 
@@ -82,11 +103,11 @@ long TraceFile::open(const Settings& settings) {
   if (path.cut()) return -ENAMETOOLONG;
 
   const os::HoldsDescriptor held;
-  long fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
+  long fd = open_here(path_);
   if (fd == -ENOENT) {
     const long made = create(settings);
     if (os::failed(made)) return made;
-    fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
+    fd = open_here(path_);
   }
   if (os::failed(fd)) return fd;
   char magic[sizeof wire::kMagic];
@@ -169,6 +190,8 @@ uint64_t TraceFile::limit_for(Use use) const {
   return limit < largest ? limit : largest;
 }
 
+void TraceFile::forked() { base::store(&opening, 0u); }
+
 void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal) {
   const uint64_t limit = limit_for(use);
   *refusal = Refusal::final;
@@ -180,7 +203,7 @@ void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal
 
   void* chunk = nullptr;
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, path_, O_RDWR | O_CLOEXEC);
+  const long fd = open_here(path_);
   if (!os::failed(fd)) {
     os::Identity found{};  // in a chroot, or when the folder was made anew, the path leads to another file or to none
     if (os::identify(static_cast<int>(fd), &found) && found == identity_ && back_with_storage(static_cast<int>(fd), end, size)) {

@@ -34,6 +34,9 @@ class TraceFile {
   // Takes size bytes (a multiple of the page) and maps them, all zero; null when they are refused.
   void* take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal);
 
+  // In a forked child: what the parent's other threads were at is over.
+  static void forked();
+
   wire::FileHeader& header() const { return *header_; }
 
  private:

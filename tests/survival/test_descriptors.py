@@ -210,3 +210,60 @@ def test_a_descriptor_of_weirs_is_never_the_programs(guest, traced):
     (process,) = trace.processes.values()
     assert (process.failures, process.lost_events, process.level_now) == (0, 0, 3)
     assert sum(r.op == "lseek" for r in trace.records) == 15 * 200
+
+
+DIRECT = """
+int main(void) {
+  int a = open_new("a"), b = open_new("b");
+  MUST(syscall(SYS_dup2, a, b) == b && write(b, "12", 2) == 2);
+  int c = syscall(SYS_dup, a);
+  MUST(write(c, "345", 3) == 3 && syscall(SYS_close_range, c, c, 0) == 0);
+  MUST(open_new("d") == c && write(c, "x", 1) == 1);
+  return 0;
+}
+"""
+
+
+def test_descriptors_copied_and_closed_by_number(guest, traced):
+    trace = traced([guest(DIRECT)]).ok().trace
+    assert [r.size for r in trace.of("write", file="a")] == [2, 3]
+    assert [r.size for r in trace.of("write", file="b")] == []
+    assert [r.size for r in trace.of("write", file="d")] == [1]
+
+
+STREAMS_CLOSED = """
+static _Atomic int over;
+static void* prints(void* unused) {
+  while (!over) {
+    for (int fd = 0; fd < 3; ++fd) MUST(write(fd, "printed", 7) == -1 && errno == EBADF);
+  }
+  return unused;
+}
+static void* records(void* unused) {
+  lseek(5, 0, SEEK_CUR);
+  usleep(2000);
+  return unused;
+}
+int main(void) {
+  int fd = open_new("file");
+  MUST(dup2(fd, 5) == 5);
+  for (int i = 0; i < 5; ++i) close(i);
+  pthread_t printer, crowd[100];
+  pthread_create(&printer, NULL, prints, NULL);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 100; ++i) MUST(pthread_create(&crowd[i], NULL, records, NULL) == 0);
+    for (int i = 0; i < 100; ++i) pthread_join(crowd[i], NULL);
+  }
+  over = 1;
+  pthread_join(printer, NULL);
+  return 0;
+}
+"""
+
+
+def test_closed_standard_streams_stay_closed(guest, traced):
+    """Else what a thread prints into nothing would be written into the trace."""
+    trace = traced([guest(STREAMS_CLOSED)]).ok().trace
+    assert sum(r.op == "lseek" for r in trace.records) == 1000
+    assert all(r.failed and r.error == 9 for r in trace.of("write"))
+    assert lost(trace) == 0

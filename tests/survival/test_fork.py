@@ -104,3 +104,44 @@ def test_a_child_made_by_a_direct_system_call(guest, traced):
     trace = traced([guest(RAW)]).ok().trace
     assert len(trace.processes) == 2
     assert len({r.process for r in trace.of("write", file="file")}) == 2
+
+
+NO_ADVICE = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+int main(int argc, char** argv) {
+  struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+  setenv("LD_PRELOAD", argv[1], 1);
+  execv(argv[2], argv + 2);
+  return 1;
+}
+"""
+
+
+def test_a_kernel_that_cannot_wipe_a_page_on_fork(guest, traced, preload):
+    """Before Linux 4.14, and in some sandboxes: the handlers of fork do it."""
+    trace = traced([guest(NO_ADVICE), preload, guest(CHILD)], LD_PRELOAD=None).ok().trace
+    parent, child = sorted(trace.processes.values(), key=lambda p: p.start_ticks)
+    assert [(r.process, r.size) for r in trace.of("write", file="shared")] == [
+        (parent.number, 5), (child.number, 5), (parent.number, 2)
+    ]  # fmt: skip
+    assert [r.process for r in trace.of("open", file="own")] == [child.number]
+
+
+def test_many_processes_that_make_the_trace_file_at_once(guest, traced, preload):
+    source = 'int main(int c, char** v) {\n int fd = open_new(v[1]);\n return write(fd, "x", 1) != 1;\n}\n'
+    script = f"for i in $(seq 40); do LD_PRELOAD={preload} {guest(source)} f$i & done; wait"
+    outcome = traced(["bash", "-c", script], LD_PRELOAD=None).ok()
+    assert [p.suffix for p in outcome.folder.iterdir()] == [".weir"]
+    trace = outcome.trace
+    assert len({p.pid for p in trace.processes.values()}) == 40
+    assert all(len(trace.of("write", file=f"f{i}")) == 1 for i in range(1, 41))

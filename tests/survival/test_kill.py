@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL at any instant: the file can be read, and lacks at most the record that each thread was writing."""
 
+import json
 import os
 import random
 import struct
@@ -22,12 +23,12 @@ def kept(trace, thread: int) -> int:
     return sum(r.op in ("open", "pwrite", "close") and r.file.endswith(names) for r in trace.records)
 
 
-def test_killed_at_any_instant_at_most_the_record_being_written_is_lost(guest, preload_env, tmp_path, kills):
+def test_killed_at_any_instant_at_most_the_record_being_written_is_lost(guest, preload_env, tmp_path, kills, weir):
     program = guest("killed.c")
     seed = random.randrange(1 << 32)
     print("seed", seed)
     chance = random.Random(seed)
-    seen = 0
+    seen = calls = 0
     for attempt in range(kills):
         env = preload_env(f"step{attempt}")
         (tmp_path / "begun").write_bytes(bytes(4096))
@@ -45,5 +46,10 @@ def test_killed_at_any_instant_at_most_the_record_being_written_is_lost(guest, p
         for thread in (0, 1):
             assert begun[thread] - 1 <= kept(trace, thread) <= begun[thread], (seed, attempt, delay)
         seen += sum(begun)
+        calls += sum(r.layer != "marker" for r in trace.records)
         assert all(p.lost_events == 0 and p.failures == 0 for p in trace.processes.values())
     assert seen > 0
+    # The report reads all of these files, and finds nothing damaged and nothing lost.
+    report = json.loads(weir("report", tmp_path / "run", "--json").ok().stdout)
+    assert sum(step["all"]["calls"] for step in report["steps"]) == calls
+    assert report["lost_events"] == 0 and report["complete"], report["problems"]
