@@ -32,8 +32,8 @@ class Case:
 LOOPS = {
     "fread": ("fread 1 byte", "loops", 4_000_000, "fread", 0, 1),
     "fwrite": ("fwrite 8 bytes", "loops", 4_000_000, "fwrite", 0, 1),
-    "read": ("read 1 byte", "loops", 500_000, "read", 0, 1),
-    "pwrite": ("pwrite 4 KiB", "loops", 300_000, "pwrite", 256, 1),
+    "read": ("read 1 byte", "loops", 1_000_000, "read", 0, 1),
+    "pwrite": ("pwrite 4 KiB", "loops", 500_000, "pwrite", 256, 1),
     "open": ("open + close", "loops", 100_000, "open", 1, 2),
     "write": ("Fortran WRITE of one real", "statements", 1_000_000, "fortran_write", 1, 1),
 }
@@ -161,9 +161,8 @@ class Bench:
         case = rows[0][0]
         added, tree, outside = [], [], []
         for _, count, bare, run in rows:
-            time_of = (lambda r: r.wall) if tool.beside else (lambda r: r.cpu)
-            added.append(time_of(run) / count - time_of(bare) / case.count)
             tree.append(run.tree_cpu / count - bare.tree_cpu / case.count)
+            added.append(tree[-1] if tool.beside else run.cpu / count - bare.cpu / case.count)
             outside.append((run.tree_cpu - run.cpu - (bare.tree_cpu - bare.cpu)) / 1e6)
         _, count, bare, last = rows[-1]
         row = {

@@ -75,9 +75,10 @@ def text(result: dict) -> str:
         "",
         calls(result),
         "",
-        "added: median (least to most) of the differences from the untraced run of the same repetition, CPU time of the process; strace: wall",
-        "time, as it works beside it. floors: added for each record, in floors. whole: CPU time of all processes. bytes/event: of the trace file",
-        "(of its chunks as far as they are filled) for each record in it; *: of what was written for each call.",
+        "added: median (least to most) of the differences from the untraced run of the same repetition, CPU time of the process, and of strace's,",
+        "which works beside it. floors: added for each record, in floors. whole: CPU time of all processes, with start and finish. ms outside",
+        "the loop: what start, finish and closing the file add. bytes/event: of the trace file (of its chunks as far as they are filled) for each",
+        "record in it; *: of what was written for each call.",
         "",
         table(
             ["a process that does nothing", "", "added wall ms", "added CPU ms"],
