@@ -60,17 +60,26 @@ inline FortranStatement* running(const FortranBlock* block) {
 
 // From here on the thread is in the library. Null: nested too deep, not followed.
 FortranStatement* begin_statement(Op op, const FortranBlock* block, FortranLibrary* library, int32_t unit, uint32_t file, bool internal);
-// The running statement of the block, or null. Statements above it never ended (longjmp, C++ exceptions) and are dropped.
-FortranStatement* find_statement(const FortranBlock* block);
-// The program runs on, with the statement still open / the library goes on.
-void leave_library();
-void enter_library();
+// The statement of the block, or null. Statements above it never ended (longjmp, C++ exceptions) and are dropped.
+WEIR_COLD FortranStatement* find_outer_statement(const FortranBlock* block);
+inline FortranStatement* find_statement(const FortranBlock* block) {
+  FortranStatement* s = running(block);
+  return WEIR_LIKELY(s != nullptr) ? s : find_outer_statement(block);
+}
+// The program runs on, with the statement still open / the library goes on. What a function in an I/O list does by itself is the
+// program's doing: nested, but not below.
+inline void leave_library() { record::thread_log.flags_below = wire::kNested; }
+inline void enter_library() { record::thread_log.flags_below = wire::kBelow | wire::kNested; }
 // Keeps the record and drops the statement, which must be the innermost one. outcome: of the block, or a FortranOutcome.
 void end_statement(FortranStatement& s, int32_t outcome, uint8_t error);
 // The statements that the end of the program interrupts become records that failed.
 void end_all_statements();
 
 // errno of a failed statement that asked for iostat; 0 when there is none.
-uint8_t error_of(const FortranBlock& block);
+inline uint8_t error_of(const FortranBlock& block) {
+  if (WEIR_LIKELY((block.flags & kOutcome) != kFailed || (block.flags & kHasIostat) == 0 || block.iostat == nullptr)) return 0;
+  const int32_t status = *block.iostat;
+  return status > 0 && status < 255 ? static_cast<uint8_t>(status) : 0;
+}
 
 }  // namespace weir::hook

@@ -9,8 +9,6 @@ WEIR_THREAD FortranStatements fortran_statements;
 
 namespace {
 
-constexpr uint8_t kInLibrary = wire::kBelow | wire::kNested;
-
 void drop_innermost() {
   FortranStatements& all = fortran_statements;
   FortranStatement& s = all.at[all.depth--];
@@ -40,7 +38,7 @@ FortranStatement* begin_statement(Op op, const FortranBlock* block, FortranLibra
   return &s;
 }
 
-FortranStatement* find_statement(const FortranBlock* block) {
+FortranStatement* find_outer_statement(const FortranBlock* block) {
   FortranStatements& all = fortran_statements;
   uint32_t at = all.depth;
   while (at != 0 && all.at[at].block != block) --at;
@@ -48,10 +46,6 @@ FortranStatement* find_statement(const FortranBlock* block) {
   while (all.depth > at) drop_innermost();
   return &all.at[at];
 }
-
-// What a function in an I/O list does by itself is the program's doing: nested, but not below.
-void leave_library() { record::thread_log.flags_below = wire::kNested; }
-void enter_library() { record::thread_log.flags_below = kInLibrary; }
 
 void end_statement(FortranStatement& s, int32_t outcome, uint8_t error) {
   Call call{s.op, Layer::fortran, 0, error, s.file, s.start, 0, static_cast<uint64_t>(s.unit) & kUnknownOffset, clip(s.payload)};
@@ -71,12 +65,6 @@ void end_statement(FortranStatement& s, int32_t outcome, uint8_t error) {
 void end_all_statements() {
   FortranStatements& all = fortran_statements;
   while (all.depth != 0) end_statement(all.at[all.depth], kFailed, 0);
-}
-
-uint8_t error_of(const FortranBlock& block) {
-  if ((block.flags & kOutcome) != kFailed || (block.flags & kHasIostat) == 0 || block.iostat == nullptr) return 0;
-  const int32_t status = *block.iostat;
-  return status > 0 && status < 255 ? static_cast<uint8_t>(status) : 0;
 }
 
 }  // namespace weir::hook
