@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launch says of its trace: how many processes and calls are in it, from the chunk headers alone.
+"""What a launch says of its trace: how many processes and calls are in it, from the chunk headers and a few records.
 
 Needs neither numpy nor the native reader, so that a launch stays quick; a damaged file counts as far as it is whole.
 """
@@ -19,6 +19,7 @@ _CHUNK = struct.Struct("<IIQIIIIQ")  # magic kind size_bytes process thread entr
 _PROCESS, _EVENTS, _COUNTERS = 1, 3, 4
 _EVENT_BYTES, _COUNTER_BYTES, _CHUNK_BYTES = 32, 640, 64
 _LOST_OFFSET = 144
+_OPERATION_OFFSET = 28  # in a record; 0 where none was written
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,18 @@ class Count:
         )
 
 
+def _count_written(data: mmap.mmap, begin: int, places: int) -> int:
+    """Records in a chunk's first places: they are written in turn, so that the end of them is found by halving."""
+    low, high = 0, places
+    while low < high:
+        middle = (low + high) // 2
+        if data[begin + middle * _EVENT_BYTES + _OPERATION_OFFSET]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 def _count_chunks(data: mmap.mmap) -> Count:
     processes = events = calls = lost = 0
     position = _PAGE_BYTES
@@ -54,7 +67,7 @@ def _count_chunks(data: mmap.mmap) -> Count:
             processes += 1
             lost += struct.unpack_from("<Q", data, position + _LOST_OFFSET)[0]
         elif kind == _EVENTS:
-            events += min(used, (end - position - _CHUNK_BYTES) // _EVENT_BYTES)
+            events += _count_written(data, position + _CHUNK_BYTES, min(used, (end - position - _CHUNK_BYTES) // _EVENT_BYTES))
         elif kind == _COUNTERS:
             for i in range(min(used, (end - position - _CHUNK_BYTES) // _COUNTER_BYTES)):
                 calls += struct.unpack_from("<Q", data, position + _CHUNK_BYTES + i * _COUNTER_BYTES + 8)[0]

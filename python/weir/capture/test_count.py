@@ -21,6 +21,10 @@ def counter(calls: int) -> bytes:
     return struct.pack("<IBBBBQ", 1, 6, 1, 0, 0, calls).ljust(640, b"\0")
 
 
+def records(number: int) -> bytes:
+    return struct.pack("<QIIQIBBBB", 1, 1, 1, 0, 1, 6, 1, 0, 0) * number
+
+
 HEADER = b"WEIRTRC1".ljust(PAGE, b"\0")
 PROCESS = chunk(1, 1, bytes(144 - 64) + struct.pack("<Q", 7))
 
@@ -30,11 +34,12 @@ PROCESS = chunk(1, 1, bytes(144 - 64) + struct.pack("<Q", 7))
     [
         (HEADER, Count(nodes=1)),
         (HEADER + PROCESS, Count(1, 1, 0, 0, 7)),
-        (HEADER + PROCESS + chunk(3, 5) + chunk(3, 126), Count(1, 1, 131, 0, 7)),
+        (HEADER + PROCESS + chunk(3, 5, records(5)) + chunk(3, 126, records(126)), Count(1, 1, 131, 0, 7)),
+        (HEADER + chunk(3, 126, records(77)) + chunk(3, 126) + chunk(3, 126, records(1)), Count(1, 0, 78)),  # taken, not written
         (HEADER + chunk(4, 2, counter(3) + counter(40) + counter(500)), Count(1, 0, 0, 43)),
         (HEADER + bytes(3 * PAGE) + PROCESS, Count(1, 1, 0, 0, 7)),  # space taken and never used
-        (HEADER + chunk(3, 2**63) + chunk(3, 1), Count(1, 0, 127)),  # a count no chunk can hold
-        (HEADER + chunk(3, 4, pages=2)[:PAGE], Count(1, 0, 4)),  # cut in a chunk
+        (HEADER + chunk(3, 2**63, records(126)) + chunk(3, 1, records(1)), Count(1, 0, 127)),  # a count no chunk can hold
+        (HEADER + chunk(3, 4, records(4), pages=2)[:PAGE], Count(1, 0, 4)),  # cut in a chunk
         (HEADER + PROCESS[:100], Count(1)),
         (HEADER + chunk(3, 9, magic=1) + PROCESS, Count(1, 1, 0, 0, 7)),
         (HEADER + chunk(3, 9, pages=0) + PROCESS, Count(1, 1, 0, 0, 7)),  # a size that leads nowhere
@@ -50,5 +55,5 @@ def test_what_is_whole_is_counted(tmp_path, content, expected):
 
 def test_nodes_are_added_and_missing_files_are_nothing(tmp_path):
     for name in ("a", "b"):
-        (tmp_path / name).write_bytes(HEADER + PROCESS + chunk(3, 5))
+        (tmp_path / name).write_bytes(HEADER + PROCESS + chunk(3, 5, records(5)))
     assert count_traces([str(tmp_path / n) for n in ("a", "b", "c")]) == Count(2, 2, 10, 0, 14)
