@@ -14,21 +14,21 @@ namespace weir::record {
 
 struct CounterIndex;  // of one log: (file, operation, flags) to counter
 
-struct ThreadLog {
+// What every call needs comes first, in one line of the cache.
+struct alignas(64) ThreadLog {
   uint64_t next;   // address of the next record's place; moves on past the chunk's end when it is full
   uint64_t begin;  // of the chunk's records
   uint64_t bytes;  // of the chunk's records; 0 without a chunk
   uint8_t flags_below;  // added to each record
   bool in_vfork_child;  // shares its parent's memory: must not change the descriptor table
   bool registered;      // parks its log when the thread ends
+  bool counting;        // for good: what follows is never a record again
   uint32_t generation;  // of the process (forks) that it belongs to
+  uint64_t key_mask;    // counting: of the head of a call, what its counter is found by, with the file or without
   wire::ChunkHeader* chunk;
   wire::ChunkHeader* previous;  // still mapped: a signal handler may have taken the new one while a record was on its way into it
   uint64_t sequence;
   uint32_t patience;  // calls to let pass before a chunk is asked for again that was refused for now
-  // Counters, at levels below trace.
-  bool counting;      // for good: what follows is never a record again
-  uint64_t key_mask;  // of the head of a call, what its counter is found by: with the file or without
   wire::Counter* recent[8];  // by the operation's last bits: the counter last used, or null
   CounterIndex* index;
   wire::ChunkHeader* counter_chunk;
