@@ -27,7 +27,7 @@ class Writer {
       n = static_cast<size_t>(end_ - at_);
       cut_ = true;
     }
-    memcpy(at_, t.data, n);
+    if (n != 0) memcpy(at_, t.data, n);
     at_ += n;
     *at_ = 0;
     return *this;
