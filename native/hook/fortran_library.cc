@@ -94,6 +94,12 @@ FortranLibrary* find_library_of_caller(uintptr_t address) {
   const int before = errno;
   Search search{address, 0, 0, nullptr};
   dl_iterate_phdr(look_at_module, &search);
+  const auto own = reinterpret_cast<uintptr_t>(&find_library_of_caller);
+  if (own >= search.begin && own < search.end) {  // the library went on, by a jump, from one of its functions to another
+    errno = before;
+    FortranLibrary* library = base::load(&last_fortran_caller)->library;
+    return library != nullptr ? library : &libraries[0];
+  }
   void* identity = identity_for(search.name);
   FortranLibrary* library = identity != nullptr ? find_library(identity) : &unknown;
   if (identity != nullptr && search.end != 0) {
