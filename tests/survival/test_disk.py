@@ -10,12 +10,14 @@ from decode import read_trace
 from weir_guest import lost
 
 WRITES = """
-// Writes to many files from three threads, reads all back, says what it found.
+// Writes to many files from three threads at the same time, reads all back, says what it found.
+static pthread_barrier_t all;
 static void* work(void* number) {
   char name[32];
   for (int i = 0; i < 50; ++i) {
     snprintf(name, sizeof name, "f%ld_%d", (long)number, i);
     int fd = open_new(name);
+    if (i == 0) pthread_barrier_wait(&all);
     for (int k = 0; k < 200; ++k) MUST(write(fd, &k, sizeof k) == sizeof k);
     for (int k = 0, back; k < 200; ++k) MUST(pread(fd, &back, sizeof back, k * sizeof k) == sizeof back && back == k);
     MUST(close(fd) == 0);
@@ -24,6 +26,7 @@ static void* work(void* number) {
 }
 int main(void) {
   pthread_t thread[2];
+  pthread_barrier_init(&all, NULL, 3);
   for (long i = 0; i < 2; ++i) pthread_create(&thread[i], NULL, work, (void*)i);
   work((void*)2L);
   for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
@@ -147,6 +150,10 @@ def test_the_largest_file_size_allowed_is_no_signal_for_the_program(guest, trace
 
 
 def test_lost_calls_are_counted_once(guest, traced):
-    trace = traced([guest(WRITES)], WEIR_BUDGET="64K").ok().trace
-    assert lost(trace) > 0
-    assert everything(trace) == CALLS
+    """Which thread gets the last of the budget is the scheduler's doing: in one run of ten what is left is enough."""
+    for attempt in range(8):
+        trace = traced([guest(WRITES)], step=f"attempt{attempt}", WEIR_BUDGET="64K").ok().trace
+        assert everything(trace) == CALLS
+        if lost(trace) > 0:
+            return
+    pytest.fail("a budget of 64K was enough eight times")
