@@ -92,3 +92,9 @@ def test_the_archive_defines_a_wrapper_for_each_flag(wrap_flags):
     listed = subprocess.run(["nm", "--defined-only", archive], capture_output=True, text=True, check=True).stdout
     defined = {line.split()[-1].removeprefix("__wrap_") for line in listed.splitlines() if " T __wrap_" in line}
     assert len(wanted) > 200 and wanted <= defined
+
+
+def test_linking_with_the_flags_says_nothing(execute, tmp_path, wrap_flags):
+    (tmp_path / "program.c").write_text(PROGRAM)
+    done = execute(["gcc", "-static", "program.c", *wrap_flags, "-o", "program"], cwd=tmp_path).ok()
+    assert done.stdout + done.stderr == ""
