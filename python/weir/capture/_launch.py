@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import weir
 from weir._errors import InputError, StorageError
 from weir._native import PRELOAD, LibraryMissing, library_path
-from weir.capture._command import CannotStart, run_command, shell_status
+from weir.capture._command import CannotStart, find_program, run_command, shell_status
 from weir.capture._count import Count, count_traces
 from weir.capture._environment import check_level, idle_environment, parse_budget, tracing_variables
 from weir.capture._launcher import is_open_mpi, with_forwarding
-from weir.capture._run import Job, check_step, make_step, trace_files
+from weir.capture._run import Job, check_run, check_step, make_step, trace_files
 
 NO_TRACE_STATUS = 3
 
@@ -67,9 +67,10 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
     """
     check_level(options.level)
     check_step(options.step)
+    check_run(options.run)
     budget_bytes = parse_budget(options.budget)
     library = preload_library()
-    folder = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"))
+    folder = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"), begun=command is None)
     job = Job(
         step=options.step,
         command=list(command) if command is not None else None,
@@ -106,12 +107,30 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str])
         return error.status
     finished = _finish(step, status)
     count = count_traces(trace_files(step.folder))
-    if count.processes == 0:
+    empty = count.processes == 0
+    if empty and count.nodes == 0 and finished and is_weir(command, environ):
+        if not options.quiet:
+            say(f"nothing in {step.folder}: weir's own commands are not recorded")
+        return shell_status(status)
+    if empty:
         say(_why_none(step.folder, command[0], count))
     elif finished and not options.quiet:
         say(_note(options, step.folder, count))
-    untraced = count.processes == 0 or not finished
+    untraced = empty or not finished
     return shell_status(status) or (NO_TRACE_STATUS if untraced else 0)
+
+
+def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether the command is weir's own script, run as such or by a Python: the preload library leaves those alone."""
+    script = next((w for w in command[:2] if os.path.basename(w) == "weir"), None)
+    if script is None or (script is not command[0] and not os.path.basename(command[0]).startswith("python")):
+        return False
+    try:
+        with open(find_program(script, environ), "rb") as file:
+            line = file.readline(4096)
+    except (CannotStart, OSError):
+        return False
+    return line.startswith(b"#!") and b"python" in line
 
 
 def _run_untraced(command: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -31,11 +31,22 @@ def check_step(step: str) -> str:
         raise refuse("the name contains a slash")
     if step in (".", "..") or step.startswith("."):
         raise refuse("the name begins with a dot")
+    if step.startswith("-"):
+        raise refuse("the name begins with a dash, as options do; was it left out?")
     if any(ord(c) < 32 or ord(c) == 127 for c in step):
         raise refuse("the name contains control characters")
     if len(os.fsencode(step)) > LONGEST_NAME_BYTES:
         raise refuse(f"the name is longer than {LONGEST_NAME_BYTES} bytes")
     return step
+
+
+def check_run(run: str) -> str:
+    """The folder's name itself; raises UsageError when it looks like an option."""
+    if not run:
+        raise UsageError("-o '': the name of the folder is empty")
+    if run.startswith("-"):
+        raise UsageError(f"-o {run!r}: the folder's name begins with a dash, as options do; was it left out? If not, write ./{run}")
+    return run
 
 
 @dataclass(frozen=True)
@@ -89,18 +100,19 @@ def trace_files(folder: str) -> list[str]:
     return sorted(os.path.join(folder, n) for n in names if n.endswith(TRACE_SUFFIX))
 
 
-def make_step(run: str, step: str, overwrite: bool, outer: str | None = None) -> str:
+def make_step(run: str, step: str, overwrite: bool, outer: str | None = None, begun: bool = False) -> str:
     """Make the folder of a step, with the folders above it; its absolute name.
 
     Raises UsageError when it holds a trace and may not be overwritten, StorageError when it cannot be made. Of a step
-    that is overwritten weir's own files alone are removed. ``outer``: WEIR_TRACE_DIR of the caller.
+    that is overwritten weir's own files alone are removed. ``outer``: WEIR_TRACE_DIR of the caller; that very step is
+    refused once it holds a trace, and before, too, unless it was merely ``begun``, by a weir env which is now repeated.
     """
     folder = os.path.join(os.path.abspath(run), step)
     try:
         present = trace_files(folder)
+        if (present or not begun) and outer and os.path.realpath(outer) == os.path.realpath(folder):
+            raise UsageError(f"{folder}: this command is being traced into that very step; name another with --step or -o")
         if present:
-            if outer and os.path.realpath(outer) == os.path.realpath(folder):
-                raise UsageError(f"{folder}: this command is being traced into that very step; name another with --step or -o")
             if not overwrite:
                 raise UsageError(
                     f"{folder}: this step holds a trace already; name another with --step or -o, or remove it with --overwrite"

@@ -8,22 +8,29 @@ import json
 import pytest
 
 from weir import StorageError, UsageError
-from weir.capture._run import Job, check_step, finish_env_step, make_step, trace_files
+from weir.capture._run import Job, check_run, check_step, finish_env_step, make_step, trace_files
 
 
 def job(**changes) -> Job:
     return Job(**{**dict(step="a", command=["x"], cwd="/", level="trace", budget_bytes=1, weir="1", started_realtime_ns=5), **changes})
 
 
-@pytest.mark.parametrize("name", ["main", "traj0", "with blank", "Schritt ä", "a.b", "-x", "日本", "x" * 255])
+@pytest.mark.parametrize("name", ["main", "traj0", "with blank", "Schritt ä", "a.b", "x-1", "日本", "x" * 255])
 def test_any_plain_folder_name_is_a_step(name):
     assert check_step(name) == name
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "/a", "a\nb", "a\tb", "a\x7f", "x" * 256, "ä" * 128])
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "-", "--", "-x", "a/b", "/a", "a\nb", "a\tb", "a\x7f", "x" * 256, "ä" * 128])
 def test_other_names_are_refused(name):
     with pytest.raises(UsageError, match=r"^--step .*a step is the name of one folder"):
         check_step(name)
+
+
+@pytest.mark.parametrize("name", ["", "-", "--", "-q"])
+def test_a_run_folder_that_looks_like_an_option_is_refused(name):
+    with pytest.raises(UsageError, match="^-o .*folder"):
+        check_run(name)
+    assert check_run(f"./{name}x") == f"./{name}x"
 
 
 def test_a_step_with_a_trace_is_refused_and_left_alone(tmp_path):
@@ -57,6 +64,13 @@ def test_the_step_one_is_traced_into_cannot_be_overwritten(tmp_path):
     (tmp_path / "a" / "n.weir").write_text("x")
     with pytest.raises(UsageError, match="traced into that very step"):
         make_step(str(tmp_path), "a", True, outer=folder)
+
+
+def test_the_step_one_is_traced_into_can_be_begun_again_by_weir_env_alone(tmp_path):
+    folder = make_step(str(tmp_path), "a", False)
+    assert make_step(str(tmp_path), "a", False, outer=folder, begun=True) == folder
+    with pytest.raises(UsageError, match="traced into that very step"):
+        make_step(str(tmp_path), "a", False, outer=f"{tmp_path}/./a/")
 
 
 def test_a_place_that_cannot_be_written_is_named_with_the_reason(tmp_path):

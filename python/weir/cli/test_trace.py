@@ -154,6 +154,8 @@ def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
         (["--budget", "1K", "true"], "the smallest trace file"),
         (["--step", "a/b", "true"], "the name contains a slash"),
         (["--step", "..", "true"], "the name begins with a dot"),
+        (["--step", "--", "true"], "--step '--': the name begins with a dash, as options do; was it left out?"),
+        (["-o", "--", "true"], "-o '--': the folder's name begins with a dash, as options do; was it left out?"),
         (["--no-such-option", "true"], "--no-such-option"),
         ([], "Missing argument"),
     ],
@@ -181,6 +183,35 @@ def test_a_launch_within_a_launch_does_not_touch_the_step_it_is_in(weir, tmp_pat
     done = weir("trace", "-o", "run", "--", "sh", "-c", script, cwd=tmp_path)
     assert done.returncode == 2 and "traced into that very step" in done.stderr
     assert len(list((tmp_path / "run" / "main").glob("*.weir"))) == 1
+
+
+WEIR = os.path.join(os.path.dirname(sys.executable), "weir")
+
+
+@pytest.mark.parametrize("inner", [[WEIR], [sys.executable, WEIR]], ids=["script", "python"])
+def test_a_launch_right_within_a_launch_of_the_same_step_is_refused(weir, tmp_path, inner):
+    done = weir("trace", "-o", "run", "--", *inner, "trace", "-o", "run", "touch", "made", cwd=tmp_path)
+    assert done.returncode == 2 and "traced into that very step" in done.stderr
+    assert not (tmp_path / "made").exists()
+    assert job_of(tmp_path / "run" / "main")["command"][-2:] == ["touch", "made"]
+    assert job_of(tmp_path / "run" / "main")["exit_status"] == 2
+
+
+@pytest.mark.parametrize("status", [0, 7])
+@pytest.mark.parametrize("inner", [[WEIR], [sys.executable, WEIR]], ids=["script", "python"])
+def test_a_launch_right_within_a_launch_records_the_inner_one_alone_and_says_so(weir, tmp_path, inner, status):
+    done = weir("trace", "-o", "a", "--", *inner, "trace", "-o", "b", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
+    assert done.returncode == status
+    said = done.stderr.splitlines()
+    assert len(said) == 2 and said[0].startswith("weir: 1 process, ")
+    assert said[1] == f"weir: nothing in {tmp_path}/a/main: weir's own commands are not recorded"
+    assert len(list((tmp_path / "b" / "main").glob("*.weir"))) == 1
+
+
+def test_a_program_that_happens_to_be_named_weir_is_no_excuse(weir, tmp_path, tmp_run, cc):
+    program = cc("int main(void){return 0;}", "-static", name="weir")
+    done = weir("trace", "-o", tmp_run, "--", program)
+    assert done.returncode == 3 and "a static or setuid program" in done.stderr
 
 
 def test_a_preload_library_of_the_caller_stays_behind_weirs(weir, tmp_run, cc):
