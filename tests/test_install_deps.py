@@ -91,6 +91,13 @@ def test_without_root_exactly_the_missing_ones_are_named(system):
     assert "apt-get install -y --no-install-recommends gfortran libeccodes-dev\n" in done.stderr
 
 
+def test_one_package_is_not_called_packages(system):
+    system.set(uid="1000")
+    for missing, words in ((["nco"], "weir needs 1 package that is not installed:"), (["nco", "zsh"], "weir needs 2 packages that are not installed:")):
+        system.without(*missing)
+        assert system.install_deps().stderr.splitlines()[0] == words
+
+
 def test_a_sudo_that_asks_nothing_is_used(system):
     system.set(uid="1000", sudo="")
     system.without("mpich")
