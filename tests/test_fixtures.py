@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures keep their promises; otherwise no other test means anything."""
 
+import signal
 import subprocess
 
 import pytest
@@ -35,6 +36,17 @@ def test_compiled_program_runs_and_its_status_is_seen(cc, execute):
     assert (done.returncode, done.stdout) == (3, "from C\n")
     with pytest.raises(AssertionError, match="from C"):
         done.ok()
+
+
+@pytest.mark.parametrize("name", ["HUP", "INT", "QUIT", "TERM", "PIPE"])
+def test_a_program_dies_of_signals_that_the_tests_were_started_to_ignore(execute, name):
+    number = signal.Signals[f"SIG{name}"]
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        done = execute(["sh", "-c", f"kill -{name} $$; echo alive"])
+    finally:
+        signal.signal(number, before)
+    assert (done.returncode, done.stdout) == (-number, "")
 
 
 def test_compiling_twice_compiles_once(cc):

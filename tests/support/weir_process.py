@@ -7,10 +7,12 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 DEFAULT_TIMEOUT_S = 60.0
+# A shell may have started the tests with these ignored (nohup, &), which every program would inherit.
+_OF_SHELLS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,17 @@ def clean_environment(changes: Mapping[str, str | None] | None = None) -> dict[s
     return environment
 
 
+def _take_signals_by_default() -> None:
+    for number in _OF_SHELLS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def signals_by_default() -> dict[str, Callable[[], None]]:
+    """A keyword for subprocess: the program does not ignore what ends it. SIGPIPE is seen to by subprocess itself."""
+    ignored = any(signal.getsignal(number) is signal.SIG_IGN for number in _OF_SHELLS)
+    return {"preexec_fn": _take_signals_by_default} if ignored else {}
+
+
 def run(
     command: Sequence[object],
     *,
@@ -63,6 +76,7 @@ def run(
         env=clean_environment(env),
         cwd=cwd,
         start_new_session=True,
+        **signals_by_default(),
     ) as process:
         try:
             stdout, stderr = process.communicate(input, timeout=timeout)

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from weir_process import clean_environment
+from weir_process import clean_environment, signals_by_default
 
 # Writes a line for each signal it gets, says when it is ready, and ends when it has "end" as a line of its own input.
 LISTENER = """
@@ -39,6 +39,7 @@ def listening(tmp_path):
             text=True,
             env=clean_environment(),
             start_new_session=True,
+            **signals_by_default(),
         )
         started.append(process)
         word, pid = process.stdout.readline().split()
