@@ -68,7 +68,10 @@ void drop_second_names(Names& names, Problems& problems) {
 bool names_a_file(std::string_view text) {
   while (text.starts_with("//")) text.remove_prefix(1);
   if (!text.starts_with('/')) return false;
-  return (text != "/dev" && !text.starts_with("/dev/")) || text.starts_with("/dev/shm/");
+  for (const std::string_view tree : {"/dev", "/proc", "/sys"}) {
+    if (text.starts_with(tree) && (text.size() == tree.size() || text[tree.size()] == '/')) return text.starts_with("/dev/shm/");
+  }
+  return true;
 }
 
 uint32_t Names::text_of(uint32_t process, uint32_t id) const {

@@ -23,6 +23,7 @@ enum class Reason : uint32_t {
   name_entry,
   name_twice,
   record_op,
+  record_hole,
   record_layer,
   record_time,
   record_overflow,

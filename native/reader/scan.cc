@@ -35,6 +35,7 @@ class Scan {
     SlotTable& table = tables_[chunk.process];
     const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
     const uint64_t created = index_.header.created_ticks, count = chunk.entries;
+    hole_ = kNoHole;
     uint64_t last_key = ~uint64_t{0}, previous_end = 0, first = ~uint64_t{0}, last = 0, events = 0;
     Slot* slot = nullptr;
     bool disordered = false;
@@ -55,6 +56,10 @@ class Scan {
       if (!plausible_time(start, created)) [[unlikely]] {
         problems_.add(Reason::record_time, offset_of(at), sizeof(Words));
         continue;
+      }
+      if (hole_ != kNoHole) [[unlikely]] {  // behind the last record of a log all is zero; before it nothing is
+        problems_.add(Reason::record_hole, hole_, sizeof(Words));
+        hole_ = kNoHole;
       }
       add(*slot, record, duration, at);
       slot->first = std::min(slot->first, start);
@@ -124,6 +129,7 @@ class Scan {
         return;
       case Treatment::unknown:
         if (record.op() != 0) problems_.add(Reason::record_op, offset_of(at), sizeof(Words));
+        else if (hole_ == kNoHole) hole_ = offset_of(at);
         return;
       default: problems_.add(Reason::record_layer, offset_of(at), sizeof(Words)); return;
     }
@@ -186,6 +192,8 @@ class Scan {
 
   const Mapping& file_;
   Index& index_;
+  static constexpr uint64_t kNoHole = ~uint64_t{0};
+  uint64_t hole_ = kNoHole;  // in the chunk at hand, the first record that was not written
   const Names& names_;
   Problems& problems_;
   Scanned out_;

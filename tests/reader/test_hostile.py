@@ -37,8 +37,8 @@ def write_small(path: Path) -> None:
             process.events([
                 event("open", t + 100, 10, file=a), event("read", t + 200, 50, file=a, size=10),
                 event("write", t + 300, 5, file=b, size=8), event("write", t + 400, 20, file=c, size=100, below=True, nested=True),
-                event("fortran_write", t + 390, 40, file=c, size=90, offset=61), records(0, 0, 0),
-                event("pread", t + 500, 2**34, file=a, size=2**33, error=5, flags=1),
+                event("fortran_write", t + 390, 40, file=c, size=90, offset=61),
+                event("pread", t + 500, 2**34, file=a, size=2**33, error=5, flags=1), records(0, 0, 0),
             ])  # fmt: skip
             process.counters(counter("write", 3, 5000, 10, t, t + 60, file=a), counter("stat", 1, 0, 10, t, t + 60))
 
@@ -67,6 +67,25 @@ def test_the_whole_trace_has_no_problem(whole):
     report = read_everything(whole)
     assert report.problems == []
     assert report.all.calls == 2 * (1 + 1 + 1 + 1 + 3 + 1)
+
+
+def test_a_record_that_is_missing_before_others_is_noticed(whole):
+    written = events_places(whole)[1]
+    raw = bytearray(whole)
+    raw[written : written + 32] = bytes(32)
+    report = read_everything(bytes(raw))
+    assert [(one.offset, "missing before others" in one.reason) for one in report.problems] == [(written, True)]
+    assert not report.is_complete and report.all.calls == 2 * (1 + 1 + 1 + 1 + 3 + 1) - 1
+
+
+def events_places(raw: bytes) -> list[int]:
+    """Where the records lie in the first chunk of calls."""
+    open_code = 1
+    for chunk in range(4096, len(raw), 4096):
+        magic, kind = struct.unpack_from("<II", raw, chunk)
+        if magic == 0x4B484357 and kind == 3 and raw[chunk + 64 + 28] == open_code:
+            return [chunk + 64 + 32 * i for i in range(5)]
+    raise AssertionError("no chunk of calls")
 
 
 def calls_in(path: Path) -> int:

@@ -104,7 +104,7 @@ def _without_children(data: StepData, index: int, left: list[tuple[int, int]]) -
     for child in data.children.get((member.file, process.pid), ()):
         one = data.members[child].process
         ended = one.end_ticks or one.last_ticks
-        if one.io_known and process.start_ticks <= ended <= max(process.last_ticks, process.end_ticks):
+        if one.io_began and process.start_ticks <= ended <= max(process.last_ticks, process.end_ticks):
             read -= left[child][0]
             written -= left[child][1]
     return max(0, read), max(0, written)

@@ -21,10 +21,15 @@ def fold(name: str) -> str:
 
 
 def shown(name: str, cwd: str | None) -> str:
-    """The name as tables show it: relative when it lies below the step's working directory."""
+    """The name as tables show it: relative when it lies below the step's working directory, control characters escaped."""
     if cwd and cwd != "/" and name.startswith(cwd.rstrip("/") + "/"):
-        return name[len(cwd.rstrip("/")) + 1 :]
-    return name
+        name = name[len(cwd.rstrip("/")) + 1 :]
+    return name if name.isprintable() else "".join(one if one.isprintable() else _escaped(one) for one in name)
+
+
+def _escaped(character: str) -> str:
+    """A control character must not reach the terminal, nor break a line of a table."""
+    return character.encode("unicode_escape").decode("ascii")
 
 
 class NameTable:

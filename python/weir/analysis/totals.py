@@ -16,12 +16,13 @@ CALLS = "RWOCM"  # classes that count as calls
 
 @dataclass(frozen=True)
 class Totals:
-    """calls: made by the application. bytes: moved at the lowest level seen. ns: not nested. files: names opened, read or written."""
+    """calls: made by the application. bytes: moved at the lowest level seen. ns: not nested. files: names opened, read or written; None: no names were
+    kept (level summary)."""
 
     calls: int = 0
     bytes: int = 0
     ns: int = 0
-    files: int = 0
+    files: int | None = 0
 
     @property
     def seconds(self) -> float:

@@ -22,7 +22,7 @@ Op = Annotated[str | None, typer.Option("--op", metavar="OP", help="With --trace
 From = Annotated[float | None, typer.Option("--from", metavar="S", help="With --trace: from S seconds after the step's start.")]
 To = Annotated[float | None, typer.Option("--to", metavar="S", help="With --trace: to S seconds after the step's start.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
-Everything = Annotated[bool, typer.Option("--all", help="Launchers, pipes, sockets, terminals and devices too.")]
+Everything = Annotated[bool, typer.Option("--all", help="Launchers, pipes, sockets, devices, /proc and /sys too.")]
 
 
 def report(
@@ -58,6 +58,10 @@ def report(
         raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join(TABLES)}")
     if not trace and (op, t_from, t_to) != (None, None, None):
         raise UsageError("--op, --from and --to choose trace lines: add --trace")
+    if trace and json:
+        raise UsageError("--trace prints lines, not JSON: leave one of --trace and --json out")
+    if t_from is not None and t_to is not None and t_from >= t_to:
+        raise UsageError(f"--from {t_from:g} --to {t_to:g}: nothing lies between; --to must be the later")
     if op is not None:
         _check_op(op)
     made = build(run, step=step, rank=rank, all=everything)
@@ -92,8 +96,14 @@ def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | No
     for sentence in notes(made):
         print(f"weir: {sentence}", file=sys.stderr)
     lines = trace_lines(made, rank=made.choice.rank, file=file, op=op, t_from=t_from, t_to=t_to, all=made.choice.everything)
+    printed = 0
     while some := list(itertools.islice(lines, 1000)):
+        printed += len(some)
         sys.stdout.write("\n".join(some) + "\n")
+    if not printed:
+        levels = {step.level for step in made.steps}
+        why = "no record fits" if "trace" in levels else f"level {', '.join(sorted(levels))} keeps no records; use --level trace"
+        print(f"weir: no lines: {why}", file=sys.stderr)
 
 
 def _print_json(made: Any, options: Any) -> None:

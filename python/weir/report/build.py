@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -64,11 +64,15 @@ class StepReport:
 
     @cached_property
     def task0(self) -> Totals:
-        return totals(self.columns.where(self.columns.rank == 0))
+        return self._told(totals(self.columns.where(self.columns.rank == 0)))
 
     @cached_property
     def all(self) -> Totals:
-        return totals(self.columns)
+        return self._told(totals(self.columns))
+
+    def _told(self, one: Totals) -> Totals:
+        """Level summary tells no files apart, so their number is not known."""
+        return replace(one, files=None) if self.level == "summary" else one
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
@@ -78,7 +82,7 @@ class StepReport:
 
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
-        return totals_by_rank(self.columns, self.ranks)
+        return {rank: self._told(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
 
     def routines(self, rank: int | None = None) -> RoutineTable:
         """The summary of one task, or of all."""
@@ -178,11 +182,14 @@ class Report:
 
     @cached_property
     def task0(self) -> Totals:
-        return totals(self.columns.where(self.columns.rank == 0))
+        return self._told(totals(self.columns.where(self.columns.rank == 0)))
 
     @cached_property
     def all(self) -> Totals:
-        return totals(self.columns)
+        return self._told(totals(self.columns))
+
+    def _told(self, one: Totals) -> Totals:
+        return replace(one, files=None) if any(step.level == "summary" for step in self.steps) else one
 
     @cached_property
     def active_ns(self) -> int | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from weir.trace.process import LEVELS
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
 
 MOST_PROBLEMS = 10
+LATER_NS = 50_000_000
 UNSURE_NS = 1_000_000
 
 
@@ -26,7 +28,7 @@ def notes(report: Report) -> list[str]:
     not_files = [step.left_out()[0] for step in report.steps]
     launchers = [step.left_out()[1] for step in report.steps]
     if not report.choice.everything:
-        found += _left_out("pipes, sockets, terminals and devices", not_files)
+        found += _left_out("pipes, sockets, devices, /proc and /sys", not_files)
         found += _left_out("launchers (mpirun and its kin)", launchers)
     return found
 
@@ -41,7 +43,7 @@ def _of_step(step: StepReport) -> list[str]:
     if step.lost_events:
         budget = max((file.header.budget_bytes for file in step.data.files), default=0)
         found.append(
-            f"{step.lost_events} calls have no record (budget {budget / 1e6:.3g} MB a node reached, or the disk full); "
+            f"{step.lost_events} calls have no record (budget of {budget / 1e6:.0f} MB a node reached, or the disk full); "
             "counts and bytes include those that counters kept, active time is too low"
         )
     failures = sum(process.failures for process in processes)
@@ -63,8 +65,31 @@ def _of_step(step: StepReport) -> list[str]:
     found += _of_clocks(step)
     job = step.data.step.job
     if job is not None and job.exit_status:
-        found.append(f"the command ended with status {job.exit_status}")
+        found.append(f"the command {_ending(job.exit_status)}")
+    if job is None or job.ended_realtime_ns is None:
+        found.append("the end of the command is not known: Wall is from the first to the last sign of life in the trace")
+    found += _of_later_work(step)
     return found
+
+
+def _ending(status: int) -> str:
+    if status > 0:
+        return f"ended with status {status}"
+    try:
+        return f"was killed by signal {-status} ({signal.Signals(-status).name})"
+    except ValueError:
+        return f"was killed by signal {-status}"
+
+
+def _of_later_work(step: StepReport) -> list[str]:
+    """Processes in the background do I/O that no Wall has."""
+    job = step.data.step.job
+    if job is None or job.ended_realtime_ns is None or not len(step.columns):
+        return []
+    later_ns = int(step.columns.last_ns.max()) - job.ended_realtime_ns
+    if later_ns < LATER_NS:
+        return []
+    return [f"I/O went on for {later_ns / 1e9:.1f} s after the command had ended (in the background): Wall and %WALL do not have that time"]
 
 
 def _of_clocks(step: StepReport) -> list[str]:

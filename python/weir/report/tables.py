@@ -29,18 +29,24 @@ def step_table(report: Report) -> Table:
     """Wall; task 0 and all tasks: calls, GB, seconds, files; active seconds."""
 
     def half(one: Totals, files: bool = True) -> tuple[str, ...]:
-        return thousands(one.calls), short(one.bytes / 1e9), short(one.seconds), str(one.files) if files else ""
+        count = "-" if one.files is None else str(one.files)
+        return thousands(one.calls), short(one.bytes / 1e9), short(one.seconds), count if files else ""
+
+    def task0(one: Totals, files: bool = True) -> tuple[str, ...]:
+        return half(one, files) if report.choice.rank in (None, 0) else ("-", "-", "-", "-" if files else "")
 
     def active(ns: int | None) -> str:
         return "-" if ns is None else short(ns / 1e9)
 
     rows = tuple(
-        (one.name, short(one.wall_ns / 1e9), *half(one.task0), *half(one.all), active(one.active_ns)) for one in report.steps
+        (one.name, short(one.wall_ns / 1e9), *task0(one.task0), *half(one.all), active(one.active_ns)) for one in report.steps
     )
     wall = report.wall_ns / 1e9
-    total = ("TOTAL", short(wall), *half(report.task0, False), *half(report.all, False), active(report.active_ns))
+    total = ("TOTAL", short(wall), *task0(report.task0, False), *half(report.all, False), active(report.active_ns))
     shares = [percent(seconds, wall) for seconds in (report.task0.seconds, report.all.seconds)]
     active_share = "-" if report.active_ns is None else percent(report.active_ns / 1e9, wall)
+    if report.choice.rank not in (None, 0):
+        shares[0] = "-"
     share = ("%WALL", "", "", "", shares[0], "", "", "", shares[1], "", active_share)
     columns = ("<Step", "Wall", "Calls", "GB", "sec", "files", "Calls", "GB", "sec", "files", "sec")
     groups = (("", 2), ("Task 0 I/O", 4), ("All tasks I/O", 4), ("Active", 1))

@@ -50,6 +50,7 @@ class Process:
     failures: int = 0
     parent: int = 0
     io_known: bool = False
+    io_began: bool = False
     kernel_read: int = 0
     kernel_written: int = 0
     kernel_read_ever: int = 0
@@ -95,7 +96,9 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
     return Process(
         index, page, True, events, counted,
         **{name: int(one[name]) for name in plain},
-        io_known=bool(one["io_known"]),
+        # Figures at the end are those of the start until the process has asked once more.
+        io_known=bool(one["io_known"]) and (bool(one["end_ticks"]) or not np.array_equal(one["io_last"], one["io_start"])),
+        io_began=bool(one["io_known"]),
         kernel_read=max(0, int(one["io_last"][0]) - int(one["io_start"][0])),
         kernel_written=max(0, int(one["io_last"][1]) - int(one["io_start"][1])),
         kernel_read_ever=int(one["io_last"][0]),
@@ -122,6 +125,10 @@ def with_successors(processes: Iterable[Process]) -> tuple[Process, ...]:
             process = replace(
                 process,
                 end_kind=EXEC,
+                end_ticks=successor.start_ticks,
+                io_known=process.io_began and successor.io_began,
+                kernel_read_ever=successor.kernel_read_before,
+                kernel_written_ever=successor.kernel_written_before,
                 kernel_read=max(0, successor.kernel_read_before - process.kernel_read_before),
                 kernel_written=max(0, successor.kernel_written_before - process.kernel_written_before),
             )
