@@ -102,6 +102,7 @@ void Process::calibrate() {
 }
 
 void Process::read_io(wire::IoFigures* to) {
+  const os::SignalsBlocked blocked;  // a handler would find, or leave for ever, a file that is open
   char text[512];
   if (os::read_file("/proc/self/io", text, sizeof text) <= 0) return;
   *to = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"), io_value(text, "syscw:")};
@@ -143,14 +144,13 @@ bool Process::revive() {
     state_ = 0;
     return false;
   }
+  const os::SignalsBlocked blocked;  // a handler that jumps away would leave the revival half done
   const uint32_t me = static_cast<uint32_t>(os::thread_id());
   uint32_t nobody = 0;
   if (!base::compare_exchange(&pulse.reviving, &nobody, me)) {
-    if (nobody == me) return false;  // a signal handler on top of the revival
-    while (base::load(&pulse.alive) == 0 && state_ != 0) os::yield();
-    return state_ != 0;
+    while (base::load(&pulse.alive) == 0 && base::load(&pulse.reviving) == nobody && state_ != 0) os::yield();
+    return base::load(&pulse.alive) != 0;
   }
-  os::SignalsBlocked blocked;
   const wire::ProcessChunk& before = *chunk_;  // the parent's, still mapped
   forget_logs();
   os::Scratch::free_all();

@@ -145,3 +145,41 @@ def test_many_processes_that_make_the_trace_file_at_once(guest, traced, preload)
     trace = outcome.trace
     assert len({p.pid for p in trace.processes.values()}) == 40
     assert all(len(trace.of("write", file=f"f{i}")) == 1 for i in range(1, 41))
+
+
+WITHOUT_DESCRIPTORS = """
+static void* work(void* name) {
+  int fd = open("file", O_WRONLY);
+  for (int i = 0; i < 3000; ++i) MUST(pwrite(1023 - (int)(long)name, "x", 1, 0) == 1);
+  return fd >= 0 ? name : NULL;
+}
+int main(void) {
+  int fd = open_new("file");
+  for (int i = 0; i < 8; ++i) MUST(dup2(fd, 1023 - i) == 1023 - i);
+  pid_t child = fork();
+  if (child == 0) {
+    struct rlimit before, none = {3, 1024};
+    MUST(getrlimit(RLIMIT_NOFILE, &before) == 0 && setrlimit(RLIMIT_NOFILE, &none) == 0);
+    pthread_t thread[8];
+    for (long i = 0; i < 8; ++i) pthread_create(&thread[i], NULL, work, (void*)i);
+    for (int i = 0; i < 8; ++i) pthread_join(thread[i], NULL);
+    none.rlim_cur = 1024;
+    MUST(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    MUST(pwrite(fd, "last", 4, 0) == 4);
+    _exit(0);
+  }
+  int status;
+  MUST(waitpid(child, &status, 0) == child && status == 0);
+  return 0;
+}
+"""
+
+
+def test_a_child_that_has_no_descriptor_to_spare_at_first(guest, traced):
+    """Its threads wait for nothing; it is a process of the trace as soon as it can be."""
+    trace = traced([guest(WITHOUT_DESCRIPTORS)]).ok().trace
+    assert len(trace.processes) == 2
+    parent, child = sorted(trace.processes.values(), key=lambda p: p.start_ticks)
+    assert [r.process for r in trace.records if r.op == "pwrite" and r.size == 4] == [child.number]
+    assert parent.lost_events > 0
+    assert parent.lost_events + sum(r.op in ("pwrite", "open") and r.process == child.number for r in trace.records) <= 8 * 3001 + 1
