@@ -32,7 +32,7 @@ enum FortranFlag : int32_t {
 };
 enum FortranOutcome : int32_t { kWell = 0, kFailed = 1, kEndOfFile = 2, kEndOfRecord = 3 };
 
-struct FortranStatement {
+struct alignas(64) FortranStatement {
   const FortranBlock* block;  // on the program's stack, alive until the statement ends; null: no statement
   uint64_t start;
   uint64_t payload;
