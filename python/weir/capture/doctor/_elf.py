@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,28 +14,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from weir._errors import InputError
+from weir.capture.doctor._direct import Candidate, candidates, direct_io_calls
 
-# System calls that move or name data; a program that makes them itself goes past the C library.
-IO_CALLS = {
-    0: "read",
-    1: "write",
-    2: "open",
-    17: "pread64",
-    18: "pwrite64",
-    19: "readv",
-    20: "writev",
-    40: "sendfile",
-    257: "openat",
-    295: "preadv",
-    296: "pwritev",
-    326: "copy_file_range",
-    425: "io_uring_setup",
-    426: "io_uring_enter",
-}
-_SYSCALL = b"\x0f\x05"
-_WINDOW_BYTES = 24  # how far in front of the instruction its number may be set
-_SET_NUMBER = re.compile(rb"(?:\xb8|\x48\xc7\xc0)(..\x00\x00)", re.S)  # mov $number, %eax or %rax
-_SET_ZERO = re.compile(rb"\x31\xc0|\x33\xc0")  # xor %eax, %eax: number 0, read
 _LARGEST_SCAN_BYTES = 512 << 20
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
 
@@ -80,22 +59,6 @@ _MARKS = {
 def is_elf(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(4) == b"\x7fELF"
-
-
-def direct_io_calls(code: bytes) -> Counter[str]:
-    """System calls that machine code makes itself, by name, those of I/O alone: a hint, as code is not disassembled."""
-    found: Counter[str] = Counter()
-    at = code.find(_SYSCALL)
-    while at >= 0:
-        before = code[max(0, at - _WINDOW_BYTES) : at]
-        numbers = [(m.start(), int.from_bytes(m.group(1), "little")) for m in _SET_NUMBER.finditer(before)]
-        numbers += [(m.start(), 0) for m in _SET_ZERO.finditer(before)]
-        if numbers:
-            name = IO_CALLS.get(max(numbers)[1])
-            if name:
-                found[name] += 1
-        at = code.find(_SYSCALL, at + 2)
-    return found
 
 
 def _list_libraries(path: str) -> dict[str, str | None]:
@@ -144,8 +107,8 @@ def _needed(elf: ELFFile) -> list[str]:
     return []
 
 
-def _scan(elf: ELFFile) -> tuple[Counter[str], set[str]]:
-    calls: Counter[str] = Counter()
+def _scan(elf: ELFFile) -> tuple[list[Candidate], set[str]]:
+    places: list[Candidate] = []
     marks: set[str] = set()
     for segment in elf.iter_segments("PT_LOAD"):
         if segment["p_filesz"] > _LARGEST_SCAN_BYTES:
@@ -153,8 +116,8 @@ def _scan(elf: ELFFile) -> tuple[Counter[str], set[str]]:
         data = segment.data()
         marks |= {name for name, text in _MARKS.items() if text in data}
         if segment["p_flags"] & 1:
-            calls += direct_io_calls(data)
-    return calls, marks
+            places += candidates(data, segment["p_vaddr"])
+    return places, marks
 
 
 def read_elf(path: str) -> Elf:
@@ -173,7 +136,7 @@ def read_elf(path: str) -> Elf:
             if elf.elfclass != 64 or elf["e_machine"] != "EM_X86_64":
                 return Elf(path, **facts)
             imports, defined = _symbols(elf)
-            calls, marks = _scan(elf)
+            places, marks = _scan(elf)
             is_go = any(elf.get_section_by_name(name) for name in (".go.buildinfo", ".gopclntab", ".note.go.buildid"))
             needed = tuple(_needed(elf))
     except (ELFError, ValueError, KeyError, IndexError, AttributeError, TypeError, UnicodeDecodeError) as error:
@@ -186,6 +149,6 @@ def read_elf(path: str) -> Elf:
         defined=frozenset(defined),
         is_go=bool(is_go),
         text_marks=frozenset(marks),
-        direct_calls=calls,
+        direct_calls=direct_io_calls(path, places) if interpreter and not is_go else Counter(),
         libraries=_list_libraries(path) if interpreter else {},
     )

@@ -202,6 +202,21 @@ def _interpreter(path: str) -> str | None:
     return words[0] if words else None
 
 
+def _is_shell_text(path: str) -> bool:
+    """Whether a file without a first line that names an interpreter may be a script: it is executable, and text."""
+    if not os.stat(path).st_mode & 0o111:
+        return False
+    with open(path, "rb") as file:
+        begin = file.read(4096)
+    odd = sum(byte < 32 and byte not in b"\t\n\r\f\v\b\033" or byte == 127 for byte in begin)
+    try:
+        begin.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(begin) - 3:  # else it is a letter that the read has cut
+            odd += sum(byte >= 128 for byte in begin)
+    return b"\0" not in begin[:256] and odd * 10 <= len(begin)
+
+
 def examine_program(program: str, depth: int = 0) -> list[Finding]:
     """Everything about a program or script, in the order of importance. Raises InputError if there is no such file."""
     path = find(program)
@@ -211,11 +226,10 @@ def examine_program(program: str, depth: int = 0) -> list[Finding]:
         if is_elf(path):
             return [Finding("program", NOTE, path), *examine_elf(path)]
         interpreter = _interpreter(path)
-        with open(path, "rb") as file:
-            binary = b"\0" in file.read(256)
+        data = interpreter is None and not _is_shell_text(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if interpreter is None and binary:
+    if data:
         return [Finding("program", FINDING, f"{path} is neither an ELF program nor a script: it cannot be run"), *_access(path)]
     shown = interpreter or "/bin/sh"
     result = [

@@ -7,12 +7,13 @@ import os
 import random
 import shutil
 import struct
+from collections import Counter
 
 import pytest
 
 from weir import InputError
 from weir.capture.doctor import examine_program
-from weir.capture.doctor._elf import direct_io_calls
+from weir.capture.doctor._direct import candidates, number_set
 
 HELLO = '#include <stdio.h>\nint main(void){puts("x");return 0;}\n'
 FORTRAN = "program p\nwrite(61,*) 1\nend program p\n"
@@ -186,7 +187,66 @@ def test_direct_system_calls_are_found_by_number(cc):
     ],
 )
 def test_the_number_of_a_direct_call_is_looked_for_in_front_of_it(code, found):
-    assert direct_io_calls(bytes.fromhex(code)) == found
+    assert Counter(c.call for c in candidates(bytes.fromhex(code))) == found
+
+
+@pytest.mark.parametrize(
+    ("instructions", "number"),
+    [
+        ("mov $0x1,%eax", 1),
+        ("mov $0x101,%rax; mov %rsi,%rdx; cmp $0x3,%eax; test %rax,%rax", 257),
+        ("mov $0x1,%eax; xor %eax,%eax; nop", 0),
+        ("mov $0x1,%eax; mov %rdi,%rax", None),
+        ("mov $0x1,%eax; call 1040", None),
+        ("mov $0x1,%eax; pop %rax", None),
+        ("mov $0x1,%ebx", None),
+        ("", None),
+    ],
+)
+def test_the_number_is_what_was_set_last(instructions, number):
+    assert number_set([tuple(i.split(" ", 1)) if " " in i else (i, "") for i in instructions.split("; ")]) == number
+
+
+OWN_CALLS = """
+int main(void) {
+  long r;
+  __asm__ volatile("xor %%eax,%%eax; nop; syscall" : "=a"(r) : "D"(0), "S"(&r), "d"(0L) : "rcx", "r11", "memory");
+  __asm__ volatile("mov $257,%%eax; syscall" : "=a"(r) : "D"(-1), "S"("x"), "d"(0L) : "rcx", "r11", "r10", "memory");
+  __asm__ volatile("mov $39,%%eax; syscall" : "=a"(r) : : "rcx", "r11", "memory");
+  return 0; }
+"""
+# The bytes of the instruction, and of one that sets its number, within other instructions.
+CHANCE = """
+int main(void) {
+  __asm__ volatile("xor %%eax,%%eax; mov $0x050f1234,%%ecx; mov $1,%%eax; mov $0x050f1234,%%ecx" : : : "eax", "ecx");
+  __asm__ volatile("mov $1,%%eax; mov $0x1234050f,%%ecx" : : : "eax", "ecx");
+  return 0; }
+"""
+
+
+def test_a_disassembler_confirms_what_is_really_an_instruction(cc):
+    assert said_of(cc(OWN_CALLS, name="own"))["direct_calls"][1].endswith("not seen: openat (1), read (1)")
+    assert said_of(cc(OWN_CALLS, "-s", name="own-stripped"))["direct_calls"][1].endswith("not seen: openat (1), read (1)")
+    if shutil.which("objdump") is None:
+        pytest.skip("no objdump")
+    assert "direct_calls" not in said_of(cc(CHANCE, name="chance"))
+    assert "direct_calls" not in said_of(cc(CHANCE, "-s", name="chance-stripped"))
+
+
+def test_without_a_disassembler_a_cleared_register_is_no_sign_of_a_read(cc, monkeypatch):
+    program, chance = cc(OWN_CALLS, name="own"), cc(CHANCE.replace("mov $1", "mov $39"), name="chance-read")
+    assert len(candidates(chance.read_bytes())) >= 1
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert said_of(program)["direct_calls"][1].endswith("not seen: openat (1)")
+    assert "direct_calls" not in said_of(chance)
+
+
+@pytest.mark.parametrize("name", ["bash", "python3", "cdo", "gcc", "gdb", "ncks", "sed", "tar"])
+def test_programs_of_the_system_make_no_calls_of_their_own(name):
+    path = shutil.which(name, path="/usr/bin:/bin")
+    if path is None:
+        pytest.skip(f"no {name} on this machine")
+    assert "direct_calls" not in said_of(path)
 
 
 def test_io_uring_syscall_mmap_and_dlopen_are_named(cc):
@@ -282,6 +342,33 @@ def test_files_that_are_no_programs(tmp_path):
     empty = tmp_path / "empty"
     empty.write_bytes(b"")
     assert "is empty" in said_of(empty)["script"][1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "begin"),
+    [
+        (0o644, b"just words\n"),
+        (0o644, b"echo x\n"),
+        (0o755, bytes(range(1, 256)) * 4),
+        (0o755, "Höhe".encode("utf-16-le")),
+        (0o755, b"\xc3\xa9 \xff\xfe\xfd\xfc"),
+    ],
+)
+def test_a_file_of_data_is_not_called_a_script(tmp_path, mode, begin):
+    data = tmp_path / "data"
+    data.write_bytes(begin)
+    data.chmod(mode)
+    said = said_of(data)
+    assert "script" not in said and "neither an ELF program nor a script" in said["program"][1]
+    assert ("executable" in said) == (mode == 0o644)
+
+
+@pytest.mark.parametrize("text", [b"echo x\n", "echo Höhe # 高さ\n".encode() * 999, "echo x # H\xf6he \n".encode("latin-1") * 99, b"\techo \033[1m\r\n"])
+def test_text_without_a_first_line_of_its_own_is_one(tmp_path, text):
+    path = tmp_path / "job"
+    path.write_bytes(text)
+    path.chmod(0o755)
+    assert said_of(path)["script"][0] == "fine"
 
 
 @pytest.mark.parametrize(("name", "text"), [("no-such-program", "not found in PATH"), ("./no-such-file", "no such file"), (".", "not a regular")])
