@@ -96,3 +96,14 @@ def test_a_shell_it_does_not_know_is_named(weir):
     assert (done.returncode, done.stdout) == (2, "") and "--shell fish: one of sh, csh is known" in done.stderr
     with pytest.raises(UsageError):
         check_shell("")
+
+
+def test_a_step_without_a_trace_yet_can_be_begun_twice(execute, tmp_path, root):
+    weir_path = root / ".venv" / "bin" / "weir"
+    if not weir_path.exists():
+        pytest.skip("no .venv in the source tree")
+    begin = f'eval "$({weir_path} env -q --step a -o run)"'
+    script = f"{begin}; {begin}; cat /etc/passwd >/dev/null; {weir_path} trace -o run --step a true"
+    done = execute(["bash", "-c", script], cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "traced into that very step" in done.stderr
+    assert len(list((tmp_path / "run" / "a").glob("*.weir"))) == 1
