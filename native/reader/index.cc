@@ -56,6 +56,8 @@ class Walk {
   uint64_t step(uint64_t place) {
     const auto head = file_.copy<ChunkHeader>(place);
     if (head.magic != wire::kChunkMagic) {
+      // A process that was killed while it wrote its own chunk: the number of entries comes first, the rest of the header last.
+      if (head.magic == 0 && head.kind == Kind{} && head.size_bytes == 0 && head.used == 1) return kPageBytes;
       if (head.magic != 0 || !unwritten(place)) problems_.add(Reason::no_chunk, place, kPageBytes);
       return kPageBytes;
     }
@@ -172,9 +174,25 @@ std::string read_header(const Mapping& file, Index& index, uint64_t& place) {
   return "";
 }
 
+constexpr uint64_t kFirstChunksBytes = 16384;  // what a process takes at its start, at most
+
+// Space is taken before the file grows by it: who is killed in between leaves a file that ends with a whole chunk, too early.
+static bool may_end_early(const Mapping& file, const Index& index) {
+  uint64_t end = kPageBytes;
+  for (const auto& chunk : index.chunks) end = std::max(end, chunk.offset + chunk.size_bytes);
+  bool killed = false;
+  for (const auto& process : index.processes) {
+    if (process.whole == 0) continue;
+    end = std::max(end, process.offset + kPageBytes);
+    killed |= file.copy<wire::End>(process.offset + offsetof(wire::ProcessChunk, end_kind)) == wire::End::kNone;
+  }
+  const uint64_t most = index.processes.empty() ? kFirstChunksBytes : killed ? wire::kMaxChunkBytes : 0;
+  return file.size() == end && index.header.end_bytes - file.size() <= most;
+}
+
 void walk_chunks(const Mapping& file, Index& index, Problems& problems) {
-  if (file.size() < index.header.end_bytes) problems.add(Reason::file_cut, file.size());
   Walk(file, index, problems).run();
+  if (file.size() < index.header.end_bytes && !may_end_early(file, index)) problems.add(Reason::file_cut, file.size());
 }
 
 }  // namespace weir::reader

@@ -88,6 +88,16 @@ def events_places(raw: bytes) -> list[int]:
     raise AssertionError("no chunk of calls")
 
 
+@pytest.mark.parametrize(("was_killed", "is_said"), [(True, False), (False, True)])
+def test_space_taken_by_a_process_that_was_killed_before_the_file_grew_is_no_damage(whole, was_killed, is_said):
+    raw = bytearray(whole)
+    struct.pack_into("<Q", raw, 32, len(raw) + 65536)
+    if was_killed:
+        struct.pack_into("<I", raw, 4096 + 92, 0)
+    reasons = [problem.reason for problem in read_everything(bytes(raw)).problems]
+    assert bool(reasons) == is_said and all("the file ends before" in reason for reason in reasons)
+
+
 def calls_in(path: Path) -> int:
     """Calls of all records that can be read; what cannot must have been said."""
     try:
