@@ -61,7 +61,6 @@ WEIR_MMAP(mmap64)
     keep(call);                                                                                    \
     return result;                                                                                 \
   }
-#define WEIR_LIST(...) __VA_ARGS__
 WEIR_ON_MAPPING(munmap, kMunmap, true, WEIR_LIST(void* at, size_t n), at, n)
 WEIR_ON_MAPPING(msync, kMsync, false, WEIR_LIST(void* at, size_t n, int flags), at, n, flags)
 

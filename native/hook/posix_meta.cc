@@ -19,7 +19,6 @@ namespace os = weir::os;
   WEIR_HOOK(int, symbol, parameters) {                                                                                    \
     return on_path(Op::op, directory, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });                          \
   }
-#define WEIR_LIST(...) __VA_ARGS__
 
 WEIR_PATH(stat, kStat, WEIR_LIST(const char* path, void* to), path, to)
 WEIR_PATH(stat64, kStat, WEIR_LIST(const char* path, void* to), path, to)

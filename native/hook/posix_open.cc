@@ -98,7 +98,6 @@ WEIR_CREAT(creat64)
   WEIR_HOOK(int, symbol, parameters) {                                                                            \
     return opening(Op::kMkstemp, AT_FDCWD, name, O_RDWR, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });        \
   }
-#define WEIR_LIST(...) __VA_ARGS__
 WEIR_MKSTEMP(mkstemp, WEIR_LIST(char* name), name)
 WEIR_MKSTEMP(mkstemp64, WEIR_LIST(char* name), name)
 WEIR_MKSTEMP(mkostemp, WEIR_LIST(char* name, int flags), name, flags)

@@ -63,3 +63,6 @@ long missing();  // ENOSYS
 }
 
 #endif
+
+// A list of parameters as one argument of a macro.
+#define WEIR_LIST(...) __VA_ARGS__

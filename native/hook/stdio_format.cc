@@ -48,16 +48,6 @@ inline int printing_to(int fd, Real real) {
 
 }  // namespace
 
-// Defines a form with `...`: shape is what observes it, list the real function to call, the rest its arguments before the list.
-#define WEIR_VARIADIC(symbol, parameters, shape, ...)                   \
-  WEIR_HOOK(int, symbol, parameters, ...) {                             \
-    va_list more;                                                       \
-    va_start(more, format);                                             \
-    const int result = shape([&] { return __VA_ARGS__; });              \
-    va_end(more);                                                       \
-    return result;                                                      \
-  }
-#define WEIR_LIST(...) __VA_ARGS__
 #define ON(f) [&](auto real) { return printing(f, real); }
 #define FROM(f) [&](auto real) { return scanning(f, real); }
 #define TO(fd) [&](auto real) { return printing_to(fd, real); }

@@ -3,6 +3,7 @@
 // failed; reads the public fields of FILE (bits/types/struct_FILE.h), changes none, and calls no function on the stream.
 #pragma once
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,3 +89,13 @@ class BufferWatch {
 };
 
 }  // namespace weir::hook
+
+// Defines a form with `...`: shape is what observes it, the rest calls the real function that takes a list, `more`.
+#define WEIR_VARIADIC(symbol, parameters, shape, ...)                   \
+  WEIR_HOOK(int, symbol, parameters, ...) {                             \
+    va_list more;                                                       \
+    va_start(more, format);                                             \
+    const int result = shape([&] { return __VA_ARGS__; });              \
+    va_end(more);                                                       \
+    return result;                                                      \
+  }

@@ -113,15 +113,6 @@ WEIR_FGETWS_CHK(__fgetws_unlocked_chk)
 WEIR_FPUTWS(fputws)
 WEIR_FPUTWS(fputws_unlocked)
 
-#define WEIR_VARIADIC(symbol, parameters, shape, ...)                   \
-  WEIR_HOOK(int, symbol, parameters, ...) {                             \
-    va_list more;                                                       \
-    va_start(more, format);                                             \
-    const int result = shape([&] { return __VA_ARGS__; });              \
-    va_end(more);                                                       \
-    return result;                                                      \
-  }
-#define WEIR_LIST(...) __VA_ARGS__
 #define ON(f) [&](auto real) { return printing(f, real); }
 #define FROM(f) [&](auto real) { return scanning(f, real); }
 
