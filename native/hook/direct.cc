@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include <initializer_list>
 
@@ -18,12 +17,6 @@ using namespace weir::hook;
 namespace {
 
 using Direct = long (*)(long, long, long, long, long, long, long);
-
-long wanted(const iovec* v, int count, long result) {
-  long sum = 0;
-  for (int i = 0; result >= 0 && i < count; ++i) sum += static_cast<long>(v[i].iov_len);
-  return sum;
-}
 
 template <typename Real>
 long filtering(bool sets_a_filter, Real real) {
@@ -81,13 +74,8 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case SYS_dup3: return copying(Op::kDup3, fd, call);
     case SYS_readv:
     case SYS_writev: {
-      if (!recording()) return call();
-      const uint64_t start = weir::os::ticks();
-      const long result = call();
-      const Span span{start, weir::os::ticks()};
-      const long bytes = wanted(reinterpret_cast<const iovec*>(b), static_cast<int>(c), result);
-      keep_transfer(n == SYS_readv ? Op::kReadv : Op::kWritev, n == SYS_writev, fd, static_cast<uint64_t>(bytes), kImplicit, result, span);
-      return result;
+      const bool writes = n == SYS_writev;
+      return vector_transfer(writes ? Op::kWritev : Op::kReadv, writes, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c), kImplicit, call);
     }
   }
   return call();

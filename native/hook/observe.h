@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "hook/descriptors.h"
 #include "hook/real.h"
@@ -82,6 +83,25 @@ WEIR_INLINE ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_
   const uint64_t start = os::ticks();
   const ssize_t result = real();
   keep_transfer(op, writes, fd, wanted, offset, result, {start, os::ticks()});
+  return result;
+}
+
+// Bytes a vector asks for. Called after the kernel has accepted the vector's address, or with a failed result.
+inline uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
+  uint64_t sum = 0;
+  if (result >= 0) {
+    for (int i = 0; i < count; ++i) sum += v[i].iov_len;
+  }
+  return sum;
+}
+
+template <typename Real>
+inline ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int count, int64_t offset, Real real) {
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint64_t start = os::ticks();
+  const ssize_t result = real();
+  const uint64_t end = os::ticks();
+  keep_transfer(op, writes, fd, wanted_of(v, count, result), offset, result, {start, end});
   return result;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes through descriptors: read, write, their positioned and vectored forms, and lseek.
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "hook/observe.h"
@@ -32,25 +31,6 @@ namespace {
 
 constexpr bool kReads = false;
 constexpr bool kWrites = true;
-
-// Bytes a vector asks for. Called after the kernel has accepted the vector's address, or with a failed result.
-uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
-  uint64_t sum = 0;
-  if (result >= 0) {
-    for (int i = 0; i < count; ++i) sum += v[i].iov_len;
-  }
-  return sum;
-}
-
-template <typename Real>
-ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int count, int64_t offset, Real real) {
-  if (WEIR_UNLIKELY(!recording())) return real();
-  const uint64_t start = os::ticks();
-  const ssize_t result = real();
-  const uint64_t end = os::ticks();
-  keep_transfer(op, writes, fd, wanted_of(v, count, result), offset, result, {start, end});
-  return result;
-}
 
 }  // namespace
 

@@ -36,15 +36,22 @@ void write_record(wire::Record* r, const Call& call) {
   r->duration = static_cast<uint32_t>(duration);
   r->file = call.file;
   r->offset_and_size_high = (call.offset & wire::kUnknownOffset) | (call.size >> 32) << 48;
-  const uint64_t last = (call.size & UINT32_MAX) | uint64_t{static_cast<uint8_t>(call.op)} << 32 |
-                        uint64_t{static_cast<uint8_t>(call.layer)} << 40 | uint64_t{flags} << 48 | uint64_t{call.error} << 56;
-  base::store(reinterpret_cast<uint64_t*>(&r->size_low), last);
+  base::store(reinterpret_cast<uint64_t*>(&r->size_low), (call.size & UINT32_MAX) | kind_of(call, flags));
 }
 
 // Null when the log has no chunk, or a full one.
 wire::Record* take_place(ThreadLog& log) {
   const uint64_t at = base::own_fetch_add(&log.next, sizeof(wire::Record));
   return at - log.begin < log.bytes ? reinterpret_cast<wire::Record*>(at) : nullptr;
+}
+
+// Another log for the thread, which is in the midst of what it was in.
+void replace(ThreadLog& log, const ThreadLog& with) {
+  const uint8_t flags_below = log.flags_below;
+  const bool in_vfork_child = log.in_vfork_child;
+  log = with;
+  log.flags_below = flags_below;
+  log.in_vfork_child = in_vfork_child;
 }
 
 // The log goes on without a chunk.
@@ -88,11 +95,7 @@ bool adopt_parked(ThreadLog& log) {
     if (base::load_relaxed(&place) == nullptr) continue;
     ThreadLog* found = base::exchange(&place, static_cast<ThreadLog*>(nullptr));
     if (found == nullptr) continue;
-    const uint8_t flags_below = log.flags_below;
-    const bool in_vfork_child = log.in_vfork_child;
-    log = *found;
-    log.flags_below = flags_below;
-    log.in_vfork_child = in_vfork_child;
+    replace(log, *found);
     os::unmap(found, wire::kPageBytes);
     return true;
   }
@@ -145,11 +148,7 @@ void keep_otherwise(const Call& call) {
   }
   os::SignalsBlocked blocked;
   if (log.generation != base::load(&generation)) {
-    const uint8_t flags_below = log.flags_below;
-    const bool in_vfork_child = log.in_vfork_child;
-    log = {};
-    log.flags_below = flags_below;
-    log.in_vfork_child = in_vfork_child;
+    replace(log, {});
     begin_log(log);
   }
   if (process().level() == wire::Level::kTrace) {

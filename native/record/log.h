@@ -48,11 +48,12 @@ struct Call {
   uint64_t size;
 };
 
-// The first word of a call's counter, and the error: file, operation, layer, flags, error.
-inline uint64_t head_of(const Call& call, uint64_t flags) {
-  return uint64_t{call.file} | uint64_t{static_cast<uint8_t>(call.op)} << 32 | uint64_t{static_cast<uint8_t>(call.layer)} << 40 | flags << 48 |
-         uint64_t{call.error} << 56;
+// Operation, layer, flags and error where the last word of a record has them, above 32 bits for the size.
+WEIR_INLINE uint64_t kind_of(const Call& call, uint64_t flags) {
+  return uint64_t{static_cast<uint8_t>(call.op)} << 32 | uint64_t{static_cast<uint8_t>(call.layer)} << 40 | flags << 48 | uint64_t{call.error} << 56;
 }
+// The first word of a call's counter, and the error: the file below the kind.
+WEIR_INLINE uint64_t head_of(const Call& call, uint64_t flags) { return uint64_t{call.file} | kind_of(call, flags); }
 
 // Keeps what is no usual record in a chunk with room. In registers: at levels below trace every call comes here.
 WEIR_COLD void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size);
@@ -86,8 +87,7 @@ WEIR_INLINE void keep(const Call& call) {
       word[0] = call.start;
       word[1] = duration | uint64_t{call.file} << 32;
       word[2] = call.offset;
-      base::store(&word[3], call.size | uint64_t{static_cast<uint8_t>(call.op)} << 32 |
-                                       uint64_t{static_cast<uint8_t>(call.layer)} << 40 | flags << 48 | uint64_t{call.error} << 56);
+      base::store(&word[3], call.size | kind_of(call, flags));
       return;
     }
   }

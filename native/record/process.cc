@@ -41,7 +41,7 @@ long Process::begin(const Settings& settings) {
   return 0;
 }
 
-// One allocation for the three chunks that every process needs: short-lived children are many.
+// One allocation for the two chunks that every process needs: short-lived children are many.
 bool Process::take_first_chunks(uint32_t parent, Refusal* refusal) {
   uint64_t offset = 0;
   const uint64_t size = wire::kPageBytes + kFirstNamesBytes;
