@@ -42,8 +42,26 @@ class Choice:
         return mask if self.everything else mask & data.columns.is_file
 
 
+class _Summed:
+    """Totals over `columns`, of a step or of all. Level summary tells no files apart, so their number is not known there."""
+
+    columns: Columns
+    keeps_names: bool
+
+    @cached_property
+    def task0(self) -> Totals:
+        return self.told(totals(self.columns.where(self.columns.rank == 0)))
+
+    @cached_property
+    def all(self) -> Totals:
+        return self.told(totals(self.columns))
+
+    def told(self, one: Totals) -> Totals:
+        return one if self.keeps_names else replace(one, files=None)
+
+
 @dataclass(frozen=True)
-class StepReport:
+class StepReport(_Summed):
     """One step as it was chosen; every figure is computed from `columns`, once."""
 
     data: StepData
@@ -62,17 +80,9 @@ class StepReport:
     def columns(self) -> Columns:
         return self.data.columns.where(self.choice.rows(self.data))
 
-    @cached_property
-    def task0(self) -> Totals:
-        return self._told(totals(self.columns.where(self.columns.rank == 0)))
-
-    @cached_property
-    def all(self) -> Totals:
-        return self._told(totals(self.columns))
-
-    def _told(self, one: Totals) -> Totals:
-        """Level summary tells no files apart, so their number is not known."""
-        return replace(one, files=None) if self.level == "summary" else one
+    @property
+    def keeps_names(self) -> bool:
+        return self.level != "summary"
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
@@ -82,7 +92,7 @@ class StepReport:
 
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
-        return {rank: self._told(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
+        return {rank: self.told(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
 
     def routines(self, rank: int | None = None) -> RoutineTable:
         """The summary of one task, or of all."""
@@ -168,7 +178,7 @@ class StepReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(_Summed):
     """Everything that `weir report` shows of a run."""
 
     path: str
@@ -180,16 +190,9 @@ class Report:
     def columns(self) -> Columns:
         return Columns.joined([step.columns for step in self.steps])
 
-    @cached_property
-    def task0(self) -> Totals:
-        return self._told(totals(self.columns.where(self.columns.rank == 0)))
-
-    @cached_property
-    def all(self) -> Totals:
-        return self._told(totals(self.columns))
-
-    def _told(self, one: Totals) -> Totals:
-        return replace(one, files=None) if any(step.level == "summary" for step in self.steps) else one
+    @property
+    def keeps_names(self) -> bool:
+        return all(step.keeps_names for step in self.steps)
 
     @cached_property
     def active_ns(self) -> int | None:
