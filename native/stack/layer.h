@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layer is. A file's stack is written and built top down, `event | bufa | event | system`; a call of the program enters at
+// the top, and each layer answers it or hands it to the layer below. A layer names in its Kind what it changes; an entry that it
+// leaves null passes to the layer below at no cost. Offsets, descriptors, dup, fork and the like are decided above all layers
+// (stack/posix.h); rules and who gets which stack in stack/build.h.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/compiler.h"
+
+namespace weir::rules {
+struct LayerSpec;
+}
+
+namespace weir::stack {
+
+// A value that is not negative, or -errno; the errno is one that the wrapped call documents.
+using Result = int64_t;
+
+struct File;
+struct Layer;
+
+// Where the kernel's own descriptor stands: only stacks without a layer that holds data see it.
+inline constexpr uint64_t kKernelOffset = ~uint64_t{0};
+
+// A read or write. The pieces' bytes add up to `bytes` (at least 1).
+struct Transfer {
+  const iovec* pieces;
+  int count;
+  uint64_t bytes;
+  uint64_t offset;  // in the file as the program sees it, or kKernelOffset
+};
+
+// An open on its way down. `path` is as the program gave it, relative to `directory`.
+struct Opening {
+  int directory;
+  const char* path;
+  int flags;
+  unsigned mode;
+};
+
+enum KindFlag : uint32_t {
+  kHolds = 1,       // holds bytes or the position in the process: fork, exec, mmap and others must flush it or make it leave
+  kTransforms = 2,  // bytes below are not the program's bytes (cos, stripe): such a file can never be left to the kernel
+  kOrdered = 4,     // open itself goes through the layer (error, delay, keep, stripe), not only what follows
+};
+
+// Why a file was left to the kernel, or a layer out of it. Values go into the trace.
+enum class Reason : uint8_t {
+  kNone = 0,
+  kLargeRequests = 1,   // of half a block and more: the layer would only copy
+  kShared = 2,          // other tasks of the node have it in the kernel's cache already
+  kMapped = 3,          // mmap
+  kLocked = 4,          // byte-range locks
+  kDirect = 5,          // the program itself asked for O_DIRECT
+  kForked = 6,          // a child shares the descriptor
+  kReplaced = 7,        // exec hands it to another program
+  kConflict = 8,        // another opening of the file on this node, and one of them writes
+  kNoDrain = 9,         // nobody would write accepted bytes out if this process were killed
+  kNoMemory = 10,
+  kUnsupported = 11,    // an operation that layers do not know (aio, io_uring, splice)
+  kRandom = 12,         // no pattern that reading ahead could serve
+  kCached = 13,         // the kernel has the file's pages
+  kSpecial = 14,        // no regular file
+};
+
+// Counters of a layer, kept by it and noted in the trace when the file closes. Ids are the layer's own, named in its page.
+struct Statistic {
+  const char* name;  // in tables: "hits", "read_ahead_requests"
+};
+
+struct Kind {
+  const char* name;
+  uint32_t flags;
+  size_t state_bytes;  // of a Layer's own state, zeroed before create
+  const Statistic* statistics;
+  int statistics_count;
+
+  // Before the open: reads its arguments, may refuse (a mistake that the rules' compiler could not see).
+  Result (*create)(Layer&);
+  // The new descriptor. Whoever has kOrdered calls open_below. Null: the layer takes no part.
+  Result (*open)(Layer&, Opening&);
+  // After the descriptor is there and before the first call: the file's size, block size and identity are known.
+  Result (*ready)(Layer&);
+  // Bytes moved; fewer than asked for only at the end of the file (read), or where the system moved fewer.
+  Result (*read)(Layer&, const Transfer&);
+  Result (*write)(Layer&, const Transfer&);
+  // The file's size as the program must see it.
+  Result (*size)(Layer&);
+  Result (*truncate)(Layer&, uint64_t bytes);
+  // Hands every accepted byte to the layer below; 0 or the deferred error, which then counts as reported.
+  Result (*flush)(Layer&);
+  // flush, and then durable: fsync (or fdatasync) of the system.
+  Result (*sync)(Layer&, bool data_only);
+  // Forgets clean bytes: somebody else may have changed the file.
+  void (*invalidate)(Layer&);
+  // The last descriptor goes: flush has been called and its error kept. Closes nothing of the program's.
+  void (*close)(Layer&);
+};
+
+struct Layer {
+  const Kind* kind;
+  Layer* below;  // null: this is `system`
+  File* file;
+  const rules::LayerSpec* spec;
+  uint64_t* statistics;  // kind->statistics_count of them
+  uint8_t position;      // in the stack, 0 on top
+
+  // The layer's own memory, kind->state_bytes of it, aligned to 64.
+  void* state() const { return state_; }
+  void* state_;
+};
+
+// What comes next. `next(layer.below, &Kind::read)` would walk each time; the builder resolves the walk once instead:
+// Layer::below is the next layer whose Kind is not empty, and these find the first that has the operation.
+Result open_below(Layer& from, Opening&);
+Result read_below(Layer& from, const Transfer&);
+Result write_below(Layer& from, const Transfer&);
+Result size_below(Layer& from);
+Result truncate_below(Layer& from, uint64_t bytes);
+Result flush_below(Layer& from);
+Result sync_below(Layer& from, bool data_only);
+void invalidate_below(Layer& from);
+
+// One piece of memory.
+inline Result read_below(Layer& from, void* to, uint64_t bytes, uint64_t offset) {
+  const iovec piece{to, bytes};
+  return read_below(from, Transfer{&piece, 1, bytes, offset});
+}
+inline Result write_below(Layer& from, const void* data, uint64_t bytes, uint64_t offset) {
+  const iovec piece{const_cast<void*>(data), bytes};
+  return write_below(from, Transfer{&piece, 1, bytes, offset});
+}
+
+// Asks that the file be left to the kernel: done by stack/posix after the call in progress, when everything accepted has been
+// handed down and the kernel's position set. Any thread. Noted in the trace with the layer that asked.
+void ask_to_leave(Layer& layer, Reason);
+// The layer itself passes everything through from now on (its choice, still in the stack): noted in the trace.
+void note_aside(Layer& layer, Reason);
+// A deferred write error: kept with the file, reported once at the next write, fsync or close, and in the exit report with
+// the number of accepted bytes that did not reach the file.
+void defer_error(Layer& layer, int error, uint64_t lost_bytes);
+
+}  // namespace weir::stack
