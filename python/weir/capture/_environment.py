@@ -72,6 +72,19 @@ VARIABLES = (
         "Added to each clock reading of the process: a fault to test the alignment of clocks with.",
         per_node=True,
     ),
+    Variable(
+        "WEIR_RULES",
+        "text, at most 64 KiB",
+        "no layers",
+        "The rules of the run, compiled by `weir run`, `weir trace --rules` or `weir env --rules`; not written by hand.",
+        launcher=True,
+    ),
+    Variable(
+        "WEIR_NODE_TASKS",
+        "1, 2, 3, ...",
+        "all tasks of a node",
+        "So many tasks of a job act as one node: lets one machine stand for several nodes to the layers that tasks share.",
+    ),
     Variable("WEIR_QUIET", "`1`", "messages", "The library writes nothing to standard error.", launcher=False),
 )
 
