@@ -13,13 +13,17 @@
 namespace weir::stack {
 
 struct File {
+  Ways enter;          // per operation the first layer that takes part
   Layer* top;
   Layer* bottom;       // system
   int descriptor;      // of the kernel, one of the program's; stack/posix moves it on when that number is closed
   int flags;           // of open, as fcntl changed them (O_APPEND, O_SYNC, ...)
   uint32_t references; // descriptors
-  bool holds;          // a layer has kHolds: the position below is the file's; else the kernel's is
+  bool holds;          // a layer has kHolds or kTransforms: the position below is the file's; else the kernel's is
   bool transforms;     // a layer has kTransforms
+  bool shares;         // a layer has kSharesNode
+  bool left;           // its layers are gone: calls go to the kernel
+  bool syncs;          // every write is flushed at once: the process is ending
   uint8_t leaving;     // Reason: leave at the next chance
   int32_t error;       // deferred, positive; 0: none
   uint64_t lost_bytes; // accepted, not written
@@ -28,19 +32,32 @@ struct File {
   uint64_t size_at_open, block_bytes;  // st_blksize
   uint32_t fs_type;    // statfs f_type
   uint32_t name;       // id in the trace's names, 0 without a trace
-  uint32_t lock;       // stack/lock.h; held during every call that enters the stack
-  uint32_t lock_owner; // thread id: a signal handler that comes in between goes straight to the kernel
+  uint32_t lock;       // stack/lock.h; held during every call that enters a stack that holds. A signal handler that comes in between
+                       // goes straight to the kernel
   int unit;            // Fortran unit, -1 none
   void* lease;         // node/: this opening in the node's registry
+  uint64_t published;  // size that the node knows, 0: none
+  File* next_of_inode; // stack/table.h
+  uint32_t pages;      // of memory
+  uint16_t layer_count;
+  uint16_t rule;       // index of the rule
   char path[];         // absolute, zero-terminated
 };
 
-inline constexpr int kFiles = 1 << 16;
-extern WEIR_OWN File* files[kFiles];
+inline constexpr int kFiles = 1 << 16;  // descriptors above it have no layers
+extern WEIR_OWN File* files[kFiles];    // lowest bit set: the file is known (for the node's registry), but its calls are the kernel's
 
 // Null: no layers. One load for the usual file.
 WEIR_INLINE File* file_at(int fd) {
-  return WEIR_LIKELY(static_cast<unsigned>(fd) < kFiles) ? base::load_relaxed(&files[static_cast<unsigned>(fd)]) : nullptr;
+  if (WEIR_UNLIKELY(static_cast<unsigned>(fd) >= kFiles)) return nullptr;
+  const auto entry = reinterpret_cast<uintptr_t>(base::load_relaxed(&files[static_cast<unsigned>(fd)]));
+  return WEIR_LIKELY(entry == 0) || (entry & 1) != 0 ? nullptr : reinterpret_cast<File*>(entry);
+}
+
+// Also those without layers.
+WEIR_INLINE File* known_at(int fd) {
+  if (WEIR_UNLIKELY(static_cast<unsigned>(fd) >= kFiles)) return nullptr;
+  return reinterpret_cast<File*>(reinterpret_cast<uintptr_t>(base::load_relaxed(&files[static_cast<unsigned>(fd)])) & ~uintptr_t{1});
 }
 
 }  // namespace weir::stack

@@ -26,12 +26,15 @@ struct Layer;
 // Where the kernel's own descriptor stands: only stacks without a layer that holds data see it.
 inline constexpr uint64_t kKernelOffset = ~uint64_t{0};
 
-// A read or write. The pieces' bytes add up to `bytes` (at least 1).
+// A read or write. The pieces' bytes add up to `bytes` (at least 1, at most 0x7ffff000, as the kernel takes them). On a file opened
+// with O_APPEND a write's offset is the end of the file, and the kernel appends whatever offset it is given: so layers hand
+// such bytes down in their order.
 struct Transfer {
   const iovec* pieces;
   int count;
   uint64_t bytes;
-  uint64_t offset;  // in the file as the program sees it, or kKernelOffset
+  uint64_t offset;      // in the file as the program sees it, or kKernelOffset
+  int descriptor = -1;  // that the program named; -1: the file's. Layers that hand a transfer on as it is keep it
 };
 
 // An open on its way down. `path` is as the program gave it, relative to `directory`.
@@ -46,6 +49,7 @@ enum KindFlag : uint32_t {
   kHolds = 1,       // holds bytes or the position in the process: fork, exec, mmap and others must flush it or make it leave
   kTransforms = 2,  // bytes below are not the program's bytes (cos, stripe): such a file can never be left to the kernel
   kOrdered = 4,     // open itself goes through the layer (error, delay, keep, stripe), not only what follows
+  kSharesNode = 8,  // keeps the openings of a file by the tasks of a node coherent by itself (global, gather): they are no conflict
 };
 
 // Why a file was left to the kernel, or a layer out of it. Values go into the trace.
@@ -83,8 +87,11 @@ struct Kind {
   Result (*create)(Layer&);
   // The new descriptor. Whoever has kOrdered calls open_below. Null: the layer takes no part.
   Result (*open)(Layer&, Opening&);
-  // After the descriptor is there and before the first call: the file's size, block size and identity are known.
+  // After the descriptor is there and before the first call: the file's size, block size and identity are known. From the bottom up.
+  // A failure means: no layers for this file.
   Result (*ready)(Layer&);
+  // What follows is called with the file's lock held when a layer of the stack holds or transforms, else by any number of threads at
+  // once. A layer that takes part in an operation hands it on itself (x_below) when the layers below have to know.
   // Bytes moved; fewer than asked for only at the end of the file (read), or where the system moved fewer.
   Result (*read)(Layer&, const Transfer&);
   Result (*write)(Layer&, const Transfer&);
@@ -95,10 +102,17 @@ struct Kind {
   Result (*flush)(Layer&);
   // flush, and then durable: fsync (or fdatasync) of the system.
   Result (*sync)(Layer&, bool data_only);
-  // Forgets clean bytes: somebody else may have changed the file.
+  // Forgets clean bytes and the size: somebody else may have changed the file. When it returns no request of the layer's own is
+  // under way: the descriptor may become another number. Nothing is dirty when it is called, unless a flush failed.
   void (*invalidate)(Layer&);
-  // The last descriptor goes: flush has been called and its error kept. Closes nothing of the program's.
+  // The last descriptor goes, or the file leaves its layers: flush has been called and its error kept. What could not be written by
+  // then is given up (defer_error with its bytes). Closes nothing of the program's.
   void (*close)(Layer&);
+};
+
+// Per operation the first layer that takes part in it.
+struct Ways {
+  Layer *open, *read, *write, *size, *truncate, *flush, *sync, *invalidate;
 };
 
 struct Layer {
@@ -112,18 +126,18 @@ struct Layer {
   // The layer's own memory, kind->state_bytes of it, aligned to 64.
   void* state() const { return state_; }
   void* state_;
+  Ways next;  // below this one; found once, when the stack is built. The last of them is always `system`
 };
 
-// What comes next. `next(layer.below, &Kind::read)` would walk each time; the builder resolves the walk once instead:
-// Layer::below is the next layer whose Kind is not empty, and these find the first that has the operation.
-Result open_below(Layer& from, Opening&);
-Result read_below(Layer& from, const Transfer&);
-Result write_below(Layer& from, const Transfer&);
-Result size_below(Layer& from);
-Result truncate_below(Layer& from, uint64_t bytes);
-Result flush_below(Layer& from);
-Result sync_below(Layer& from, bool data_only);
-void invalidate_below(Layer& from);
+// What comes next.
+inline Result open_below(Layer& from, Opening& o) { return from.next.open->kind->open(*from.next.open, o); }
+inline Result read_below(Layer& from, const Transfer& t) { return from.next.read->kind->read(*from.next.read, t); }
+inline Result write_below(Layer& from, const Transfer& t) { return from.next.write->kind->write(*from.next.write, t); }
+inline Result size_below(Layer& from) { return from.next.size->kind->size(*from.next.size); }
+inline Result truncate_below(Layer& from, uint64_t bytes) { return from.next.truncate->kind->truncate(*from.next.truncate, bytes); }
+inline Result flush_below(Layer& from) { return from.next.flush->kind->flush(*from.next.flush); }
+inline Result sync_below(Layer& from, bool data_only) { return from.next.sync->kind->sync(*from.next.sync, data_only); }
+inline void invalidate_below(Layer& from) { from.next.invalidate->kind->invalidate(*from.next.invalidate); }
 
 // One piece of memory.
 inline Result read_below(Layer& from, void* to, uint64_t bytes, uint64_t offset) {

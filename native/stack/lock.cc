@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/lock.h"
+
+namespace weir::stack {
+
+WEIR_THREAD uint32_t own_thread;
+
+bool lock_slowly(uint32_t* word, uint32_t me) {
+  constexpr int kTurns = 100;  // a call served from memory is over by then
+  for (int i = 0; i < kTurns; ++i) {
+    uint32_t seen = base::load_relaxed(word);
+    if ((seen & ~kWaiters) == me) return false;
+    if (seen == 0 && base::compare_exchange(word, &seen, me)) return true;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  for (;;) {
+    uint32_t seen = base::load_relaxed(word);
+    if (seen == 0) {
+      if (base::compare_exchange(word, &seen, me | kWaiters)) return true;  // others may still wait
+      continue;
+    }
+    if ((seen & kWaiters) == 0 && !base::compare_exchange(word, &seen, seen | kWaiters)) continue;
+    os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAIT_PRIVATE, static_cast<int>(seen | kWaiters), 0);
+  }
+}
+
+}  // namespace weir::stack

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lock of a file: one word with the thread that has it. Who comes to it a second time (a signal handler within a call on the same
+// file) is told so instead of waiting for itself.
+#pragma once
+
+#include <linux/futex.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "os/syscall.h"
+#include "stack/file.h"
+
+namespace weir::stack {
+
+extern WEIR_OWN WEIR_THREAD uint32_t own_thread;  // 0: not asked yet; zeroed in a forked child
+
+WEIR_INLINE uint32_t this_thread() {
+  if (WEIR_UNLIKELY(own_thread == 0)) own_thread = static_cast<uint32_t>(os::thread_id());
+  return own_thread;
+}
+
+inline constexpr uint32_t kWaiters = 1u << 31;
+
+WEIR_COLD bool lock_slowly(uint32_t* word, uint32_t me);
+
+// False: this thread has it already.
+WEIR_INLINE bool lock_word(uint32_t* word) {
+  const uint32_t me = this_thread();
+  uint32_t expected = 0;
+  if (WEIR_LIKELY(base::compare_exchange(word, &expected, me))) return true;
+  return lock_slowly(word, me);
+}
+WEIR_INLINE void unlock_word(uint32_t* word) {
+  if (WEIR_UNLIKELY((base::exchange(word, 0u) & kWaiters) != 0)) {
+    os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAKE_PRIVATE, 1);
+  }
+}
+
+WEIR_INLINE bool lock(File* f) { return lock_word(&f->lock); }
+WEIR_INLINE void unlock(File* f) { unlock_word(&f->lock); }
+
+// A layer that has to wait long (for a request under way) lets others at the file meanwhile: its state must be in order, and may
+// be another one afterwards.
+class Unlocked {
+ public:
+  explicit Unlocked(File* f) : file_(f) { unlock(f); }
+  ~Unlocked() { lock(file_); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  File* file_;
+};
+
+}  // namespace weir::stack

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of a program on a file under layers: each gives back what libc's function would, and sets errno as it would. Decides what
+// POSIX says of offsets, O_APPEND, O_SYNC, access modes, limits and deferred errors, so that layers need not. `fd` is the number that the
+// program used, `f` what file_at(fd) gave; by the time a call is let in the file may have left its layers, or the number may have
+// become another file: then the call is the kernel's, made by a system call.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "stack/file.h"
+#include "stack/lock.h"
+
+namespace weir::stack {
+
+ssize_t read(File* f, int fd, void* to, size_t n);
+ssize_t write(File* f, int fd, const void* from, size_t n);
+ssize_t pread(File* f, int fd, void* to, size_t n, off_t at);
+ssize_t pwrite(File* f, int fd, const void* from, size_t n, off_t at);
+ssize_t readv(File* f, int fd, const iovec* v, int count);
+ssize_t writev(File* f, int fd, const iovec* v, int count);
+ssize_t preadv(File* f, int fd, const iovec* v, int count, off_t at);
+ssize_t pwritev(File* f, int fd, const iovec* v, int count, off_t at);
+ssize_t preadv2(File* f, int fd, const iovec* v, int count, off_t at, int flags);   // at -1: the position
+ssize_t pwritev2(File* f, int fd, const iovec* v, int count, off_t at, int flags);
+off_t lseek(File* f, int fd, off_t offset, int whence);
+int fsync(File* f, int fd, bool data_only);
+int ftruncate(File* f, int fd, off_t bytes);
+
+// The size that programs must see, when that is more than the kernel says; `about` is what the kernel said.
+void patch_size(File* f, int fd, struct stat* about);
+
+// Hands down every accepted byte. 0, or -1 with errno (the deferred error, which counts as reported).
+int flush(File* f, int fd);
+
+// A call that layers do not know (fallocate, sendfile, ioctl): while it runs the kernel has every accepted byte and the file's
+// position, and afterwards the layers know that anything may have changed. Within the pair nothing else may enter the file.
+struct Through {
+  File* file;
+  int fd;
+  bool inside;  // false: the file has no layers any more, or this is a signal handler within a call on it
+};
+Through begin_through(File* f, int fd);
+void end_through(const Through&);  // keeps errno
+
+template <typename Real>
+auto through_kernel(int fd, Real real) {
+  File* const f = file_at(fd);
+  if (WEIR_LIKELY(f == nullptr || !f->holds)) return real();
+  const Through t = begin_through(f, fd);
+  const auto result = real();
+  end_through(t);
+  return result;
+}
+// The same where the call may wait for others (locks): the file is not held meanwhile.
+void before_waiting(int fd);
+void after_waiting(int fd);  // keeps errno
+
+// For good: everything accepted is written, the kernel's position set, the layers closed. Files that a layer transforms are flushed
+// instead. Any thread; not within a call of the same file.
+void leave(File* f, Reason);
+// By descriptor; false when its bytes are transformed, so that no call of the kernel can make sense of them.
+bool leave(int fd, Reason);
+
+}  // namespace weir::stack

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which descriptor is which file under layers: openings, copies, ends. Called by the hooks of open, dup, close and their kin, and by
+// those of stdio's. In a vfork child nothing changes: the memory is the parent's, the numbers are not.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "rules/rules.h"
+#include "stack/file.h"
+
+namespace weir::stack {
+
+// Rules are in force. The first question of every opening.
+extern WEIR_OWN uint32_t in_force;
+WEIR_INLINE bool active() { return WEIR_UNLIKELY(base::load_relaxed(&in_force) != 0); }
+
+// What the Fortran library is about to open for this thread, set by the hooks of its statements.
+struct FortranOpening {
+  bool within;
+  int unit;  // -1: not known
+  rules::Access access;
+  rules::Form form;
+};
+extern WEIR_OWN WEIR_THREAD FortranOpening fortran_opening;
+
+// An opening, from before to after:
+//   Ticket t;
+//   const bool ordered = begin_open(t, directory, path, flags);
+//   int fd = ordered ? open_ordered(t, mode) : real();
+//   return finish_open(t, fd, path);
+struct Ticket {
+  File* file;  // built ahead, for layers that take part in the open itself
+  int directory;
+  const char* path;
+  int flags;
+  bool skip;
+};
+bool begin_open(Ticket&, int directory, const char* path, int flags);
+int open_ordered(Ticket&, unsigned mode);
+// Keeps errno. path: as it is after the call (mkstemp writes into it).
+int finish_open(Ticket&, int fd, const char* path);
+
+template <typename Real>
+int opening(int directory, const char* path, int flags, unsigned mode, Real real) {
+  if (!active()) return real();
+  Ticket t;
+  const bool ordered = begin_open(t, directory, path, flags);
+  return finish_open(t, ordered ? open_ordered(t, mode) : real(), path);
+}
+
+// Before the number is given up, by whatever call. The error that its close has to report (a positive errno), 0: none. The number's
+// entry is gone afterwards.
+int before_close(int fd);
+template <typename Real>
+int closing(int fd, Real real) {
+  if (WEIR_LIKELY(known_at(fd) == nullptr)) return real();
+  const int error = before_close(fd);
+  const int result = real();
+  if (error == 0 || result != 0) return result;
+  errno = error;
+  return -1;
+}
+// Whether anything in [first, last] is known; before_close for all of it, whose errors go into the exit report.
+void before_close_range(unsigned first, unsigned last);
+
+// `to` is a copy of `from` from now on; before_replacing: it is about to become one.
+void copied(int from, int to);
+void before_replacing(int from, int to);
+
+// The file that is to be known by its name in the trace from now on.
+inline void set_name(int fd, uint32_t name) {
+  if (File* f = known_at(fd); WEIR_UNLIKELY(f != nullptr)) f->name = name;
+}
+
+// Status flags as F_SETFL has set them.
+void flags_set(int fd, int flags);
+
+// An open for writing that forgets the file's contents, or a truncate by path: layered holders of it leave first.
+void settle(int directory, const char* path, bool follow = true);
+
+// The size of a file asked for by name, when accepted bytes make it longer.
+void patch_size_of_path(struct stat* about);
+bool any_unwritten();
+
+}  // namespace weir::stack
