@@ -119,3 +119,15 @@ def mpi(request) -> Mpi:
     return chosen
 
 
+@pytest.fixture
+def testfs(tmp_path_factory):
+    """``testfs("lustre", data_us=0)`` mounts the test file system (preset ``direct`` if none is named) and returns an object
+    with ``path``, ``backing``, ``stats()``, ``reset()``, ``control(hang=5)``, ``unmount()``; all end with the test.
+    ``testfs(backing=first.backing, bucket="x")`` is a second node of the same server."""
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("no /dev/fuse here: this kernel or container has no FUSE")
+    from weir_testfs import Mounts
+
+    mounts = Mounts(tmp_path_factory.mktemp("testfs"))
+    yield mounts
+    mounts.close()

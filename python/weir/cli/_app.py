@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import weir
-from weir.cli import doctor_command, env_command, report_command, trace_command, wrap_flags_command
+from weir.cli import doctor_command, env_command, report_command, testfs_command, trace_command, wrap_flags_command
 
 app = typer.Typer(
     name="weir",
@@ -41,4 +41,5 @@ app.command("trace", context_settings={"allow_interspersed_args": False})(trace_
 app.command("env")(env_command.env)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
+app.add_typer(testfs_command.app, name="testfs")
 app.command("wrap-flags")(wrap_flags_command.wrap_flags)

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testfs/inodes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+namespace weir::testfs {
+
+ProcPath::ProcPath(const Inode& inode) { snprintf(text, sizeof text, "/proc/self/fd/%d", inode.fd); }
+
+bool Inodes::open_root(const char* folder) {
+  root_.fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root_.fd < 0) return false;
+  struct stat status;
+  if (fstat(root_.fd, &status) != 0) return false;
+  root_.device = status.st_dev;
+  root_.number = status.st_ino;
+  root_.lookups = 1;
+  known_[{root_.device, root_.number}] = &root_;
+  root_.entry = file_entry(state_, ".");
+  return true;
+}
+
+void Inodes::name(Inode& inode, const Inode& parent, const char* name) {
+  std::string path = parent.path.empty() ? name : parent.path + "/" + name;
+  if (path == inode.path || &inode == &root_) return;
+  inode.path = std::move(path);
+  inode.entry.store(file_entry(state_, inode.path), std::memory_order_release);
+}
+
+Inode* Inodes::find(Inode& parent, const char* file, struct stat* status) {
+  const int fd = openat(parent.fd, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  if (fstatat(fd, "", status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return nullptr;
+  }
+  std::lock_guard guard(lock_);
+  Inode*& known = known_[{status->st_dev, status->st_ino}];
+  if (known != nullptr) {
+    close(fd);
+  } else {
+    known = new Inode;
+    known->fd = fd;
+    known->device = status->st_dev;
+    known->number = status->st_ino;
+  }
+  ++known->lookups;
+  name(*known, parent, file);
+  return known;
+}
+
+void Inodes::forget(Inode& inode, uint64_t lookups) {
+  std::lock_guard guard(lock_);
+  inode.lookups -= lookups;
+  if (inode.lookups != 0 || &inode == &root_) return;
+  known_.erase({inode.device, inode.number});
+  close(inode.fd);
+  delete &inode;
+}
+
+void Inodes::renamed(Inode& parent, const char* file) {
+  struct stat status;
+  if (fstatat(parent.fd, file, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  std::lock_guard guard(lock_);
+  const auto found = known_.find({status.st_dev, status.st_ino});
+  if (found != known_.end()) name(*found->second, parent, file);
+}
+
+}  // namespace weir::testfs

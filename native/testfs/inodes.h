@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files which the kernel knows of: one Inode for each file of the backing folder, however many names it has, held by
+// a descriptor opened with O_PATH for as long as the kernel remembers it. So a file that is renamed or removed while it
+// is open stays the same file.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "testfs/state.h"
+
+namespace weir::testfs {
+
+struct Inode {
+  int fd = -1;
+  dev_t device = 0;
+  ino_t number = 0;
+  uint64_t lookups = 0;  // under the table's lock
+  std::string path;      // the name it was last looked up by, from the root of the mount; under the table's lock
+  std::atomic<FileEntry*> entry = nullptr;  // the counters of that name
+};
+
+class Inodes {
+ public:
+  explicit Inodes(State& state) : state_(state) {}
+
+  // The root of the mount; false and errno when the folder cannot be opened.
+  [[nodiscard]] bool open_root(const char* folder);
+  Inode& root() { return root_; }
+
+  // The file of this name, counted once more as known to the kernel; nullptr and errno when there is none. Follows no link.
+  [[nodiscard]] Inode* find(Inode& parent, const char* name, struct stat* status);
+  void forget(Inode& inode, uint64_t lookups);
+  // A file got this name by a rename; from now on its requests count for it.
+  void renamed(Inode& parent, const char* name);
+
+ private:
+  struct Key {
+    dev_t device;
+    ino_t number;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const { return key.number * 0x9e3779b97f4a7c15ull ^ key.device; }
+  };
+
+  void name(Inode& inode, const Inode& parent, const char* name);
+
+  State& state_;
+  std::mutex lock_;
+  std::unordered_map<Key, Inode*, Hash> known_;
+  Inode root_;
+};
+
+// "/proc/self/fd/N": the way to calls that take no O_PATH descriptor.
+struct ProcPath {
+  explicit ProcPath(const Inode& inode);
+  char text[32];
+};
+
+}  // namespace weir::testfs

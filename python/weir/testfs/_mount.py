@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mounting, unmounting, and finding what is mounted.
+
+The state of a mount (options and counters) is a file in shared memory, named for the folder, which stays after the
+unmount until the next mount there; see native/testfs/state.h.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir import _native
+from weir._errors import Error, InputError, NotThere, StorageError, UsageError
+from weir.testfs._presets import PRESETS
+from weir.testfs._stats import Stats
+
+PROGRAM = "weir-testfs"
+TYPE = "fuse.weir-testfs"
+_WAIT_S = 10.0  # for what takes milliseconds unless something is wrong
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mount, running or not. ``path`` is absolute."""
+
+    path: Path
+
+    def stats(self) -> Stats:
+        return Stats.from_json(self.stats_json())
+
+    def stats_json(self, *, reset: bool = False) -> str:
+        """The counters as they are now; with reset they are set to zero afterwards."""
+        return _call("stats", self._state(), *(["reset"] if reset else []))
+
+    def reset(self) -> None:
+        """Set all counters to zero."""
+        self.stats_json(reset=True)
+
+    def control(self, *options: str, **values: object) -> None:
+        """Change options while it runs: ``control(hang=5)``, ``control("fail=write:EIO:0.01:7")``.
+
+        Raises UsageError for what is no option, or can only be given at the mount.
+        """
+        given = [*options, *(f"{name}={_plain(value)}" for name, value in values.items())]
+        if given:
+            _call("control", self._state(), *given)
+
+    def unmount(self) -> None:
+        unmount(self.path)
+
+    @property
+    def pid(self) -> int:
+        """The process that serves it."""
+        import json
+
+        return json.loads(self.stats_json())["pid"]
+
+    def _state(self) -> Path:
+        state = _state_of(self.path)
+        if not state.exists():
+            raise NotThere(f"{self.path}: no test file system was mounted there; see weir testfs mount")
+        return state
+
+
+def mount(
+    folder: str | os.PathLike,
+    *,
+    backing: str | os.PathLike | None = None,
+    preset: str = "local",
+    bucket: str | None = None,
+    owner: int | None = None,
+    fail: list[str] | tuple[str, ...] = (),
+    **options: object,
+) -> Mount:
+    """Mount on a folder that exists, and return when the mount is there.
+
+    backing: the folder whose files are shown; without it those of the folder itself. bucket: mounts with the same name
+    share one server. owner: unmount when the process of this number ends. options: those of the preset, to override it,
+    and ``threads``, ``writeback``, ``hang_s``, ``enospc_after``; None leaves the preset's value.
+
+    Raises UsageError, NotThere and StorageError; the last says what the system lacks.
+    """
+    path = _folder(folder)
+    shown = _folder(backing) if backing is not None else path
+    if preset not in PRESETS:
+        raise UsageError(f"no preset `{preset}`; there are {', '.join(PRESETS)}")
+    if is_mounted(path):
+        raise UsageError(f"{path}: a test file system is mounted there already; weir testfs umount {path}")
+    values: dict[str, object] = {**PRESETS[preset].options(), **{k: v for k, v in options.items() if v is not None}}
+    given = [f"{name}={_plain(value)}" for name, value in values.items()] + [f"fail={rule}" for rule in fail]
+    if bucket is not None:
+        given.append(f"bucket={_bucket_path(bucket)}")
+    if owner is not None:
+        given.append(f"owner={owner}")
+    _call("mount", _state_of(path), path, shown, *given, program=_program())
+    if not is_mounted(path):
+        raise StorageError(f"{path}: {PROGRAM} mounted it, but it does not appear among this process's mounts")
+    return Mount(path)
+
+
+@contextmanager
+def mounted(folder: str | os.PathLike, **keywords: object) -> Iterator[Mount]:
+    """``mount`` for a with statement; the end of it unmounts."""
+    made = mount(folder, **keywords)  # type: ignore[arg-type]
+    try:
+        yield made
+    finally:
+        made.unmount()
+
+
+def unmount(folder: str | os.PathLike) -> None:
+    """Unmount, lazily when files are in use, and wait for the serving process to end.
+
+    Programs that have files open there get errors from then on. Raises NotThere when nothing is mounted there.
+    """
+    path = Path(os.path.abspath(folder))
+    if not is_mounted(path):
+        raise NotThere(f"{path}: no test file system is mounted there")
+    pid = _serving(path)
+    if not _run_unmount(path, lazy=False):
+        _run_unmount(path, lazy=True)
+    if is_mounted(path):
+        raise StorageError(f"{path}: cannot be unmounted, not even lazily; see mount(8) and who uses it (fuser -m)")
+    if pid is not None:
+        _end(pid)
+
+
+def find(folder: str | os.PathLike) -> Mount:
+    """The mount of this folder, whether or not it still runs. Raises NotThere when there was none."""
+    found = Mount(Path(os.path.abspath(folder)))
+    found._state()
+    return found
+
+
+def forget(folder: str | os.PathLike) -> None:
+    """Remove the counters of a mount that has ended."""
+    _state_of(Path(os.path.abspath(folder))).unlink(missing_ok=True)
+
+
+def is_mounted(path: Path) -> bool:
+    """Asks the kernel's table, so that a file system that hangs is not asked."""
+    wanted = os.fsencode(path)
+    with open("/proc/self/mountinfo", "rb") as table:
+        for line in table:
+            before, _, after = line.partition(b" - ")
+            at = before.split()[4].replace(b"\\040", b" ").replace(b"\\011", b"\t").replace(b"\\012", b"\n")
+            if at.replace(b"\\134", b"\\") == wanted and after.split()[0] == TYPE.encode():
+                return True
+    return False
+
+
+def _folder(name: str | os.PathLike) -> Path:
+    path = Path(os.path.realpath(name))
+    if not path.is_dir():
+        raise NotThere(f"{path}: there is no such folder; make it first")
+    return path
+
+
+def _plain(value: object) -> object:
+    return int(value) if isinstance(value, bool) else value
+
+
+def _states() -> Path:
+    """The folder of the states: in shared memory, of this user alone."""
+    folder = Path("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp") / f"weir-testfs-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder}: {error.strerror}") from error
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise StorageError(f"{folder}: belongs to somebody else")
+    return folder
+
+
+def _state_of(path: Path) -> Path:
+    return _states() / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}-{path.name[:64]}.state"
+
+
+def _bucket_path(name: str) -> Path:
+    if not name or "/" in name or len(name) > 64:
+        raise UsageError(f"`{name}` is no name of a bucket: a word without `/`")
+    return _states() / f"{name}.bucket"
+
+
+def _program() -> Path:
+    try:
+        return _native.library_path(PROGRAM)
+    except _native.LibraryMissing as error:
+        raise StorageError(
+            f"{PROGRAM} is not built: install libfuse3 with its headers (Debian: apt-get install libfuse3-dev fuse3), "
+            "then run `make build` in the source tree or reinstall weir-io"
+        ) from error
+
+
+def _environment() -> Mapping[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"}
+
+
+def _call(verb: str, state: Path, *arguments: object, program: Path | None = None) -> str:
+    command = [str(program or _program()), verb, str(state), *(os.fspath(a) if isinstance(a, Path) else str(a) for a in arguments)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="surrogateescape", env=_environment()
+    )
+    if done.returncode == 0:
+        return done.stdout
+    said = done.stderr.strip().removeprefix(f"{PROGRAM}: ")
+    if done.returncode == 127 and "libfuse3" in said:
+        raise StorageError(f"{said} (Debian: apt-get install fuse3)")
+    if done.returncode == 2 or "=" in said.split(":")[0]:
+        raise UsageError(said)
+    kind: type[Error] = StorageError if verb == "mount" else InputError
+    raise kind(said or f"{PROGRAM} {verb} ended with {done.returncode}")
+
+
+def _serving(path: Path) -> int | None:
+    with suppress(Error):
+        found = Mount(path)
+        return found.pid if found.stats().running else None
+    return None
+
+
+def _run_unmount(path: Path, *, lazy: bool) -> bool:
+    if os.getuid() == 0:
+        command = ["umount", "--no-canonicalize", *(["--lazy"] if lazy else []), str(path)]
+    else:
+        command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(path)]
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WAIT_S).returncode == 0
+    except FileNotFoundError as error:
+        raise StorageError(f"{command[0]} is not installed (Debian: apt-get install mount fuse3)") from error
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def _end(pid: int) -> None:
+    """Wait until the process that served a mount has ended; after a while, see to it."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        for number, wait_s in ((None, 1.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, _WAIT_S)):
+            if number is not None:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, number)
+            if _ended(handle, wait_s):
+                return
+    finally:
+        os.close(handle)
+
+
+def _ended(handle: int, wait_s: float) -> bool:
+    import select
+
+    until = time.monotonic() + wait_s
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(max(0, (until - time.monotonic()) * 1000)))

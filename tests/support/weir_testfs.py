@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mounts of the test file system for tests: on folders of their own, ended with the test, and with pytest at the latest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.testfs import Mount, Stats, mount
+from weir.testfs._mount import forget, is_mounted
+
+
+@dataclass(frozen=True)
+class TestMount:
+    """``path`` is the mount, ``backing`` the folder of its files, which can be looked at past the mount."""
+
+    __test__ = False
+    mount: Mount
+    backing: Path
+
+    @property
+    def path(self) -> Path:
+        return self.mount.path
+
+    def stats(self) -> Stats:
+        return self.mount.stats()
+
+    def reset(self) -> None:
+        self.mount.reset()
+
+    def control(self, *options: str, **values: object) -> None:
+        self.mount.control(*options, **values)
+
+    def unmount(self) -> None:
+        self.mount.unmount()
+
+
+class Mounts:
+    """``testfs("lustre", data_us=0)``: mounts with the options of ``weir.testfs.mount``; backing defaults to a new folder in
+    memory, which goes with the test."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._mounts: list[Mount] = []
+        self._backings: list[Path] = []
+
+    def __call__(self, preset: str = "direct", *, backing: Path | None = None, **options: object) -> TestMount:
+        point = self._folder / f"mount{len(self._mounts)}"
+        point.mkdir()
+        if backing is None:
+            memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+            backing = Path(tempfile.mkdtemp(prefix="weir-testfs-backing-", dir=memory))
+            backing.chmod(0o755)
+            self._backings.append(backing)
+        made = mount(point, backing=backing, preset=preset, owner=os.getpid(), **options)
+        self._mounts.append(made)
+        return TestMount(made, backing)
+
+    def close(self) -> None:
+        for made in self._mounts:
+            if is_mounted(made.path):
+                made.unmount()
+            forget(made.path)
+        for backing in self._backings:
+            shutil.rmtree(backing, ignore_errors=True)
