@@ -36,4 +36,30 @@ constexpr std::array<OpInfo, 256> make_ops() {
 
 inline constexpr std::array<OpInfo, 256> kOps = make_ops();
 
+struct LayerInfo {
+  const char* name = nullptr;
+  struct {
+    const char* name = nullptr;
+    const char* unit = nullptr;
+  } statistics[32];
+};
+
+constexpr std::array<LayerInfo, wire::kLayersEnd - wire::kNotes> make_layers() {
+  using enum wire::LayerKind;
+  std::array<LayerInfo, wire::kLayersEnd - wire::kNotes> layers{};
+#define WEIR_LAYER(value, constant, layer_name) layers[value].name = layer_name;
+#define WEIR_STATISTIC(layer, index, statistic_name, unit_name) layers[size_t(layer)].statistics[index] = {statistic_name, unit_name};
+#include "wire/layers.def"
+#undef WEIR_LAYER
+#undef WEIR_STATISTIC
+  return layers;
+}
+
+inline constexpr auto kLayers = make_layers();
+
+// What a record or counter of a call may bear: the program's own layers, event layers, notes about layers.
+constexpr bool is_known_layer(uint8_t layer) {
+  return layer <= uint8_t(wire::Layer::mpi) || (layer >= wire::kEvents && layer < wire::kLayersEnd);
+}
+
 }  // namespace weir::reader

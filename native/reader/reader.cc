@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <memory>
 
 #include "reader/active.h"
@@ -111,6 +112,14 @@ WEIR_API const char* weir_reader_op(uint32_t value, uint32_t* layer, char* op_cl
   *layer = uint32_t(kOps[value].layer);
   *op_class = kOps[value].op_class;
   return kOps[value].name;
+}
+
+WEIR_API const char* weir_reader_layer(uint32_t kind) { return kind < kLayers.size() ? kLayers[kind].name : nullptr; }
+
+WEIR_API const char* weir_reader_statistic(uint32_t kind, uint32_t index, const char** unit) {
+  if (kind >= kLayers.size() || index >= std::size(kLayers[kind].statistics)) return nullptr;
+  *unit = kLayers[kind].statistics[index].unit;
+  return kLayers[kind].statistics[index].name;
 }
 
 WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_clock* clocks,

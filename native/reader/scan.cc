@@ -104,7 +104,7 @@ class Scan {
     if (slot.key != 0) return &slot;
     const auto treatment = kOps[key::op(key)].treatment;
     const bool is_call = treatment == Treatment::call || treatment == Treatment::fortran || treatment == Treatment::silent;
-    if (!is_call || key::layer(key) > uint8_t(wire::Layer::mpi)) return nullptr;
+    if (!is_call || !is_known_layer(key::layer(key))) return nullptr;
     Slot& made = table.insert(key);
     made.histogram = histogram_of(process, key, names_.is_file(process, key::file(key)));
     return &made;

@@ -113,6 +113,10 @@ void weir_reader_texts_of(const weir_reader *reader, const uint32_t *processes, 
 /* Operation's name, layer and class ('R' 'W' 'O' 'C' 'M' 'X'); NULL when there is none of that value. */
 const char *weir_reader_op(uint32_t value, uint32_t *layer, char *op_class);
 
+/* Name of a kind of layer (native/wire/layers.def), and name and unit of what it counts (index below 32); NULL when there is none. */
+const char *weir_reader_layer(uint32_t kind);
+const char *weir_reader_statistic(uint32_t kind, uint32_t index, const char **unit);
+
 /* Exact length in ns of the union of the intervals of all records (markers and class X left out) of several files.
  * masks[i]: a byte per process of reader i, 0 leaves it out, or NULL. all_names 0: records of pipes, devices, ... are
  * left out. Results: total, first start and last end in ns; records counts what was merged.

@@ -16,6 +16,7 @@ ERROR, SHORT, LONG, BELOW, NESTED = 1, 2, 4, 8, 16
 UNKNOWN_OFFSET = (1 << 48) - 1
 PAGE = 4096
 LAYERS = {0: "marker", 1: "posix", 2: "stdio", 3: "fortran", 4: "mpi"}
+LAYERS |= {16 + position: f"event{position}" for position in range(16)} | {32 + kind: f"note{kind}" for kind in range(32)}
 OPS_DEF = Path(__file__).resolve().parents[2] / "native" / "wire" / "ops.def"
 OPS = {
     int(value): name for value, name in re.findall(r'^WEIR_OP\((\d+), \w+, "(\w+)"', OPS_DEF.read_text(), re.MULTILINE)

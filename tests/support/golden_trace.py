@@ -6,7 +6,7 @@
     node NAME [level=N]                 starts a trace file; one tick is 1 ns, times count from its making
     process pid=N [rank=N ranks=N] ...  starts a process; further words are fields of the process chunk
     thread N                            what follows is of this thread
-    OP [PATH] at=NS for=NS [bytes=N] [x=N] [unit=N] [offset=N] [error=N] [below] [nested]
+    OP [PATH] at=NS for=NS [bytes=N] [x=N] [unit=N] [offset=N] [error=N] [layer=N] [below] [nested]
                                         a record; x=N: N of them, one after the other, `every` ns apart (default: `for`)
     counter OP [PATH] calls=N bytes=N for=NS at=NS   a counter
     sync N ranks=N at=NS                a barrier left
@@ -98,7 +98,7 @@ class GoldenTrace:
         self._keep(
             event(
                 name, times, values["for"], file=file, size=values.get("bytes", 0), offset=offset, error=error,
-                flags=int(error != 0), below="below" in plain, nested="nested" in plain,
+                flags=int(error != 0), below="below" in plain, nested="nested" in plain, layer=values.get("layer"),
             )
         )  # fmt: skip
 

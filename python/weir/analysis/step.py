@@ -19,6 +19,7 @@ from weir.analysis.columns import Columns
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST
+from weir.trace.ops import EVENTS
 
 _LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?")
 
@@ -43,6 +44,7 @@ class StepData:
     alignments: tuple[Alignment, ...]
     members: tuple[Member, ...]
     columns: Columns
+    layered: Columns  # what event layers saw and what was noted of layers: in no total (docs/formats/trace.md, section 3.5)
     name_numbers: tuple[np.ndarray, ...]
     problems: tuple[Problem, ...]
 
@@ -98,7 +100,10 @@ def read_step(step: Step, names: NameTable) -> StepData:
     for file, line, numbered in zip(files, lines, numbers):
         parts.append(_columns(file, line, members, first, names, numbered))
         first += len(file.processes)
-    return StepData(step, tuple(files), lines, alignments, members, Columns.joined(parts), numbers, tuple(problems))
+    columns = Columns.joined(parts)
+    is_layered = columns.layer >= EVENTS
+    program, layered = columns.where(~is_layered), columns.where(is_layered) if is_layered.any() else Columns.empty()
+    return StepData(step, tuple(files), lines, alignments, members, program, layered, numbers, tuple(problems))
 
 
 def _open(path: Path) -> TraceFile | Problem:

@@ -14,6 +14,7 @@ from weir.analysis.active import Active, active_time
 from weir.analysis.columns import Columns
 from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.kernel import ProcessFigures, process_figures
+from weir.analysis.layers import LayeredFile, layered_files
 from weir.analysis.names import NameTable
 from weir.analysis.requests import Requests, requests
 from weir.analysis.routines import FileDetail, RoutineTable, file_details, routine_table
@@ -79,6 +80,12 @@ class StepReport(_Summed):
     @cached_property
     def columns(self) -> Columns:
         return self.data.columns.where(self.choice.rows(self.data))
+
+    @cached_property
+    def layered(self) -> Columns:
+        """What was seen and noted below the program's calls, of the chosen members."""
+        table = self.data.layered
+        return table.where(self.members[table.member]) if len(table) else table
 
     @property
     def keeps_names(self) -> bool:
@@ -230,6 +237,11 @@ class Report(_Summed):
     @cached_property
     def units(self) -> list[FortranUnit]:
         return fortran_units(self._data, self._masks, self.columns, self.names)
+
+    @cached_property
+    def layers(self) -> list[LayeredFile]:
+        layered = Columns.joined([step.layered for step in self.steps])
+        return layered_files(self.columns, layered, self.names) if len(layered) else []
 
     @property
     def processes(self) -> list[ProcessFigures]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir.analysis.files import FileTotals, chosen
+from weir.analysis.layers import LayeredFile
+from weir.analysis.layers import Requests as LayerRequests
 from weir.analysis.routines import RoutineTable
 from weir.analysis.totals import Totals
 from weir.report.notes import notes
@@ -50,8 +52,31 @@ def report_json(
             }
             for u in report.units
         ],
+        "layers": [_layered(one) for one in report.layers],
         "processes": [_process(one) for one in report.processes],
     }  # fmt: skip
+
+
+def _layered(one: LayeredFile) -> dict[str, Any]:
+    def requests(of: LayerRequests | None) -> dict[str, Any] | None:
+        if of is None:
+            return None
+        return {
+            "requests": of.count, "reads": of.reads, "writes": of.writes, "bytes": of.bytes,
+            "read_bytes": of.read_bytes, "written_bytes": of.written_bytes, "seconds": of.ns / 1e9,
+        }  # fmt: skip
+
+    return {
+        "file": one.file,
+        "logical": requests(one.logical),
+        "system": requests(one.system),
+        "iowait_s": one.iowait_ns / 1e9,
+        "events": {str(position): requests(seen) for position, seen in sorted(one.events.items())},
+        "left": [{"layer": left.layer, "reason": left.reason, "times": left.times} for left in one.left],
+        "statistics": [{"layer": f.layer, "name": f.name, "value": f.value, "unit": f.unit} for f in one.figures],
+        "deferred_errors": one.deferred_errors,
+        "lost_bytes": one.lost_bytes,
+    }
 
 
 def _seconds(ns: int | None) -> float | None:

@@ -23,6 +23,12 @@ def notes(report: Report) -> list[str]:
     found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         found.append(f"damaged: {len(problems) - MOST_PROBLEMS} more places (--json lists all)")
+    found += [
+        f"LOST BYTES: {one.lost_bytes} bytes that the program's writes had handed over did not reach {one.file} "
+        f"({one.deferred_errors} writes failed later)"
+        for one in report.layers
+        if one.deferred_errors
+    ]
     for step in report.steps:
         found += [f"step {step.name}: {sentence}" for sentence in _of_step(step)]
     not_files = [step.left_out()[0] for step in report.steps]

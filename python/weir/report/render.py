@@ -11,13 +11,13 @@ from weir.report.build import Report
 from weir.report.detail import detail_lines
 from weir.report.notes import notes
 from weir.report.tables import (
-    Table, duration_table, file_table, process_table, request_table, step_table, summary_table, unit_table,
+    Table, duration_table, file_table, layer_figure_table, layer_table, process_table, request_table, step_table, summary_table, unit_table,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-TABLES = ("steps", "summary", "files", "requests", "durations", "units", "processes", "detail")
+TABLES = ("steps", "summary", "files", "requests", "durations", "units", "layers", "processes", "detail")
 DEFAULT_TOP = 20
 DEFAULT_DETAILS = 5
 
@@ -89,6 +89,12 @@ def _units(report: Report, options: Options) -> Iterator[Table]:
         yield unit_table(report, options.limit)
 
 
+def _layers(report: Report, options: Options) -> Iterator[Table]:
+    if report.layers:
+        yield layer_table(report, options.limit)
+        yield layer_figure_table(report, options.limit)
+
+
 def _processes(report: Report, options: Options) -> Iterator[Table]:
     yield process_table(report, options.limit)
 
@@ -108,6 +114,7 @@ _PARTS = {
     "requests": _requests,
     "durations": _durations,
     "units": _units,
+    "layers": _layers,
     "processes": _processes,
     "detail": _detail,
 }

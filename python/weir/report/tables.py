@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weir.analysis.files import FileTotals, chosen
+from weir.analysis.layers import LayeredFile
 from weir.analysis.names import shown
 from weir.analysis.routines import Routine, RoutineTable
 from weir.analysis.totals import Totals
@@ -153,6 +154,41 @@ def unit_table(report: Report, top: int | None = 20) -> Table:
     columns = ("Unit", "READ", "WRITE", "MB", "msec", "system", "MB", "<File")
     groups = (("", 1), ("statements", 4), ("requests", 2), ("", 1))
     return Table(f"Fortran units{of}", columns, rows, groups, remarks=remarks)
+
+
+def layer_table(report: Report, top: int | None = 20) -> Table:
+    """Files under layers: what the program asked for beside what reached the file system."""
+
+    def system(one: LayeredFile) -> tuple[str, str, str]:
+        below = one.system
+        if below is None:
+            return "-", "-", "-"
+        ratio = f"{one.logical.count / below.count:.1f}" if below.count else "-"
+        return str(below.count), f"{megabytes(below.bytes):.3f}", ratio
+
+    files = report.layers[:top]
+    rows = tuple(
+        (
+            str(one.logical.count), f"{megabytes(one.logical.bytes):.3f}", f"{one.iowait_ns / 1e9:.3f}", *system(one),
+            shown(one.file, report.cwd),
+        )
+        for one in files
+    )  # fmt: skip
+    of = f" ({len(files)} of {len(report.layers)})" if len(files) < len(report.layers) else ""
+    columns = ("requests", "MB", "IOWAIT", "requests", "MB", "fewer", "<File")
+    return Table(f"Files under layers{of}", columns, rows, (("logical", 3), ("system", 3), ("", 1)))
+
+
+def layer_figure_table(report: Report, top: int | None = 20) -> Table:
+    """What each layer counted, and why it stood aside."""
+    rows = []
+    for one in report.layers[:top]:
+        file = shown(one.file, report.cwd)
+        rows += [(file, f.layer, f.name, str(f.value), f.unit) for f in one.figures if f.value]
+        rows += [(file, left.layer, f"left: {left.reason}", str(left.times), "times") for left in one.left]
+        if one.deferred_errors:
+            rows.append((file, "-", "bytes lost after write() accepted them", str(one.lost_bytes), "bytes"))
+    return Table("What layers counted", ("<File", "<Layer", "<Figure", "Value", "<Unit"), tuple(rows))
 
 
 def process_table(report: Report, top: int | None = 20) -> Table:

@@ -74,6 +74,8 @@ def library() -> c.CDLL:
         "texts_of": (None, [c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p]),
         "reason": (c.c_char_p, [c.c_uint32]),
         "op": (c.c_char_p, [c.c_uint32, c.POINTER(c.c_uint32), c.c_char_p]),
+        "layer": (c.c_char_p, [c.c_uint32]),
+        "statistic": (c.c_char_p, [c.c_uint32, c.c_uint32, c.POINTER(c.c_char_p)]),
         "active": (
             c.c_int,
             [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.c_uint64, c.c_uint32]

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ctypes as c
 from dataclasses import dataclass
+from functools import cache
 
 from weir.trace._abi import library
 
-LAYER_NAMES = ("marker", "posix", "stdio", "fortran", "mpi")
-MARKER, POSIX, STDIO, FORTRAN, MPI = range(5)
+LAYER_NAMES = ("marker", "posix", "stdio", "fortran", "mpi", "layers")
+MARKER, POSIX, STDIO, FORTRAN, MPI, LAYERS = range(6)
+EVENTS, NOTES = 16, 32  # layer of a record: EVENTS + position of an event layer in its stack; NOTES + kind of the layer noted
 ERROR, SHORT, LONG, BELOW, NESTED = 1, 2, 4, 8, 16
 
 
@@ -42,6 +44,35 @@ OPS = _Ops()
 def ops() -> dict[int, Op]:
     """All operations by value."""
     return OPS.load()
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One figure that a layer keeps per file: its name in tables and the unit."""
+
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """One kind of layer and its statistics by index."""
+
+    name: str
+    statistics: dict[int, Statistic]
+
+
+@cache
+def layer_kinds() -> dict[int, LayerKind]:
+    """All kinds of layers by value, as the native reader was compiled with them (native/wire/layers.def)."""
+    kinds, unit = {}, c.c_char_p()
+    for value in range(64 - NOTES):
+        name = library().weir_reader_layer(value)
+        if name is not None:
+            found = ((index, library().weir_reader_statistic(value, index, c.byref(unit)), unit.value) for index in range(32))
+            figures = {index: Statistic(text.decode(), (of or b"").decode()) for index, text, of in found if text is not None}
+            kinds[value] = LayerKind(name.decode(), figures)
+    return kinds
 
 
 def op_named(name: str) -> Op:
