@@ -49,7 +49,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def option_row(parameter: Any) -> list[str]:
     """One line of a verb's table: its spellings with the value's name, the default, what it is for."""
-    names = ", ".join(f"`{name}`" for name in sorted(parameter.opts, key=len, reverse=True))
+    spellings = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
+    names = ", ".join(f"`{name}`" for name in spellings)
     is_flag = getattr(parameter, "is_flag", False)
     value = "" if is_flag else f" {parameter.metavar or 'VALUE'}"
     shown = is_flag or parameter.default in (None, "", ())
@@ -59,7 +60,7 @@ def option_row(parameter: Any) -> list[str]:
 def argument_name(parameter: Any) -> str:
     name = parameter.metavar or parameter.name.upper()
     if parameter.nargs == -1:
-        return f"-- {name} [ARGUMENT]..."
+        return name if name.endswith("...") else f"-- {name} [ARGUMENT]..."
     return name if parameter.required else f"[{name}]"
 
 
@@ -81,10 +82,19 @@ def usage_of(name: str, command: Any) -> str:
     return " ".join(["weir", name, "[OPTIONS]", *arguments])
 
 
+def verbs_of(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every verb with its full name; a verb that has verbs of its own is represented by these."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from verbs_of(command, f"{before}{name} ")
+        else:
+            yield before + name, command
+
+
 def commands() -> str:
     group = typer.main.get_command(app)
     parts = ["# Commands\n\n", made_from("the command itself"), f"\n`weir`: {group.help}\n"]
-    for name, command in group.commands.items():
+    for name, command in verbs_of(group):
         text = inspect.cleandoc(command.help or "")
         parts += [
             f"\n## weir {name}\n\n",
