@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer delay: requests that take longer (README.md here).
+#pragma once
+
+#include "stack/layer.h"
+
+namespace weir::layers {
+
+extern WEIR_OWN const stack::Kind kDelay;
+
+}  // namespace weir::layers
