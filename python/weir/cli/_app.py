@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import weir
-from weir.cli import doctor_command, env_command, report_command, testfs_command, trace_command, wrap_flags_command
+from weir.cli import bench_command, doctor_command, env_command, report_command, testfs_command, trace_command, wrap_flags_command
 
 app = typer.Typer(
     name="weir",
@@ -42,4 +42,5 @@ app.command("env")(env_command.env)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(testfs_command.app, name="testfs")
+app.add_typer(bench_command.app, name="bench")
 app.command("wrap-flags")(wrap_flags_command.wrap_flags)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir bench nersc``: runs the four cases plain and with layers, interleaved, and counts what reaches the file system."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weir._errors import UsageError
+from weir.bench import reference
+from weir.bench._process import RunFailed, numbers, run
+from weir.bench._programs import Mpi, choose_mpi, clean_environment, weir_command
+from weir.bench._statistics import Spread
+from weir.bench.cases import CASES, TASKS, Case, Variant
+from weir.testfs import Mount, mounted
+
+MEASURES = ("requests", "bytes", "io_wait_s", "mpp_s", "elapsed_s")
+
+
+@dataclass(frozen=True)
+class Options:
+    scale: float = 1.0
+    cases: tuple[str, ...] = tuple(CASES)
+    tasks: dict[str, tuple[int, ...]] = field(default_factory=lambda: dict(TASKS))
+    repeat: int = 5
+    mpi: str | None = None
+    ompio: bool = False
+    preset: str = "lustre"
+    folder: str | None = None
+    timeout_s: float = 600
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: medians and ranges of what was measured, or why it could not be."""
+
+    spec: str
+    tasks: int
+    stack: str | None
+    measured: dict[str, Spread]
+    error: str = ""
+
+    def median(self, what: str) -> float | None:
+        return self.measured[what].median if what in self.measured else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one case with one number of tasks."""
+
+    case: Case
+    rows: tuple[Row, ...]
+
+    def row(self, spec: str) -> Row:
+        return next(row for row in self.rows if row.spec == spec)
+
+
+def parse_tasks(words: Sequence[str], cases: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """``4,16`` is for case III; ``IV=8`` for the case it names. Raises UsageError."""
+    tasks = dict(TASKS)
+    for word in words:
+        case, _, numbers_text = word.rpartition("=")
+        case = case or ("III" if len(cases) != 1 else cases[0])
+        try:
+            tasks[case] = tuple(int(n) for n in numbers_text.split(","))
+        except ValueError:
+            raise UsageError(f"--pes {word}: expected numbers of tasks such as 4,16 (for case III) or IV=8") from None
+        if case not in CASES or not tasks[case] or min(tasks[case]) < 1:
+            raise UsageError(f"--pes {word}: expected one of {', '.join(CASES)} and positive numbers")
+    return tasks
+
+
+class Bench:
+    """One file system for all cases; `note` gets a line for each run, for the impatient."""
+
+    def __init__(self, options: Options, build: Path, note: Callable[[str], None]):
+        self.options, self.build, self.note = options, build, note
+        self.mpi: Mpi = choose_mpi(options.mpi, build / "workloads" / "overlap" / "{mpi}" / "weir-overlap", options.ompio)
+        self.environment = {**clean_environment(), **self.mpi.environment}
+
+    def tables(self) -> Iterator[Table]:
+        with scratch(self.options.folder) as place, file_system(place, self.options.preset) as (mount, backing):
+            for number in self.options.cases:
+                for tasks in self.options.tasks[number]:
+                    yield self.case(CASES[number](tasks, self.options.scale), mount, backing, place)
+
+    def case(self, case: Case, mount: Mount, backing: Path, place: Path) -> Table:
+        folder, behind = Path(mount.path) / "case", backing / "case"
+        shutil.rmtree(behind, ignore_errors=True)
+        behind.mkdir()
+        failures = self._setup(case, folder, place)
+        runs: dict[str, list[dict[str, float]]] = {variant.name: [] for variant in case.variants}
+        for repetition in range(self.options.repeat):
+            for variant in case.variants:
+                if variant.name in failures:
+                    continue
+                self.note(f"case {case.number}, {case.tasks} tasks, {variant.name}, {repetition + 1} of {self.options.repeat}")
+                try:
+                    runs[variant.name].append(self._measure(case, variant, mount, folder, behind, place))
+                except RunFailed as error:
+                    failures[variant.name] = str(error)
+        shutil.rmtree(behind, ignore_errors=True)
+        return Table(case, tuple(self._row(case, v, runs[v.name], failures.get(v.name, "")) for v in case.variants))
+
+    def _setup(self, case: Case, folder: Path, place: Path) -> dict[str, str]:
+        """Rows that cannot be run, with the reason: what they were to read could not be written."""
+        failures: dict[str, str] = {}
+        for setup in case.setups:
+            target = next(str(a) for a in setup.arguments if isinstance(a, str) and not a.startswith("--"))
+            if case.number == "I":
+                (folder / target).mkdir()
+            try:
+                run(self._command(case, setup, case.setup_tasks, place), self._with(setup), folder, self.options.timeout_s)
+            except RunFailed as error:
+                unable = {v.name: f"no data: {error}" for v in case.variants if target in v.arguments}
+                failures.update(unable)
+        return failures
+
+    def _measure(self, case: Case, variant: Variant, mount: Mount, folder: Path, behind: Path, place: Path) -> dict[str, float]:
+        for name in case.fresh:
+            (behind / name).unlink(missing_ok=True)
+        mount.reset()
+        command = self._command(case, variant, case.tasks, place)
+        result = numbers(run(command, self._with(variant), folder, self.options.timeout_s), case.program)
+        counted = mount.stats()
+        if case.check is not None:
+            check = self.mpi.command(2, self._program(case), case.check(str(behind)))
+            run(check, self.environment, behind, self.options.timeout_s)
+        return {
+            **result,
+            "requests": counted.data_requests,
+            "bytes": counted.bytes_read + counted.bytes_written,
+            "program_requests": result["requests"],
+            "all_requests": counted.total,
+        }
+
+    def _row(self, case: Case, variant: Variant, runs: list[dict[str, float]], error: str) -> Row:
+        keys = (*MEASURES, "program_requests", "all_requests")
+        measured = {key: Spread.of([one[key] for one in runs]) for key in keys} if runs and not error else {}
+        return Row(variant.name, case.tasks, variant.stack, measured, error)
+
+    def _program(self, case: Case) -> Path:
+        return self.build / "workloads" / case.program / self.mpi.name / f"weir-{case.program}"
+
+    def _with(self, variant: Variant) -> dict[str, str]:
+        return {**self.environment, **variant.environment}
+
+    def _command(self, case: Case, variant: Variant, tasks: int, place: Path) -> list[str]:
+        command = self.mpi.command(tasks, self._program(case), variant.arguments)
+        if variant.stack is None:
+            return command
+        rules = place / "rules.toml"
+        rules.write_text(f'[[rule]]\nname = "{variant.files}"\ndir = "{place / "mount"}"\nstack = "{variant.stack}"\n')
+        return weir_command("run", "--rules", rules, "--", *command)
+
+
+@contextmanager
+def scratch(parent: str | None) -> Iterator[Path]:
+    """A folder for the time of a bench: in memory where that is to be had, so that no disk is measured."""
+    shm = Path("/dev/shm")
+    parent = parent or (str(shm) if os.access(shm, os.W_OK) else None)
+    folder = Path(tempfile.mkdtemp(prefix="weir-bench-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def file_system(place: Path, preset: str) -> Iterator[tuple[Mount, Path]]:
+    """The test file system mounted on place/mount, over place/data."""
+    folder, backing = place / "mount", place / "data"
+    folder.mkdir()
+    backing.mkdir()
+    with mounted(folder, backing=backing, preset=preset, owner=os.getpid()) as mount:
+        yield mount, backing
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a goal. ``factor``: how many times fewer requests; None when a row is missing."""
+
+    goal: reference.Goal
+    factor: float | None
+    bytes_ratio: float | None
+    met: bool
+
+
+def verdict(table: Table) -> Verdict | None:
+    """Of the case's goal; None when it is one for another number of tasks."""
+    goal = reference.GOALS[table.case.number]
+    if goal.tasks not in (None, table.case.tasks):
+        return None
+    above, below = table.row(goal.base).median("requests"), table.row(goal.row).median("requests")
+    if above is None or not below:
+        return Verdict(goal, None, None, False)
+    moved = table.row(goal.row).median("bytes")
+    bytes_ratio = moved / table.case.file_bytes if goal.bytes_of_file and moved is not None else None
+    met = above / below >= goal.factor and (bytes_ratio is None or round(bytes_ratio, 2) == 1.00)
+    return Verdict(goal, above / below, bytes_ratio, met)

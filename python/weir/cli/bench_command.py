@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir bench``: benches that a user can run, to believe or doubt a figure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Run the benches: the four cases of the reference, or what each layer gains.", no_args_is_help=True)
+
+Repeat = Annotated[int, typer.Option(metavar="N", help="Interleaved repetitions, of which the medians are shown.")]
+JsonFile = Annotated[str, typer.Option("--json", metavar="FILE", help="Write all figures there, - for standard output.")]
+Programs = Annotated[str, typer.Option(metavar="DIR", help="The CMake build that has the programs (build/native of the source tree).")]
+MpiName = Annotated[str, typer.Option("--mpi", metavar="NAME", help="openmpi or mpich (the first that is installed).")]
+Folder = Annotated[str, typer.Option(metavar="DIR", help="Where data are kept meanwhile (memory: /dev/shm).")]
+Preset = Annotated[str, typer.Option(metavar="NAME", help="The test file system's preset; see weir testfs mount.")]
+
+
+def _note(text: str) -> None:
+    """One line that the next one replaces; nothing where nobody looks."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+        sys.stderr.flush()
+
+
+def _write_json(where: str, data: object) -> None:
+    text = json.dumps(data, indent=1) + "\n"
+    if where == "-":
+        sys.stdout.write(text)
+    else:
+        with open(where, "w") as file:
+            file.write(text)
+
+
+def _check_repeat(repeat: int) -> int:
+    from weir._errors import UsageError
+
+    if repeat < 1:
+        raise UsageError(f"--repeat {repeat}: expected a positive number")
+    return repeat
+
+
+@app.command()
+def nersc(
+    scale: Annotated[float, typer.Option(metavar="S", help="Size of the cases; 1 takes some minutes on two cores.")] = 1.0,
+    case: Annotated[str, typer.Option(metavar="LIST", help="The cases to run.")] = "I,II,III,IV",
+    pes: Annotated[
+        list[str] | None, typer.Option(metavar="LIST", help="Tasks: 4,16 for case III; I=8, IV=16 for another. Repeatable.")
+    ] = None,
+    repeat: Repeat = 5,
+    json_file: JsonFile = "",
+    mpi: MpiName = "",
+    ompio: Annotated[bool, typer.Option("--ompio", help="Open MPI's own MPI-IO in place of ROMIO.")] = False,
+    preset: Preset = "lustre",
+    programs: Programs = "",
+    folder: Folder = "",
+) -> None:
+    """The four cases of bad I/O of the reference, plain and with the layers that cured them there.
+
+    Prints the four tables beside the published ones: requests that reached the file system, bytes, seconds in I/O, elapsed time.
+    Exit status 0 when every goal that was measured was met, 1 otherwise.
+    """
+    from weir._errors import UsageError
+    from weir.bench import nersc as bench
+    from weir.bench import nersc_tables
+    from weir.bench._programs import build_folder
+    from weir.bench.cases import CASES
+
+    chosen = tuple(case.split(","))
+    if not set(chosen) <= set(CASES):
+        raise UsageError(f"--case {case}: expected some of {', '.join(CASES)}, separated by commas")
+    if not 0 < scale <= 100:
+        raise UsageError(f"--scale {scale}: expected a number above 0 and at most 100")
+    options = bench.Options(
+        scale, chosen, bench.parse_tasks(pes or [], chosen), _check_repeat(repeat), mpi or None, ompio, preset, folder or None
+    )
+    runs = bench.Bench(options, build_folder(programs or None), _note)
+    tables: list[bench.Table] = []
+    for _, of_case in itertools.groupby(runs.tables(), key=lambda table: table.case.number):
+        tables += (group := list(of_case))
+        _note("")
+        if json_file != "-":
+            typer.echo(nersc_tables.text(group))
+    if json_file:
+        conditions = {"scale": scale, "repeat": repeat, "mpi": runs.mpi.name, "preset": preset}
+        _write_json(json_file, nersc_tables.as_data(tables, **conditions))
+    verdicts = [bench.verdict(table) for table in tables]
+    failed = any(row.error for table in tables for row in table.rows)
+    raise typer.Exit(1 if failed or any(v is not None and not v.met for v in verdicts) else 0)
