@@ -6,9 +6,12 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from weir.bench.lab import Line
 
 app = typer.Typer(help="Run the benches: the four cases of the reference, or what each layer gains.", no_args_is_help=True)
 
@@ -91,3 +94,67 @@ def nersc(
     verdicts = [bench.verdict(table) for table in tables]
     failed = any(row.error for table in tables for row in table.rows)
     raise typer.Exit(1 if failed or any(v is not None and not v.met for v in verdicts) else 0)
+
+
+@app.command()
+def layers(
+    only: Annotated[str, typer.Option(metavar="LIST", help="These lines alone, by name; --list shows them.")] = "",
+    show: Annotated[bool, typer.Option("--list", help="List the lines with their stacks and end.")] = False,
+    stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK", help="Another stack for a line's layer. Repeatable.")] = None,
+    scale: Annotated[float, typer.Option(metavar="S", help="Size of files and number of calls.")] = 1.0,
+    repeat: Repeat = 5,
+    json_file: JsonFile = "",
+    mpi: MpiName = "",
+    preset: Preset = "lustre",
+    programs: Programs = "",
+    folder: Folder = "",
+) -> None:
+    """What each layer gains where it should, and costs where it cannot help, beside its goals.
+
+    Every line runs plain and layered programs interleaved on the test file system and checks the contents. A line that cannot be
+    run is an error of that line. Exit status 0 when all goals were met, 1 otherwise.
+    """
+    from weir.bench import lab, layer_lines, layer_tables
+    from weir.bench._programs import build_folder
+
+    lines, stacks = _choose_lines(only, layer_lines.LINES), _choose_stacks(stack or [], layer_lines.STACKS)
+    if show:
+        for line in lines:
+            typer.echo(f"{line.name:<10}  {line.title}")
+        typer.echo("stacks: " + ", ".join(f"{name}={value}" for name, value in stacks.items()))
+        return
+    found = []
+    with lab.open_lab(build_folder(programs or None), _check_repeat(repeat), mpi or None, scale, preset, folder or None, _note) as place:
+        place.stacks = stacks
+        for line in lines:
+            found.append((line, lab.measure(place, line)))
+            _note("")
+            if json_file != "-":
+                typer.echo(layer_tables.text(*found[-1]))
+    if json_file:
+        conditions = {"scale": scale, "repeat": repeat, "preset": preset, "stacks": stacks}
+        _write_json(json_file, layer_tables.as_data(found, **conditions))
+    fine = all(not outcome.error and all(check.met for check in outcome.checks) for _, outcome in found)
+    raise typer.Exit(0 if fine else 1)
+
+
+def _choose_lines(only: str, lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    from weir._errors import UsageError
+
+    names = only.split(",") if only else [line.name for line in lines]
+    unknown = [name for name in names if name not in {line.name for line in lines}]
+    if unknown:
+        raise UsageError(f"--only {only}: no line {unknown[0]}; there are {', '.join(line.name for line in lines)}")
+    return tuple(line for line in lines if line.name in names)
+
+
+def _choose_stacks(given: list[str], stacks: dict[str, str]) -> dict[str, str]:
+    from weir._errors import UsageError
+
+    chosen = dict(stacks)
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not equals or name not in stacks:
+            raise UsageError(f"--stack {word}: expected NAME=STACK with one of {', '.join(stacks)}")
+        chosen[name] = value
+    return chosen

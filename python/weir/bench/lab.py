@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench of layers: a mounted test file system, programs run plain or under a stack, interleaved repetitions.
+
+What is measured, and against which goals, is layer_lines.py's.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weir._errors import Error
+from weir.bench._process import numbers, run
+from weir.bench._programs import Mpi, choose_mpi, clean_environment, weir_command
+from weir.bench._statistics import Spread
+from weir.bench.nersc import file_system, scratch
+from weir.testfs import Mount
+
+Run = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Something measured: what, in which unit, over the repetitions."""
+
+    name: str
+    unit: str
+    spread: Spread
+
+
+@dataclass(frozen=True)
+class Check:
+    """A goal and what came of it; `least`: the value must not be below, otherwise not above."""
+
+    what: str
+    value: float
+    goal: float
+    least: bool = True
+
+    @property
+    def met(self) -> bool:
+        return self.value >= self.goal if self.least else self.value <= self.goal
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a line of the bench found; `error` says why it found nothing."""
+
+    figures: tuple[Figure, ...] = ()
+    checks: tuple[Check, ...] = ()
+    error: str = ""
+
+
+@dataclass
+class Lab:
+    """Programs and places. Every method that runs something raises RunFailed when it does not succeed."""
+
+    build: Path
+    mount: Mount
+    backing: Path
+    place: Path  # in memory
+    disk: Path  # on a disk, cached by the kernel
+    repeat: int
+    mpi_name: str | None
+    scale: float
+    timeout_s: float = 300
+    pattern: str = "*.dat"  # the files that the rule is for
+    stacks: Mapping[str, str] = field(default_factory=dict)
+    note: Callable[[str], None] = lambda text: None
+
+    @property
+    def folder(self) -> Path:
+        """The mounted one."""
+        return Path(self.mount.path)
+
+    def count(self, number: int, least: int = 16) -> int:
+        """A number of calls at this scale."""
+        return max(least, round(number * self.scale))
+
+    def alone(self, *arguments: object, stack: str | None = None) -> Run:
+        """One task; `stack` None is plain, without the library."""
+        return self._run([str(self._program("alone")), *(str(a) for a in arguments)], "alone", stack, {})
+
+    def together(self, tasks: int, *arguments: object, stack: str | None = None, environment: Mapping[str, str] | None = None) -> Run:
+        """Several tasks of an MPI program."""
+        mpi = self.mpi()
+        command = mpi.command(tasks, self._program(f"{mpi.name}/together"), arguments)
+        return self._run(command, "together", stack, {**mpi.environment, **(environment or {})})
+
+    def mpi(self) -> Mpi:
+        return choose_mpi(self.mpi_name, self.build / "bench" / "layers" / "{mpi}" / "together")
+
+    def _program(self, name: str) -> Path:
+        return self.build / "bench" / "layers" / name
+
+    def _run(self, command: list[str], name: str, stack: str | None, environment: Mapping[str, str]) -> Run:
+        """With what the file system counted meanwhile: `requests` (reads and writes), `all_requests`, `moved` bytes."""
+        if stack is not None:
+            rules = self.place / "rules.toml"
+            rules.write_text(f'[[rule]]\nname = "{self.pattern}"\nstack = "{stack}"\n')
+            command = weir_command("run", "--rules", rules, "--", *command)
+        self.mount.reset()
+        result = numbers(run(command, {**clean_environment(), **environment}, self.place, self.timeout_s), name)
+        counted = self.mount.stats()
+        moved = counted.bytes_read + counted.bytes_written
+        return {**result, "requests": counted.data_requests, "all_requests": counted.total, "moved": moved}
+
+    def interleaved(self, **ways: Callable[[], Run]) -> dict[str, list[Run]]:
+        """Each way once in every repetition, one after the other."""
+        runs: dict[str, list[Run]] = {name: [] for name in ways}
+        for repetition in range(self.repeat):
+            for name, way in ways.items():
+                self.note(f"{name}, {repetition + 1} of {self.repeat}")
+                runs[name].append(way())
+        return runs
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the bench, which can be run alone."""
+
+    name: str
+    title: str
+    measure: Callable[[Lab], Outcome]
+
+
+def spread(runs: Sequence[Run], value: Callable[[Run], float]) -> Spread:
+    return Spread.of([value(one) for one in runs])
+
+
+def measure(lab: Lab, line: Line) -> Outcome:
+    """The line's outcome; an error of weir or of the program is the line's error, not the bench's."""
+    try:
+        return line.measure(lab)
+    except (Error, OSError) as error:
+        return Outcome(error=str(error))
+
+
+@contextmanager
+def open_lab(
+    build: Path,
+    repeat: int,
+    mpi: str | None,
+    scale: float,
+    preset: str,
+    folder: str | None,
+    note: Callable[[str], None],
+) -> Iterator[Lab]:
+    """A file system mounted for the time of the bench."""
+    with (
+        scratch(folder) as place,
+        file_system(place, preset) as (mount, backing),
+        tempfile.TemporaryDirectory(prefix="weir-bench-", dir=os.environ.get("TMPDIR", "/var/tmp")) as disk,
+    ):
+        yield Lab(build, mount, backing, place, Path(disk), repeat, mpi, scale, note=note)
