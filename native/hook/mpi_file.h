@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hints for MPI_File_open: which file gets which is in the rules.
+#pragma once
+
+#include "rules/rules.h"
+
+namespace weir::hook {
+
+// Hints of these rules are in force; the rules stay where they are. rank: of the task, -1 when it is not known.
+void set_hints(const rules::Rules& rules, int rank);
+
+}  // namespace weir::hook
