@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of assignments as ``weir assign`` changes it: whole or not at all, one command at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from weir._errors import InputError, StorageError, UsageError
+from weir.rules.forms.assign import Assignment, parse_assign, parse_lines, rules_of
+from weir.rules.mistakes import Place, near
+from weir.rules.model import RuleSet
+
+
+def read_assignments(path: str) -> list[Assignment]:
+    """The assignments of a file, none when it does not exist. Raises RulesError, InputError."""
+    return [a for _, _, a in parse_lines(_read(path), path)]
+
+
+def read_assign(path: str) -> RuleSet:
+    """The rules of the file; none when it does not exist. Raises RulesError, InputError."""
+    return parse_assign(_read(path), path)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise InputError(f"{path}: the assignments cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Between reading and replacing the file nobody else does; where folders cannot be locked, only the replacing is safe."""
+    with suppress(OSError):
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+        return
+    yield
+
+
+def change(path: str, edit: Callable[[list[Assignment]], list[Assignment]]) -> None:
+    """Replace the file's assignments by what ``edit`` makes of them. Raises StorageError, and what edit raises."""
+    folder = os.path.dirname(os.path.abspath(path))
+    with _alone(folder):
+        after = edit(read_assignments(path))
+        text = "".join(f"{a.line()}\n" for a in after)
+        rules_of(parse_lines(text, path))  # nothing is written that could not be read
+        try:
+            handle, temporary = tempfile.mkstemp(dir=folder, prefix=".assign-")
+            try:
+                os.fchmod(handle, 0o644)
+                with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+                    file.write(text)
+                os.replace(temporary, path)
+            except OSError:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        except OSError as error:
+            raise StorageError(f"{path}: the assignments cannot be written: {error.strerror}") from error
+
+
+def assign(path: str, objects: Sequence[str], new: Assignment, incremental: bool) -> None:
+    """Give each object these attributes: in place of those it has, or beside them. Raises RulesError before anything changes."""
+    if not incremental:
+        given = [Assignment(o, new.spec, new.attributes) for o in objects]
+        rules_of([(Place("assign"), a.line(), _as_words(a)) for a in given])
+
+    def edit(known: list[Assignment]) -> list[Assignment]:
+        for name in objects:
+            old = next((a for a in known if a.object == name), None)
+            made = Assignment(name, new.spec, dict(new.attributes))
+            if incremental and old is not None:
+                made = Assignment(name, new.spec if new.spec is not None else old.spec, {**old.attributes, **new.attributes})
+                rules_of([(Place("assign"), made.line(), _as_words(made))])
+            elif incremental:
+                rules_of([(Place("assign"), made.line(), _as_words(made))])
+            if old is None:
+                known = [*known, made]
+            else:
+                known = [made if a is old else a for a in known]
+        return known
+
+    change(path, edit)
+
+
+def _as_words(made: Assignment) -> Assignment:
+    """The same, its words knowing their columns in its own line."""
+    (_, _, parsed), *_ = parse_lines(made.line(), "assign")
+    return parsed
+
+
+def remove(path: str, objects: Sequence[str]) -> None:
+    """Remove what is assigned to these objects, or all of it. Raises UsageError for an object to which nothing is."""
+
+    def edit(known: list[Assignment]) -> list[Assignment]:
+        for name in objects:
+            if name not in [a.object for a in known]:
+                raise UsageError(f"{path}: nothing is assigned to {name}{near(name, [a.object for a in known])}")
+        return [a for a in known if objects and a.object not in objects]
+
+    change(path, edit)
