@@ -4,6 +4,8 @@
 
 #include "hook/observe.h"
 #include "os/syscall.h"
+#include "stack/private.h"
+#include "stack/table.h"
 
 namespace weir::hook {
 
@@ -12,9 +14,20 @@ inline void leave_weirs_alone() {
   if (WEIR_UNLIKELY(os::any_held())) os::wait_for_held();
 }
 
+// weir's own are not open for the program.
+template <typename Real>
+auto closing_layered(int fd, Real real) -> decltype(real()) {
+  if (stack::is_private(fd) && !record::thread_log.in_vfork_child) {
+    errno = EBADF;
+    return -1;
+  }
+  return stack::closing(fd, real);
+}
+
 // The descriptor's entry is dropped before the kernel can hand out its number again.
 template <typename Real>
-auto closing(int fd, Real real) {
+auto closing(int fd, Real unlayered) {
+  const auto real = [&] { return closing_layered(fd, unlayered); };
   if (WEIR_UNLIKELY(!recording())) return real();
   leave_weirs_alone();
   Descriptor* d = descriptor(fd);
@@ -29,8 +42,28 @@ auto closing(int fd, Real real) {
   return result;
 }
 
+// real(first, last) closes a range; weir's own descriptors are left out.
 template <typename Real>
-auto closing_range(unsigned first, unsigned last, bool closes, Real real) {
+int closing_but_private(unsigned first, unsigned last, Real real) {
+  if (record::thread_log.in_vfork_child) return real(first, last);
+  for (int own = stack::next_private(first); own >= 0 && static_cast<unsigned>(own) <= last; own = stack::next_private(first)) {
+    const auto number = static_cast<unsigned>(own);
+    if (number > first) {
+      if (const int result = real(first, number - 1); result != 0) return result;
+    }
+    if (number == last) return 0;
+    first = number + 1;
+  }
+  return real(first, last);
+}
+
+template <typename Real>
+int closing_range(unsigned first, unsigned last, bool closes, Real piece) {
+  const auto real = [&] {
+    if (!closes) return piece(first, last);
+    stack::before_close_range(first, last);
+    return closing_but_private(first, last, piece);
+  };
   if (WEIR_UNLIKELY(!recording())) return real();
   leave_weirs_alone();
   const auto result = on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, real);
@@ -38,8 +71,15 @@ auto closing_range(unsigned first, unsigned last, bool closes, Real real) {
   return result;
 }
 
+// to: the number asked for, -1: any.
 template <typename Real>
-auto copying(Op op, int fd, Real real) {
+auto copying(Op op, int fd, int to, Real unlayered) {
+  const auto real = [&] {
+    if (to >= 0) stack::before_replacing(fd, to);
+    const auto result = unlayered();
+    if (result >= 0) stack::copied(fd, static_cast<int>(result));
+    return result;
+  };
   if (WEIR_UNLIKELY(!recording())) return real();
   leave_weirs_alone();
   const auto result = on_descriptor(op, fd, kUnknownOffset, 0, real);

@@ -9,10 +9,14 @@
 #include <initializer_list>
 
 #include "hook/closing.h"
+#include "stack/posix.h"
+#include "stack/process.h"
+#include "stack/table.h"
 
 #if defined(__x86_64__)
 
 using namespace weir::hook;
+namespace stack = weir::stack;
 
 namespace {
 
@@ -24,6 +28,44 @@ long filtering(bool sets_a_filter, Real real) {
   before_filter();
   const long result = real();
   if (result < 0) without_filter();
+  return result;
+}
+
+// Calls on a file under layers, as libc's functions make them.
+long move_layered(stack::File* f, long n, int fd, long b, long c, long d) {
+  const auto size = static_cast<size_t>(c);
+  switch (n) {
+    case SYS_read: return stack::read(f, fd, reinterpret_cast<void*>(b), size);
+    case SYS_write: return stack::write(f, fd, reinterpret_cast<void*>(b), size);
+    case SYS_pread64: return stack::pread(f, fd, reinterpret_cast<void*>(b), size, d);
+    case SYS_pwrite64: return stack::pwrite(f, fd, reinterpret_cast<void*>(b), size, d);
+    case SYS_readv: return stack::readv(f, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c));
+    case SYS_writev: return stack::writev(f, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c));
+    case SYS_lseek: return stack::lseek(f, fd, b, static_cast<int>(c));
+    default: return stack::fsync(f, fd, n == SYS_fdatasync);
+  }
+}
+
+template <typename Real>
+int open_layered(Op op, int directory, long path, int flags, long mode, Real real) {
+  const auto* name = reinterpret_cast<const char*>(path);
+  const int fd = opening(op, directory, name, flags, [&] {
+    return stack::opening(directory, name, flags, static_cast<unsigned>(mode), [&] { return static_cast<int>(real()); });
+  });
+  if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
+  return fd;
+}
+
+// Calls that are rarely made by number: the file they name leaves its layers.
+void leave_named(long n, long a, long b, long c, long e) {
+  stack::leave(static_cast<int>(n == SYS_mmap ? e : a), n == SYS_mmap ? stack::Reason::kMapped : stack::Reason::kUnsupported);
+  if (n == SYS_sendfile) stack::leave(static_cast<int>(b), stack::Reason::kUnsupported);
+  if (n == SYS_copy_file_range) stack::leave(static_cast<int>(c), stack::Reason::kUnsupported);
+}
+
+long after_fork(long result) {
+  if (result == 0) stack::in_forked_child();
+  else stack::after_fork_in_parent();
   return result;
 }
 
@@ -40,42 +82,61 @@ constinit uint64_t weir_direct_numbers[8] = {};
 void weir_find_direct() {
   weir_real_syscall = reinterpret_cast<void*>(real<Direct>(kSlot_syscall));
   for (const int n : {SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_open, SYS_openat, SYS_creat, SYS_close, SYS_lseek,
-                      SYS_fsync, SYS_fdatasync, SYS_close_range, SYS_dup, SYS_dup2, SYS_dup3, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */}) {
+                      SYS_fsync, SYS_fdatasync, SYS_close_range, SYS_dup, SYS_dup2, SYS_dup3, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */, SYS_ftruncate, SYS_fallocate, SYS_mmap, SYS_sendfile,
+                      SYS_copy_file_range, SYS_fcntl, SYS_ioctl, SYS_fork}) {
     weir_direct_numbers[n / 64] |= uint64_t{1} << (n % 64);
   }
 }
 
 long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
   const auto call = [&] { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, b, c, d, e, f); };
-  const auto open_call = [&] { return static_cast<int>(call()); };
   const int fd = static_cast<int>(a);
   const auto size = static_cast<uint64_t>(c);
+  const auto moved = [&]() -> long {
+    stack::File* const file = stack::file_at(fd);
+    return WEIR_LIKELY(file == nullptr) ? call() : move_layered(file, n, fd, b, c, d);
+  };
   switch (n) {
-    case SYS_read: return transfer(Op::kRead, false, fd, size, kImplicit, call);
-    case SYS_write: return transfer(Op::kWrite, true, fd, size, kImplicit, call);
-    case SYS_pread64: return transfer(Op::kPread, false, fd, size, d, call);
-    case SYS_pwrite64: return transfer(Op::kPwrite, true, fd, size, d, call);
-    case SYS_open: return opening(Op::kOpen, AT_FDCWD, reinterpret_cast<const char*>(a), static_cast<int>(b), open_call);
-    case SYS_openat: return opening(Op::kOpenat, fd, reinterpret_cast<const char*>(b), static_cast<int>(c), open_call);
-    case SYS_creat: return opening(Op::kCreat, AT_FDCWD, reinterpret_cast<const char*>(a), O_WRONLY | O_CREAT | O_TRUNC, open_call);
-    case SYS_lseek: return seeking(fd, call);
-    case SYS_fsync: return on_descriptor(Op::kFsync, fd, kUnknownOffset, 0, call);
-    case SYS_fdatasync: return on_descriptor(Op::kFdatasync, fd, kUnknownOffset, 0, call);
+    case SYS_read: return transfer(Op::kRead, false, fd, size, kImplicit, moved);
+    case SYS_write: return transfer(Op::kWrite, true, fd, size, kImplicit, moved);
+    case SYS_pread64: return transfer(Op::kPread, false, fd, size, d, moved);
+    case SYS_pwrite64: return transfer(Op::kPwrite, true, fd, size, d, moved);
+    case SYS_open: return open_layered(Op::kOpen, AT_FDCWD, a, static_cast<int>(b), c, call);
+    case SYS_openat: return open_layered(Op::kOpenat, fd, b, static_cast<int>(c), d, call);
+    case SYS_creat: return open_layered(Op::kCreat, AT_FDCWD, a, O_WRONLY | O_CREAT | O_TRUNC, b, call);
+    case SYS_lseek: return seeking(fd, moved);
+    case SYS_fsync: return on_descriptor(Op::kFsync, fd, kUnknownOffset, 0, moved);
+    case SYS_fdatasync: return on_descriptor(Op::kFdatasync, fd, kUnknownOffset, 0, moved);
     case SYS_seccomp:
     case SYS_prctl:
       without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
       return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
-    case 425: return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
+    case 425:
+      stack::leave_all_for_good();
+      return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
+    case SYS_ftruncate:
+    case SYS_fallocate:
+    case SYS_mmap:
+    case SYS_sendfile:
+    case SYS_copy_file_range:
+    case SYS_fcntl:
+    case SYS_ioctl:
+      leave_named(n, a, b, c, e);
+      return call();
+    case SYS_fork:
+      stack::before_fork();
+      return after_fork(call());
     case SYS_close: return closing(fd, call);
     case SYS_close_range:
-      return closing_range(static_cast<unsigned>(a), static_cast<unsigned>(b), (c & kOnlyCloseOnExec) == 0, call);
-    case SYS_dup: return copying(Op::kDup, fd, call);
-    case SYS_dup2: return copying(Op::kDup2, fd, call);
-    case SYS_dup3: return copying(Op::kDup3, fd, call);
+      return closing_range(static_cast<unsigned>(a), static_cast<unsigned>(b), (c & kOnlyCloseOnExec) == 0,
+                           [&](unsigned from, unsigned to) { return static_cast<int>(reinterpret_cast<Direct>(weir_real_syscall)(n, from, to, c, 0, 0, 0)); });
+    case SYS_dup: return copying(Op::kDup, fd, -1, call);
+    case SYS_dup2: return copying(Op::kDup2, fd, static_cast<int>(b), call);
+    case SYS_dup3: return copying(Op::kDup3, fd, static_cast<int>(b), call);
     case SYS_readv:
     case SYS_writev: {
       const bool writes = n == SYS_writev;
-      return vector_transfer(writes ? Op::kWritev : Op::kReadv, writes, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c), kImplicit, call);
+      return vector_transfer(writes ? Op::kWritev : Op::kReadv, writes, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c), kImplicit, moved);
     }
   }
   return call();

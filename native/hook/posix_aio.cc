@@ -4,6 +4,7 @@
 #include <aio.h>
 
 #include "hook/observe.h"
+#include "stack/posix.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
@@ -27,8 +28,14 @@ Call call_of(Op op, const Request& request, uint64_t start, uint64_t end) {
   return call;
 }
 
+// The C library's threads move the bytes: they are to find them with the kernel.
+void leave_layers(const aiocb* block) {
+  if (block != nullptr) weir::stack::leave(block->aio_fildes, weir::stack::Reason::kUnsupported);
+}
+
 template <typename Real>
 int submitting(Op op, const aiocb* block, Real real) {
+  leave_layers(block);
   if (WEIR_UNLIKELY(!recording()) || block == nullptr) return real();
   const Request request = request_of(block);
   const uint64_t start = os::ticks();
@@ -58,12 +65,14 @@ void keep_entry(const aiocb* block, bool done, uint64_t start, uint64_t end) {
 template <typename Real>
 auto on_block(Op op, const aiocb* block, Real real) {
   if (block == nullptr) return real();
+  if (op == Op::kAioFsync) leave_layers(block);
   return on_descriptor(op, block->aio_fildes, kUnknownOffset, 0, real);
 }
 
 // The call itself is one record; each request in its list is one below it, which carries the bytes.
 template <typename Real>
 int submitting_list(int mode, const aiocb* const* list, int count, Real real) {
+  for (int i = 0; i < count; ++i) leave_layers(list[i]);
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = os::ticks();
   if (mode == LIO_NOWAIT) {

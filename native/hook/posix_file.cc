@@ -4,9 +4,12 @@
 #include <fcntl.h>
 
 #include "hook/observe.h"
+#include "stack/posix.h"
+#include "stack/process.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 
 namespace {
 
@@ -31,46 +34,83 @@ int numbered(Op op, int fd, off_t at, off_t n, Real real) {
 
 }  // namespace
 
-#define WEIR_ON(symbol, op)                                                                                     \
-  WEIR_HOOK(int, symbol, int fd) {                                                                              \
-    return on_descriptor(Op::op, fd, kUnknownOffset, 0, [&] { return WEIR_REAL(symbol)(fd); });                \
+#define WEIR_FSYNC(symbol, op, data_only)                                                                           \
+  WEIR_HOOK(int, symbol, int fd) {                                                                                  \
+    return on_descriptor(Op::op, fd, kUnknownOffset, 0, [&] {                                                       \
+      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) return stack::fsync(f, fd, data_only); \
+      return WEIR_REAL(symbol)(fd);                                                                                 \
+    });                                                                                                             \
   }
-WEIR_ON(fsync, kFsync)
-WEIR_ON(fdatasync, kFdatasync)
-WEIR_ON(syncfs, kSyncfs)
+WEIR_FSYNC(fsync, kFsync, false)
+WEIR_FSYNC(fdatasync, kFdatasync, true)
+
+WEIR_HOOK(int, syncfs, int fd) {
+  return on_descriptor(Op::kSyncfs, fd, kUnknownOffset, 0, [&] {
+    stack::flush_all();
+    return WEIR_REAL(syncfs)(fd);
+  });
+}
 
 WEIR_HOOK(void, sync) {
   on_descriptor(Op::kSyncAll, -1, kUnknownOffset, 0, [] {
+    stack::flush_all();
     WEIR_REAL(sync)();
     return 0;
   });
 }
 
 WEIR_HOOK(int, sync_file_range, int fd, off_t at, off_t n, unsigned flags) {
-  return on_descriptor(Op::kSyncFileRange, fd, place(at), length(n), [&] { return WEIR_REAL(sync_file_range)(fd, at, n, flags); });
+  return on_descriptor(Op::kSyncFileRange, fd, place(at), length(n), [&] {
+    return stack::through_kernel(fd, [&] { return WEIR_REAL(sync_file_range)(fd, at, n, flags); });
+  });
 }
 
 WEIR_HOOK(int, flock, int fd, int operation) {
-  return on_descriptor(Op::kFlock, fd, kUnknownOffset, 0, [&] { return WEIR_REAL(flock)(fd, operation); });
+  return on_descriptor(Op::kFlock, fd, kUnknownOffset, 0, [&] {
+    stack::before_waiting(fd);
+    const int result = WEIR_REAL(flock)(fd, operation);
+    stack::after_waiting(fd);
+    return result;
+  });
 }
+
+// A lock from the position on.
+#define WEIR_LOCKF(symbol)                                                                             \
+  WEIR_HOOK(int, symbol, int fd, int what, off_t n) {                                                  \
+    stack::File* const f = stack::file_at(fd);                                                         \
+    if (WEIR_LIKELY(f == nullptr)) return WEIR_REAL(symbol)(fd, what, n);                              \
+    if (n != 0 && what != F_ULOCK && what != F_TEST && !f->shares) stack::leave(f, stack::Reason::kLocked); \
+    stack::before_locking_from_position(fd);                                                           \
+    const int result = WEIR_REAL(symbol)(fd, what, n);                                                 \
+    stack::after_waiting(fd);                                                                          \
+    return result;                                                                                     \
+  }
+WEIR_LOCKF(lockf)
+WEIR_LOCKF(lockf64)
 
 #define WEIR_FTRUNCATE(symbol)                                                                                              \
   WEIR_HOOK(int, symbol, int fd, off_t size) {                                                                              \
-    return on_descriptor(Op::kFtruncate, fd, kUnknownOffset, length(size), [&] { return WEIR_REAL(symbol)(fd, size); });  \
+    return on_descriptor(Op::kFtruncate, fd, kUnknownOffset, length(size), [&] {                                            \
+      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) return stack::ftruncate(f, fd, size);     \
+      return WEIR_REAL(symbol)(fd, size);                                                                                   \
+    });                                                                                                                     \
   }
 WEIR_FTRUNCATE(ftruncate)
 WEIR_FTRUNCATE(ftruncate64)
 
+// A call that layers do not know: the kernel has everything while it runs.
+#define WEIR_THROUGH(symbol, fd, ...) stack::through_kernel(fd, [&] { return WEIR_REAL(symbol)(fd, __VA_ARGS__); })
+
 #define WEIR_FALLOCATE(symbol)                                                                                                  \
   WEIR_HOOK(int, symbol, int fd, int mode, off_t at, off_t n) {                                                                 \
-    return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] { return WEIR_REAL(symbol)(fd, mode, at, n); });        \
+    return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] { return WEIR_THROUGH(symbol, fd, mode, at, n); });        \
   }
 WEIR_FALLOCATE(fallocate)
 WEIR_FALLOCATE(fallocate64)
 
 #define WEIR_POSIX_FALLOCATE(symbol)                                                                                      \
   WEIR_HOOK(int, symbol, int fd, off_t at, off_t n) {                                                                     \
-    return numbered(Op::kPosixFallocate, fd, at, n, [&] { return WEIR_REAL(symbol)(fd, at, n); });                       \
+    return numbered(Op::kPosixFallocate, fd, at, n, [&] { return WEIR_THROUGH(symbol, fd, at, n); });                       \
   }
 WEIR_POSIX_FALLOCATE(posix_fallocate)
 WEIR_POSIX_FALLOCATE(posix_fallocate64)

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes that pass no buffer of the program: mapped files, and copies inside the kernel. A copy has a record on the file written,
 // which is the call, and one on the file read, which carries its bytes alone.
+#include <linux/fs.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 
 #include "hook/mappings.h"
 #include "hook/observe.h"
+#include "stack/posix.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 
 namespace {
 
@@ -32,10 +36,27 @@ ssize_t copying_inside(Op op, Op op_in, int in, int64_t in_at, int out, int64_t 
 // means the descriptor's own position. A bad one must be the kernel's to refuse: weir does not look.
 int64_t given(const off_t* at) { return at == nullptr ? kImplicit : static_cast<int64_t>(kUnknownOffset); }
 
+// A file is the kernel's once it is mapped. One whose bytes a layer transforms is a file that cannot be mapped.
+bool may_be_mapped(int fd) {
+  if (stack::leave(fd, stack::Reason::kMapped)) return true;
+  errno = ENODEV;
+  return false;
+}
+
+// Copies inside the kernel, of which layers see nothing.
+template <typename Real>
+ssize_t through_both(int a, int b, Real real) {
+  if (WEIR_LIKELY(stack::file_at(a) == nullptr && stack::file_at(b) == nullptr)) return real();
+  if (stack::file_at(a) == stack::file_at(b)) return stack::through_kernel(a, real);
+  const bool swapped = stack::file_at(b) < stack::file_at(a);  // one order for all: two copies the two ways round must not wait for each other
+  return stack::through_kernel(swapped ? b : a, [&] { return stack::through_kernel(swapped ? a : b, real); });
+}
+
 }  // namespace
 
 #define WEIR_MMAP(symbol)                                                                                            \
   WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) {                      \
+    if ((flags & MAP_ANONYMOUS) == 0 && WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED; \
     if ((flags & MAP_ANONYMOUS) != 0 || WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); \
     void* result = nullptr;                                                                                          \
     on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {                                                 \
@@ -67,17 +88,28 @@ WEIR_ON_MAPPING(msync, kMsync, false, WEIR_LIST(void* at, size_t n, int flags), 
 #define WEIR_SENDFILE(symbol)                                                                                          \
   WEIR_HOOK(ssize_t, symbol, int out, int in, off_t* at, size_t n) {                                                   \
     return copying_inside(Op::kSendfile, Op::kSendfileIn, in, given(at), out, kImplicit, n,                            \
-                          [&] { return WEIR_REAL(symbol)(out, in, at, n); });                                          \
+                          [&] { return through_both(in, out, [&] { return WEIR_REAL(symbol)(out, in, at, n); }); });                                          \
   }
 WEIR_SENDFILE(sendfile)
 WEIR_SENDFILE(sendfile64)
 
 WEIR_HOOK(ssize_t, copy_file_range, int in, off_t* in_at, int out, off_t* out_at, size_t n, unsigned flags) {
   return copying_inside(Op::kCopyFileRange, Op::kCopyFileRangeIn, in, given(in_at), out, given(out_at), n,
-                        [&] { return WEIR_REAL(copy_file_range)(in, in_at, out, out_at, n, flags); });
+                        [&] { return through_both(in, out, [&] { return WEIR_REAL(copy_file_range)(in, in_at, out, out_at, n, flags); }); });
 }
 
 WEIR_HOOK(ssize_t, splice, int in, off_t* in_at, int out, off_t* out_at, size_t n, unsigned flags) {
   return copying_inside(Op::kSplice, Op::kSpliceIn, in, given(in_at), out, given(out_at), n,
-                        [&] { return WEIR_REAL(splice)(in, in_at, out, out_at, n, flags); });
+                        [&] { return through_both(in, out, [&] { return WEIR_REAL(splice)(in, in_at, out, out_at, n, flags); }); });
+}
+
+// Of requests on files most name one (FIONREAD, FITRIM), those that share blocks a second one.
+WEIR_HOOK(int, ioctl, int fd, unsigned long request, ...) {
+  va_list arguments;
+  va_start(arguments, request);
+  const long argument = va_arg(arguments, long);
+  va_end(arguments);
+  const auto real = [=] { return WEIR_REAL(ioctl)(fd, request, argument); };
+  if (WEIR_UNLIKELY(request == FICLONE)) return static_cast<int>(through_both(fd, static_cast<int>(argument), real));
+  return stack::through_kernel(fd, real);
 }

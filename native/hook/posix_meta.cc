@@ -3,12 +3,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "stack/posix.h"
+#include "stack/table.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 
 // A call on a path in the working directory, whose arguments are handed on as they are.
 #define WEIR_PATH(symbol, op, parameters, ...)                                                                            \
@@ -20,32 +24,92 @@ namespace os = weir::os;
     return on_path(Op::op, directory, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });                          \
   }
 
-WEIR_PATH(stat, kStat, WEIR_LIST(const char* path, void* to), path, to)
-WEIR_PATH(stat64, kStat, WEIR_LIST(const char* path, void* to), path, to)
-WEIR_PATH(lstat, kLstat, WEIR_LIST(const char* path, void* to), path, to)
-WEIR_PATH(lstat64, kLstat, WEIR_LIST(const char* path, void* to), path, to)
-WEIR_PATH(__xstat, kStat, WEIR_LIST(int version, const char* path, void* to), version, path, to)
-WEIR_PATH(__xstat64, kStat, WEIR_LIST(int version, const char* path, void* to), version, path, to)
-WEIR_PATH(__lxstat, kLstat, WEIR_LIST(int version, const char* path, void* to), version, path, to)
-WEIR_PATH(__lxstat64, kLstat, WEIR_LIST(int version, const char* path, void* to), version, path, to)
-WEIR_PATH_AT(fstatat, kFstatat, WEIR_LIST(int directory, const char* path, void* to, int flags), directory, path, to, flags)
-WEIR_PATH_AT(fstatat64, kFstatat, WEIR_LIST(int directory, const char* path, void* to, int flags), directory, path, to, flags)
-WEIR_PATH_AT(__fxstatat, kFstatat, WEIR_LIST(int version, int directory, const char* path, void* to, int flags), version, directory, path, to, flags)
-WEIR_PATH_AT(__fxstatat64, kFstatat, WEIR_LIST(int version, int directory, const char* path, void* to, int flags), version, directory, path, to, flags)
-WEIR_PATH_AT(statx, kStatx, WEIR_LIST(int directory, const char* path, int flags, unsigned mask, void* to), directory, path, flags, mask, to)
+namespace {
 
-#define WEIR_FSTAT(symbol)                                                                                             \
-  WEIR_HOOK(int, symbol, int fd, void* to) {                                                                           \
-    return on_descriptor(Op::kFstat, fd, kUnknownOffset, 0, [&] { return WEIR_REAL(symbol)(fd, to); });               \
+// The size of a file that programs must see, where accepted bytes are not the kernel's yet. On the platforms that weir knows all
+// generations of stat have one layout.
+template <typename Real>
+int asking(struct stat* to, Real real) {
+  const int result = real();
+  if (WEIR_UNLIKELY(stack::any_unwritten()) && result == 0) stack::patch_size_of_path(to);
+  return result;
+}
+
+template <typename Real>
+int asking_of(int fd, struct stat* to, Real real) {
+  const int result = real();
+  if (result != 0) return result;
+  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) stack::patch_size(f, fd, to);
+  else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
+  return 0;
+}
+
+// A path of a few calls on a descriptor: "" with AT_EMPTY_PATH.
+template <typename Real>
+int asking_at(int directory, const char* path, struct stat* to, int flags, Real real) {
+  const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr;
+  const int result = real();
+  if (result != 0) return result;
+  if (WEIR_UNLIKELY(of_descriptor) && (path == nullptr || path[0] == 0)) stack::patch_size(stack::file_at(directory), directory, to);
+  else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
+  return 0;
+}
+
+template <typename Real>
+int asking_statx(int directory, const char* path, int flags, struct statx* to, Real real) {
+  const int result = real();
+  if (result != 0 || (to->stx_mask & STATX_SIZE) == 0) return result;
+  const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr && (path == nullptr || path[0] == 0);
+  if (!of_descriptor && !stack::any_unwritten()) return result;
+  struct stat about {};
+  about.st_dev = makedev(to->stx_dev_major, to->stx_dev_minor);
+  about.st_ino = to->stx_ino;
+  about.st_size = static_cast<off_t>(to->stx_size);
+  if (of_descriptor) stack::patch_size(stack::file_at(directory), directory, &about);
+  else stack::patch_size_of_path(&about);
+  to->stx_size = static_cast<uint64_t>(about.st_size);
+  return result;
+}
+
+}  // namespace
+
+#define WEIR_STAT(symbol, op, parameters, ...)                                                                                        \
+  WEIR_HOOK(int, symbol, parameters) {                                                                                                \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return asking(to, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); });            \
   }
-WEIR_FSTAT(fstat)
-WEIR_FSTAT(fstat64)
-#define WEIR_FXSTAT(symbol)                                                                                            \
-  WEIR_HOOK(int, symbol, int version, int fd, void* to) {                                                              \
-    return on_descriptor(Op::kFstat, fd, kUnknownOffset, 0, [&] { return WEIR_REAL(symbol)(version, fd, to); });      \
+WEIR_STAT(stat, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
+WEIR_STAT(stat64, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
+WEIR_STAT(lstat, kLstat, WEIR_LIST(const char* path, struct stat* to), path, to)
+WEIR_STAT(lstat64, kLstat, WEIR_LIST(const char* path, struct stat* to), path, to)
+WEIR_STAT(__xstat, kStat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
+WEIR_STAT(__xstat64, kStat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
+WEIR_STAT(__lxstat, kLstat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
+WEIR_STAT(__lxstat64, kLstat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
+
+#define WEIR_STAT_AT(symbol, parameters, ...)                                                                                         \
+  WEIR_HOOK(int, symbol, parameters) {                                                                                                \
+    return on_path(Op::kFstatat, directory, path, 0,                                                                                  \
+                   [&] { return asking_at(directory, path, to, flags, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); });            \
   }
-WEIR_FXSTAT(__fxstat)
-WEIR_FXSTAT(__fxstat64)
+WEIR_STAT_AT(fstatat, WEIR_LIST(int directory, const char* path, struct stat* to, int flags), directory, path, to, flags)
+WEIR_STAT_AT(fstatat64, WEIR_LIST(int directory, const char* path, struct stat* to, int flags), directory, path, to, flags)
+WEIR_STAT_AT(__fxstatat, WEIR_LIST(int version, int directory, const char* path, struct stat* to, int flags), version, directory, path, to, flags)
+WEIR_STAT_AT(__fxstatat64, WEIR_LIST(int version, int directory, const char* path, struct stat* to, int flags), version, directory, path, to, flags)
+
+WEIR_HOOK(int, statx, int directory, const char* path, int flags, unsigned mask, struct statx* to) {
+  return on_path(Op::kStatx, directory, path, 0, [&] {
+    return asking_statx(directory, path, flags, to, [&] { return WEIR_REAL(statx)(directory, path, flags, mask, to); });
+  });
+}
+
+#define WEIR_FSTAT(symbol, parameters, ...)                                                                                           \
+  WEIR_HOOK(int, symbol, parameters) {                                                                                                \
+    return on_descriptor(Op::kFstat, fd, kUnknownOffset, 0, [&] { return asking_of(fd, to, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); }); \
+  }
+WEIR_FSTAT(fstat, WEIR_LIST(int fd, struct stat* to), fd, to)
+WEIR_FSTAT(fstat64, WEIR_LIST(int fd, struct stat* to), fd, to)
+WEIR_FSTAT(__fxstat, WEIR_LIST(int version, int fd, struct stat* to), version, fd, to)
+WEIR_FSTAT(__fxstat64, WEIR_LIST(int version, int fd, struct stat* to), version, fd, to)
 
 WEIR_PATH(access, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
 WEIR_PATH(eaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
@@ -98,7 +162,10 @@ WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t
 
 #define WEIR_TRUNCATE(symbol)                                                                                                         \
   WEIR_HOOK(int, symbol, const char* path, off_t size) {                                                                              \
-    return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), [&] { return WEIR_REAL(symbol)(path, size); }); \
+    return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), [&] {    \
+      stack::settle(AT_FDCWD, path);                                                                                                  \
+      return WEIR_REAL(symbol)(path, size);                                                                                           \
+    });                                                                                                                               \
   }
 WEIR_TRUNCATE(truncate)
 WEIR_TRUNCATE(truncate64)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors come and go: open, close, dup and their kin.
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 
 #include "hook/closing.h"
 #include "os/scratch.h"
+#include "stack/posix.h"
+#include "stack/table.h"
 
 namespace weir::hook {
 
@@ -39,8 +42,17 @@ uint32_t doubtful_path_at(int directory, const char* path) {
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 
 namespace {
+
+// An opening as the trace sees it, around one as the rules see it.
+template <typename Real>
+int opening_by_rule(Op op, int directory, const char* path, int flags, unsigned mode, Real real) {
+  const int fd = opening(op, directory, path, flags, [&] { return stack::opening(directory, path, flags, mode, real); });
+  if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
+  return fd;
+}
 
 bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
 
@@ -58,7 +70,7 @@ bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
 #define WEIR_OPEN(symbol)                                                                                        \
   WEIR_HOOK(int, symbol, const char* path, int flags, ...) {                                                     \
     WEIR_MODE(flags)                                                                                             \
-    return opening(Op::kOpen, AT_FDCWD, path, flags, [&] { return WEIR_REAL(symbol)(path, flags, mode); });     \
+    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, mode, [&] { return WEIR_REAL(symbol)(path, flags, mode); });     \
   }
 WEIR_OPEN(open)
 WEIR_OPEN(open64)
@@ -66,7 +78,7 @@ WEIR_OPEN(open64)
 #define WEIR_OPENAT(symbol)                                                                                                \
   WEIR_HOOK(int, symbol, int directory, const char* path, int flags, ...) {                                                \
     WEIR_MODE(flags)                                                                                                       \
-    return opening(Op::kOpenat, directory, path, flags, [&] { return WEIR_REAL(symbol)(directory, path, flags, mode); }); \
+    return opening_by_rule(Op::kOpenat, directory, path, flags, mode, [&] { return WEIR_REAL(symbol)(directory, path, flags, mode); }); \
   }
 WEIR_OPENAT(openat)
 WEIR_OPENAT(openat64)
@@ -74,21 +86,21 @@ WEIR_OPENAT(openat64)
 // The checked forms of fortified programs.
 #define WEIR_OPEN_2(symbol)                                                                                 \
   WEIR_HOOK(int, symbol, const char* path, int flags) {                                                     \
-    return opening(Op::kOpen, AT_FDCWD, path, flags, [&] { return WEIR_REAL(symbol)(path, flags); });      \
+    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, 0, [&] { return WEIR_REAL(symbol)(path, flags); });      \
   }
 WEIR_OPEN_2(__open_2)
 WEIR_OPEN_2(__open64_2)
 
 #define WEIR_OPENAT_2(symbol)                                                                                        \
   WEIR_HOOK(int, symbol, int directory, const char* path, int flags) {                                               \
-    return opening(Op::kOpenat, directory, path, flags, [&] { return WEIR_REAL(symbol)(directory, path, flags); }); \
+    return opening_by_rule(Op::kOpenat, directory, path, flags, 0, [&] { return WEIR_REAL(symbol)(directory, path, flags); }); \
   }
 WEIR_OPENAT_2(__openat_2)
 WEIR_OPENAT_2(__openat64_2)
 
 #define WEIR_CREAT(symbol)                                                                                                  \
   WEIR_HOOK(int, symbol, const char* path, mode_t mode) {                                                                   \
-    return opening(Op::kCreat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, [&] { return WEIR_REAL(symbol)(path, mode); }); \
+    return opening_by_rule(Op::kCreat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode, [&] { return WEIR_REAL(symbol)(path, mode); }); \
   }
 WEIR_CREAT(creat)
 WEIR_CREAT(creat64)
@@ -96,7 +108,7 @@ WEIR_CREAT(creat64)
 // The name is written into the template by the call, and read after it.
 #define WEIR_MKSTEMP(symbol, parameters, ...)                                                                     \
   WEIR_HOOK(int, symbol, parameters) {                                                                            \
-    return opening(Op::kMkstemp, AT_FDCWD, name, O_RDWR, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });        \
+    return opening_by_rule(Op::kMkstemp, AT_FDCWD, name, O_RDWR, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });        \
   }
 WEIR_MKSTEMP(mkstemp, WEIR_LIST(char* name), name)
 WEIR_MKSTEMP(mkstemp64, WEIR_LIST(char* name), name)
@@ -113,25 +125,56 @@ WEIR_HOOK(int, close, int fd) {
 
 WEIR_HOOK(int, close_range, unsigned first, unsigned last, int flags) {
   const bool closes = (static_cast<unsigned>(flags) & kOnlyCloseOnExec) == 0;
-  return closing_range(first, last, closes, [&] { return WEIR_REAL(close_range)(first, last, flags); });
+  return closing_range(first, last, closes, [&](unsigned from, unsigned to) { return WEIR_REAL(close_range)(from, to, flags); });
 }
 
 WEIR_HOOK(void, closefrom, int first) {
-  closing_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, true, [&] {
-    WEIR_REAL(closefrom)(first);
+  // Where weir's own are in the way the pieces are closed by the system call.
+  closing_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, true, [&](unsigned from, unsigned to) {
+    if (to == ~0u && from < INT_MAX) WEIR_REAL(closefrom)(static_cast<int>(from));
+    else os::system_call(SYS_close_range, from, to, 0);
     return 0;
   });
 }
 
 WEIR_HOOK(int, dup, int fd) {
-  return copying(Op::kDup, fd, [&] { return WEIR_REAL(dup)(fd); });
+  return copying(Op::kDup, fd, -1, [&] { return WEIR_REAL(dup)(fd); });
 }
 WEIR_HOOK(int, dup2, int fd, int to) {
-  return copying(Op::kDup2, fd, [&] { return WEIR_REAL(dup2)(fd, to); });
+  return copying(Op::kDup2, fd, to, [&] { return WEIR_REAL(dup2)(fd, to); });
 }
 WEIR_HOOK(int, dup3, int fd, int to, int flags) {
-  return copying(Op::kDup3, fd, [&] { return WEIR_REAL(dup3)(fd, to, flags); });
+  return copying(Op::kDup3, fd, to, [&] { return WEIR_REAL(dup3)(fd, to, flags); });
 }
+
+namespace {
+
+template <typename Real>
+int setting_flags(int fd, int flags, Real real) {
+  if ((flags & O_DIRECT) != 0) stack::leave(fd, stack::Reason::kDirect);
+  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
+  if (result != 0) return result;
+  appends(fd, (flags & O_APPEND) != 0);
+  stack::flags_set(fd, flags);
+  return 0;
+}
+
+bool is_lock(int command) {
+  switch (command) {
+    case F_SETLK: case F_SETLKW: case F_OFD_SETLK: case F_OFD_SETLKW: return true;
+  }
+  return false;
+}
+
+// A lock is a promise to see what others wrote, and giving it up one that they see what was written here.
+template <typename Real>
+int locking(int fd, int command, long argument, Real real) {
+  stack::File* const f = stack::file_at(fd);
+  if (WEIR_LIKELY(f == nullptr) || !is_lock(command)) return real();
+  return stack::locking(f, fd, reinterpret_cast<const struct flock*>(argument), real);
+}
+
+}  // namespace
 
 // The one argument of fcntl may be a pointer or an int; a long carries both in the calling conventions weir knows.
 #define WEIR_FCNTL(symbol)                                                                                        \
@@ -141,10 +184,9 @@ WEIR_HOOK(int, dup3, int fd, int to, int flags) {
     const long argument = va_arg(arguments, long);                                                                \
     va_end(arguments);                                                                                            \
     const auto real = [&] { return WEIR_REAL(symbol)(fd, command, argument); };                                   \
-    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copying(Op::kFcntl, fd, real);                   \
-    const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);                                    \
-    if (command == F_SETFL && result == 0) appends(fd, (argument & O_APPEND) != 0);                               \
-    return result;                                                                                                \
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copying(Op::kFcntl, fd, -1, real);                   \
+    if (command == F_SETFL) return setting_flags(fd, static_cast<int>(argument), real);                           \
+    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return locking(fd, command, argument, real); });                                                                                                \
   }
 WEIR_FCNTL(fcntl)
 WEIR_FCNTL(fcntl64)

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "stack/posix.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 
 namespace weir::hook {
 
@@ -34,66 +36,73 @@ constexpr bool kWrites = true;
 
 }  // namespace
 
+// A file under layers answers itself; any other goes on to libc.
+#define WEIR_LAYERED(fd, layered, ...)                                                                    \
+  [&] {                                                                                                   \
+    if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) return stack::layered;    \
+    return __VA_ARGS__;                                                                                   \
+  }
+
 WEIR_HOOK(ssize_t, read, int fd, void* to, size_t n) {
-  return transfer(Op::kRead, kReads, fd, n, kImplicit, [&] { return WEIR_REAL(read)(fd, to, n); });
+  return transfer(Op::kRead, kReads, fd, n, kImplicit, WEIR_LAYERED(fd, read(f, fd, to, n), WEIR_REAL(read)(fd, to, n)));
 }
 WEIR_HOOK(ssize_t, __read_chk, int fd, void* to, size_t n, size_t room) {
-  return transfer(Op::kRead, kReads, fd, n, kImplicit, [&] { return WEIR_REAL(__read_chk)(fd, to, n, room); });
+  return transfer(Op::kRead, kReads, fd, n, kImplicit, WEIR_LAYERED(n <= room ? fd : -1, read(f, fd, to, n), WEIR_REAL(__read_chk)(fd, to, n, room)));
 }
 WEIR_HOOK(ssize_t, write, int fd, const void* from, size_t n) {
-  return transfer(Op::kWrite, kWrites, fd, n, kImplicit, [&] { return WEIR_REAL(write)(fd, from, n); });
+  return transfer(Op::kWrite, kWrites, fd, n, kImplicit, WEIR_LAYERED(fd, write(f, fd, from, n), WEIR_REAL(write)(fd, from, n)));
 }
 
 #define WEIR_PREAD(symbol)                                                                                   \
   WEIR_HOOK(ssize_t, symbol, int fd, void* to, size_t n, off_t at) {                                         \
-    return transfer(Op::kPread, kReads, fd, n, at, [&] { return WEIR_REAL(symbol)(fd, to, n, at); });       \
+    return transfer(Op::kPread, kReads, fd, n, at, WEIR_LAYERED(fd, pread(f, fd, to, n, at), WEIR_REAL(symbol)(fd, to, n, at)));       \
   }
 WEIR_PREAD(pread)
 WEIR_PREAD(pread64)
 
 #define WEIR_PREAD_CHK(symbol)                                                                                    \
   WEIR_HOOK(ssize_t, symbol, int fd, void* to, size_t n, off_t at, size_t room) {                                 \
-    return transfer(Op::kPread, kReads, fd, n, at, [&] { return WEIR_REAL(symbol)(fd, to, n, at, room); });      \
+    return transfer(Op::kPread, kReads, fd, n, at, WEIR_LAYERED(n <= room ? fd : -1, pread(f, fd, to, n, at), WEIR_REAL(symbol)(fd, to, n, at, room)));      \
   }
 WEIR_PREAD_CHK(__pread_chk)
 WEIR_PREAD_CHK(__pread64_chk)
 
 #define WEIR_PWRITE(symbol)                                                                                    \
   WEIR_HOOK(ssize_t, symbol, int fd, const void* from, size_t n, off_t at) {                                   \
-    return transfer(Op::kPwrite, kWrites, fd, n, at, [&] { return WEIR_REAL(symbol)(fd, from, n, at); });     \
+    return transfer(Op::kPwrite, kWrites, fd, n, at, WEIR_LAYERED(fd, pwrite(f, fd, from, n, at), WEIR_REAL(symbol)(fd, from, n, at)));     \
   }
 WEIR_PWRITE(pwrite)
 WEIR_PWRITE(pwrite64)
 
 WEIR_HOOK(ssize_t, readv, int fd, const iovec* v, int count) {
-  return vector_transfer(Op::kReadv, kReads, fd, v, count, kImplicit, [&] { return WEIR_REAL(readv)(fd, v, count); });
+  return vector_transfer(Op::kReadv, kReads, fd, v, count, kImplicit, WEIR_LAYERED(fd, readv(f, fd, v, count), WEIR_REAL(readv)(fd, v, count)));
 }
 WEIR_HOOK(ssize_t, writev, int fd, const iovec* v, int count) {
-  return vector_transfer(Op::kWritev, kWrites, fd, v, count, kImplicit, [&] { return WEIR_REAL(writev)(fd, v, count); });
+  return vector_transfer(Op::kWritev, kWrites, fd, v, count, kImplicit, WEIR_LAYERED(fd, writev(f, fd, v, count), WEIR_REAL(writev)(fd, v, count)));
 }
 
-#define WEIR_VECTOR_AT(symbol, op, writes)                                                                                      \
+#define WEIR_VECTOR_AT(symbol, op, writes, layered)                                                                                      \
   WEIR_HOOK(ssize_t, symbol, int fd, const iovec* v, int count, off_t at) {                                                     \
-    return vector_transfer(Op::op, writes, fd, v, count, at, [&] { return WEIR_REAL(symbol)(fd, v, count, at); });             \
+    return vector_transfer(Op::op, writes, fd, v, count, at, WEIR_LAYERED(fd, layered(f, fd, v, count, at), WEIR_REAL(symbol)(fd, v, count, at)));             \
   }
-WEIR_VECTOR_AT(preadv, kPreadv, kReads)
-WEIR_VECTOR_AT(preadv64, kPreadv, kReads)
-WEIR_VECTOR_AT(pwritev, kPwritev, kWrites)
-WEIR_VECTOR_AT(pwritev64, kPwritev, kWrites)
+WEIR_VECTOR_AT(preadv, kPreadv, kReads, preadv)
+WEIR_VECTOR_AT(preadv64, kPreadv, kReads, preadv)
+WEIR_VECTOR_AT(pwritev, kPwritev, kWrites, pwritev)
+WEIR_VECTOR_AT(pwritev64, kPwritev, kWrites, pwritev)
 
 // An offset of -1 stands for the descriptor's own position (preadv2(2)), as kImplicit does here.
-#define WEIR_VECTOR_2(symbol, op, writes)                                                                                       \
+#define WEIR_VECTOR_2(symbol, op, writes, layered)                                                                                       \
   WEIR_HOOK(ssize_t, symbol, int fd, const iovec* v, int count, off_t at, int flags) {                                          \
-    return vector_transfer(Op::op, writes, fd, v, count, at, [&] { return WEIR_REAL(symbol)(fd, v, count, at, flags); });      \
+    return vector_transfer(Op::op, writes, fd, v, count, at, WEIR_LAYERED(fd, layered(f, fd, v, count, at, flags), WEIR_REAL(symbol)(fd, v, count, at, flags)));      \
   }
-WEIR_VECTOR_2(preadv2, kPreadv2, kReads)
-WEIR_VECTOR_2(preadv64v2, kPreadv2, kReads)
-WEIR_VECTOR_2(pwritev2, kPwritev2, kWrites)
-WEIR_VECTOR_2(pwritev64v2, kPwritev2, kWrites)
+WEIR_VECTOR_2(preadv2, kPreadv2, kReads, preadv2)
+WEIR_VECTOR_2(preadv64v2, kPreadv2, kReads, preadv2)
+WEIR_VECTOR_2(pwritev2, kPwritev2, kWrites, pwritev2)
+WEIR_VECTOR_2(pwritev64v2, kPwritev2, kWrites, pwritev2)
 
 #define WEIR_LSEEK(symbol)                                                                        \
   WEIR_HOOK(off_t, symbol, int fd, off_t offset, int whence) {                                    \
-    return seeking(fd, [&] { return WEIR_REAL(symbol)(fd, offset, whence); });                    \
+    return seeking(fd, WEIR_LAYERED(fd, lseek(f, fd, offset, whence), WEIR_REAL(symbol)(fd, offset, whence)));                    \
   }
 WEIR_LSEEK(lseek)
 WEIR_LSEEK(lseek64)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changes the process itself: the ends that run no exit handlers, and the working directory.
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "stack/process.h"
 
 using namespace weir::hook;
 using weir::record::process;
@@ -11,6 +13,7 @@ using weir::record::process;
 namespace {
 
 void note_end(weir::wire::End how) {
+  weir::stack::at_quick_end();
   if (recording() && !weir::record::thread_log.in_vfork_child) process().end(how);
 }
 
@@ -69,3 +72,14 @@ WEIR_HOOK(int, fchdir, int fd) {
   if (result == 0 && recording() && !weir::record::thread_log.in_vfork_child) process().names().set_working_directory();
   return result;
 }
+
+#define WEIR_LIMIT(symbol, parameters, ...)                    \
+  WEIR_HOOK(int, symbol, parameters) {                         \
+    const int result = WEIR_REAL(symbol)(__VA_ARGS__);         \
+    if (result == 0) weir::stack::limit_changed();             \
+    return result;                                             \
+  }
+WEIR_LIMIT(setrlimit, WEIR_LIST(int which, const rlimit* to), which, to)
+WEIR_LIMIT(setrlimit64, WEIR_LIST(int which, const rlimit* to), which, to)
+WEIR_LIMIT(prlimit, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose, which, to, before)
+WEIR_LIMIT(prlimit64, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose, which, to, before)

@@ -6,6 +6,7 @@
 
 #include "hook/real.h"
 #include "record/log.h"
+#include "stack/process.h"
 
 #if defined(__x86_64__)
 
@@ -13,7 +14,10 @@ extern "C" {
 
 __attribute__((visibility("default"))) int hook_vfork(void) __asm__("vfork");
 
-int weir_in_vfork_child() { return weir::record::thread_log.in_vfork_child; }
+int weir_before_vfork() {
+  weir::stack::before_spawn(false);
+  return weir::record::thread_log.in_vfork_child;
+}
 
 // In the child first, then in the parent; before: whether the parent is itself a vfork child.
 int weir_after_vfork(long result, int before) {
@@ -32,7 +36,7 @@ __asm__(R"(
 vfork:
   endbr64
   subq $8, %rsp
-  call weir_in_vfork_child
+  call weir_before_vfork
   addq $8, %rsp
   movl %eax, %esi
   popq %rdi

@@ -70,6 +70,7 @@ Wishes read_environment(char* node, size_t node_bytes) {
   const char* directory = getenv("WEIR_TRACE_DIR");
   const char* quiet = getenv("WEIR_QUIET");
   w.quiet = quiet != nullptr && *quiet != 0 && !same(quiet, "0");
+  find_rank(w);
   if (directory == nullptr || *directory == 0) return w;
   w.settings.directory = base::text(directory);
   if (directory[0] != '/') w.mistake = "WEIR_TRACE_DIR must be an absolute path";
@@ -93,7 +94,6 @@ Wishes read_environment(char* node, size_t node_bytes) {
   const char* skew = getenv("WEIR_CLOCK_SKEW_NS");
   if (skew != nullptr && *skew != 0 && !base::parse_number(base::text(skew), &w.skew_ns)) w.mistake = "WEIR_CLOCK_SKEW_NS must be a whole number";
   w.mpi_barriers = small_number("WEIR_MPI_SYNC", 8);
-  find_rank(w);
   w.record = w.mistake == nullptr;
   return w;
 }

@@ -7,17 +7,23 @@
 
 #include "hook/descriptors.h"
 #include "hook/mpi.h"
+#include "hook/observe.h"
 #include "hook/real.h"
 #include "os/clock.h"
 #include "os/syscall.h"
 #include "preload/environment.h"
+#include "preload/kinds.h"
 #include "record/log.h"
 #include "record/process.h"
+#include "rules/rules.h"
+#include "stack/process.h"
+#include "stack/table.h"
 
 namespace weir::preload {
 namespace {
 
 constexpr int kStandardError = 2;
+constinit bool quiet = false;  // WEIR_QUIET
 
 void say(const Wishes& wishes, const char* what, base::Text on, const char* why) {
   // One voice is enough for a parallel program: the first task speaks, and nobody it starts.
@@ -45,7 +51,13 @@ const char* reason(long error) {
 
 // What weir has open would be the child's, too.
 void before_fork() {
+  stack::before_fork();
   if (os::any_held()) os::wait_for_held();
+}
+
+void after_fork() {
+  stack::after_fork_in_parent();
+  hook::share_all();
 }
 
 // In fork's child, before anything else: the log in hand is the parent's.
@@ -54,21 +66,46 @@ void in_forked_child() {
   record::forget_own_log();
   os::forget_held();
   hook::share_all();
+  stack::in_forked_child();
+}
+
+void begin_trace(const Wishes& wishes) {
+  hook::mpi_barriers = wishes.mpi_barriers;
+  record::begin_logs();
+  const long begun = record::process().begin(wishes.settings);
+  if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
+  if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
+}
+
+// Before the trace begins, and without one: what the program opens is under layers from its first open on.
+bool begin_layers(const Wishes& wishes) {
+  static rules::Rules rules;
+  const char* mistake = nullptr;
+  if (!rules::parse_environment(&rules, &mistake)) {
+    char line[32];
+    base::Writer text(line, sizeof line);
+    text.add(" (line ").add_number(rules.mistake_line).add(")");
+    say(wishes, "WEIR_RULES: ", base::text(mistake), line);
+    return false;
+  }
+  if (rules.rule_count == 0) return false;
+  register_kinds();
+  stack::name_of_path = hook::path_at;
+  stack::begin(rules, wishes.rank);
+  return true;
 }
 
 void begin() {
   static char node[64];
   const Wishes wishes = read_environment(node, sizeof node);
-  if (wishes.mistake != nullptr) return say(wishes, wishes.mistake, {}, "; the program runs without a trace");
-  if (!wishes.record) return;
+  quiet = wishes.quiet;
+  const bool layers = begin_layers(wishes);
+  if (wishes.mistake != nullptr) say(wishes, wishes.mistake, {}, "; the program runs without a trace");
+  if (!wishes.record && !layers) return;
   os::clock_state = {os::counter_is_invariant(), wishes.skew_ns};
   hook::resolve_libc();
-  hook::mpi_barriers = wishes.mpi_barriers;
-  record::begin_logs();
-  pthread_atfork(before_fork, hook::share_all, in_forked_child);
-  const long begun = record::process().begin(wishes.settings);
-  if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
-  if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
+  pthread_atfork(before_fork, after_fork, in_forked_child);
+  if (wishes.record) begin_trace(wishes);
 }
 
 bool last_part_begins(const char* path, base::Text with) {
@@ -90,6 +127,8 @@ __attribute__((constructor)) void at_load(int count, char** arguments) {
 
 // Runs before the destructors of the libraries below (libgfortran's writes what it still holds): what they do is recorded all the same.
 __attribute__((destructor)) void at_exit() {
+  stack::at_end();
+  if (!quiet) stack::report_losses(kStandardError);
   if (record::recording()) record::process().end(wire::End::kExit);
 }
 

@@ -5,6 +5,7 @@
 // become another file: then the call is the kernel's, made by a system call.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -55,6 +56,23 @@ auto through_kernel(int fd, Real real) {
 // The same where the call may wait for others (locks): the file is not held meanwhile.
 void before_waiting(int fd);
 void after_waiting(int fd);  // keeps errno
+void before_locking_from_position(int fd);  // lockf: the kernel's position is the program's
+
+bool leave(int fd, Reason);
+
+// A lock by fcntl. One on the whole file hands everything down and forgets what was read, before and after, and the file stays as it
+// is: libraries lock files whole as they open them. Locks on ranges say that others write the same file: it leaves.
+bool is_of_whole(const struct flock* range);
+bool readable(const void* p, uint64_t bytes);
+template <typename Real>
+int locking(File* f, int fd, const struct flock* range, Real real) {
+  if (!f->holds || !readable(range, sizeof *range)) return real();
+  if (!is_of_whole(range) && range->l_type != F_UNLCK && !f->shares) leave(fd, Reason::kLocked);
+  before_waiting(fd);
+  const int result = real();
+  after_waiting(fd);
+  return result;
+}
 
 // For good: everything accepted is written, the kernel's position set, the layers closed. Files that a layer transforms are flushed
 // instead. Any thread; not within a call of the same file.

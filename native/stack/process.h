@@ -14,6 +14,7 @@ void begin(const rules::Rules& rules, int rank);
 
 // fork: every file under layers is left to the kernel, so that parent and child share what the kernel shares.
 void before_fork();
+void after_fork_in_parent();
 void in_forked_child();
 // vfork, posix_spawn, system, popen: files that the child inherits through exec are left; in the child of vfork also whatever
 // it touches. everything: what the child does to its descriptors is not known.

@@ -3,7 +3,9 @@
 // those of stdio's. In a vfork child nothing changes: the memory is the parent's, the numbers are not.
 #pragma once
 
+#include <errno.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/compiler.h"
 #include "rules/rules.h"
@@ -53,10 +55,10 @@ int opening(int directory, const char* path, int flags, unsigned mode, Real real
 // entry is gone afterwards.
 int before_close(int fd);
 template <typename Real>
-int closing(int fd, Real real) {
+auto closing(int fd, Real real) -> decltype(real()) {
   if (WEIR_LIKELY(known_at(fd) == nullptr)) return real();
   const int error = before_close(fd);
-  const int result = real();
+  const auto result = real();
   if (error == 0 || result != 0) return result;
   errno = error;
   return -1;
@@ -78,6 +80,9 @@ void flags_set(int fd, int flags);
 
 // An open for writing that forgets the file's contents, or a truncate by path: layered holders of it leave first.
 void settle(int directory, const char* path, bool follow = true);
+
+// How the trace names a path: hook/observe.h path_at, set by the composition root.
+extern WEIR_OWN uint32_t (*name_of_path)(int directory, const char* path);
 
 // The size of a file asked for by name, when accepted bytes make it longer.
 void patch_size_of_path(struct stat* about);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/system/system.h"
+
+#include "os/syscall.h"
+#include "stack/file.h"
+
+namespace weir::layers {
+namespace {
+
+using stack::kKernelOffset;
+using stack::Layer;
+using stack::Opening;
+using stack::Result;
+using stack::Transfer;
+
+int descriptor(const Layer& l, const Transfer& t) { return t.descriptor >= 0 ? t.descriptor : l.file->descriptor; }
+long address(const void* p) { return reinterpret_cast<long>(p); }
+
+Result open(Layer&, Opening& o) { return os::open_at(o.directory, o.path, o.flags, static_cast<int>(o.mode)); }
+
+// One piece or many, at an offset or at the kernel's position: four calls each way.
+Result move(Layer& l, const Transfer& t, long plain, long vector, long at, long vector_at) {
+  const int fd = descriptor(l, t);
+  if (t.offset == kKernelOffset) {
+    if (t.count == 1) return os::system_call(plain, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len));
+    return os::system_call(vector, fd, address(t.pieces), t.count);
+  }
+  const long offset = static_cast<long>(t.offset);
+  if (t.count == 1) return os::system_call(at, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len), offset);
+  return os::system_call(vector_at, fd, address(t.pieces), t.count, offset, 0);
+}
+
+Result read(Layer& l, const Transfer& t) { return move(l, t, SYS_read, SYS_readv, SYS_pread64, SYS_preadv); }
+Result write(Layer& l, const Transfer& t) { return move(l, t, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev); }
+
+Result size(Layer& l) {
+  struct stat about;
+  const long result = os::system_call(SYS_fstat, l.file->descriptor, address(&about));
+  return result < 0 ? result : about.st_size;
+}
+
+Result truncate(Layer& l, uint64_t bytes) { return os::system_call(SYS_ftruncate, l.file->descriptor, static_cast<long>(bytes)); }
+Result flush(Layer&) { return 0; }
+Result sync(Layer& l, bool data_only) { return os::system_call(data_only ? SYS_fdatasync : SYS_fsync, l.file->descriptor); }
+void invalidate(Layer&) {}
+
+}  // namespace
+
+const stack::Kind kSystem{
+    .name = "system", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0, .create = nullptr, .open = open,
+    .ready = nullptr, .read = read, .write = write, .size = size, .truncate = truncate, .flush = flush, .sync = sync,
+    .invalidate = invalidate, .close = nullptr,
+};
+
+}  // namespace weir::layers

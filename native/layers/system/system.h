@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bottom of every stack: the kernel.
+#pragma once
+
+#include "stack/layer.h"
+
+namespace weir::layers {
+
+extern const stack::Kind kSystem;
+
+}  // namespace weir::layers

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/build.h"
+
+#include <string.h>
+
+#include "record/process.h"
+#include "wire/format.h"
+
+namespace weir::stack {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr int kSizes = 17;      // files of 1 to 16 pages are used again among their like; larger ones by the first fit
+constexpr int kRest = 8;        // so many lie unused before the oldest is used again: who still looks at it sees it closed
+
+constinit const Kind* const* kinds = nullptr;
+constinit int kind_count = 0;
+
+// Files given back, oldest first. Linked by next_of_inode; guarded by busy.
+struct Shelf {
+  File* oldest;
+  File* youngest;
+  int count;
+};
+constinit Shelf shelves[kSizes] = {};
+constinit uint32_t busy = 0;
+
+// Held for a few instructions, signals blocked by the callers: no handler comes in between.
+struct Busy {
+  Busy() {
+    while (base::exchange(&busy, 1u) != 0) os::yield();
+  }
+  ~Busy() { base::store(&busy, 0u); }
+};
+
+constexpr uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+File* take(uint64_t bytes) {
+  const uint64_t pages = round_up(bytes, kPage) / kPage;
+  const os::SignalsBlocked blocked;
+  if (pages < kSizes) {
+    const Busy hold;
+    Shelf& shelf = shelves[pages];
+    if (shelf.count > kRest) {
+      File* f = shelf.oldest;
+      shelf.oldest = f->next_of_inode;
+      --shelf.count;
+      memset(static_cast<void*>(f), 0, bytes);
+      f->pages = static_cast<uint32_t>(pages);
+      return f;
+    }
+  }
+  const long memory = os::map(pages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (os::failed(memory)) return nullptr;
+  auto* f = reinterpret_cast<File*>(memory);
+  f->pages = static_cast<uint32_t>(pages);
+  return f;
+}
+
+void begin_file(File* f, base::Text path) {
+  f->descriptor = -1;
+  f->unit = -1;
+  memcpy(f->path, path.data, path.size);
+  f->path[path.size] = 0;
+}
+
+#define WEIR_WAY(operation) \
+  if (kind.operation != nullptr) ways.operation = &layer
+void add_way(Ways& ways, Layer& layer) {
+  const Kind& kind = *layer.kind;
+  WEIR_WAY(open);
+  WEIR_WAY(read);
+  WEIR_WAY(write);
+  WEIR_WAY(size);
+  WEIR_WAY(truncate);
+  WEIR_WAY(flush);
+  WEIR_WAY(sync);
+  WEIR_WAY(invalidate);
+}
+#undef WEIR_WAY
+
+struct Chosen {
+  const Kind* kind;
+  const rules::LayerSpec* spec;
+  uint8_t position;
+};
+
+// The layers that take part; 0 when one of them is unknown.
+int choose(const rules::Stack& stack, Chosen* to) {
+  int count = 0;
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    const Kind* kind = find_kind(stack.layers[i].name);
+    if (kind == nullptr) return 0;
+    if (strcmp(kind->name, "event") == 0 && !record::recording()) continue;
+    to[count++] = {kind, &stack.layers[i], static_cast<uint8_t>(i)};
+  }
+  return count;
+}
+
+uint64_t state_bytes(const Kind& kind) { return round_up(kind.state_bytes, 64) + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64); }
+
+// Layers behind the file, each one's state behind them; then the ways, from the bottom up.
+bool furnish(File* f, const Chosen* chosen, int count, char* layers_at, char* states_at) {
+  auto* layers = reinterpret_cast<Layer*>(layers_at);
+  f->top = layers;
+  f->bottom = layers + count - 1;
+  f->layer_count = static_cast<uint16_t>(count);
+  for (int i = 0; i < count; ++i) {
+    const Kind& kind = *chosen[i].kind;
+    layers[i] = {&kind, i + 1 < count ? layers + i + 1 : nullptr, f, chosen[i].spec, reinterpret_cast<uint64_t*>(states_at),
+                 chosen[i].position, states_at + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64), {}};
+    states_at += state_bytes(kind);
+    f->holds |= (kind.flags & (kHolds | kTransforms)) != 0;
+    f->transforms |= (kind.flags & kTransforms) != 0;
+    f->shares |= (kind.flags & kSharesNode) != 0;
+  }
+  Ways ways{};
+  for (int i = count - 1; i >= 0; --i) {
+    layers[i].next = ways;
+    add_way(ways, layers[i]);
+  }
+  f->enter = ways;
+  for (int i = count - 1; i >= 0; --i) {
+    if (layers[i].kind->create != nullptr && layers[i].kind->create(layers[i]) < 0) {
+      for (++i; i < count; ++i) {
+        if (layers[i].kind->close != nullptr) layers[i].kind->close(layers[i]);
+      }
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void set_kinds(const Kind* const* all, int count) {
+  kinds = all;
+  kind_count = count;
+}
+
+const Kind* find_kind(base::Text name) {
+  for (int i = 0; i < kind_count; ++i) {
+    if (kinds[i] != nullptr && rules::is(name, kinds[i]->name)) return kinds[i];
+  }
+  return nullptr;
+}
+
+uint8_t number_of(const Kind& kind) {
+#define WEIR_LAYER(value, constant, text) \
+  if (strcmp(kind.name, text) == 0) return value;
+#define WEIR_STATISTIC(layer, index, text, unit)
+#include "wire/layers.def"
+#undef WEIR_LAYER
+#undef WEIR_STATISTIC
+  return 0;
+}
+
+File* build(const rules::Rule& rule, base::Text path, bool* alone) {
+  Chosen chosen[rules::kLayers];
+  const int count = choose(rule.stack, chosen);
+  *alone = count == 1;
+  if (count <= 1) return nullptr;
+  const uint64_t layers_at = round_up(sizeof(File) + path.size + 1, 64);
+  const uint64_t states_at = round_up(layers_at + static_cast<uint64_t>(count) * sizeof(Layer), 64);
+  uint64_t bytes = states_at;
+  for (int i = 0; i < count; ++i) bytes += state_bytes(*chosen[i].kind);
+  File* f = take(bytes);
+  if (f == nullptr) return nullptr;
+  begin_file(f, path);
+  f->rule = static_cast<uint16_t>(rule.index);
+  auto* base = reinterpret_cast<char*>(f);
+  if (furnish(f, chosen, count, base + layers_at, base + states_at)) return f;
+  give_back(f);
+  return nullptr;
+}
+
+File* build_plain(base::Text path) {
+  File* f = take(sizeof(File) + path.size + 1);
+  if (f == nullptr) return nullptr;
+  begin_file(f, path);
+  f->left = true;
+  return f;
+}
+
+void close_layers(File* f) {
+  for (int i = 0; i < f->layer_count; ++i) {
+    if (f->top[i].kind->close != nullptr) f->top[i].kind->close(f->top[i]);
+  }
+}
+
+void give_back(File* f) {
+  const os::SignalsBlocked blocked;
+  f->left = true;
+  if (f->pages >= kSizes) return;  // address space with a page or two touched
+  const Busy hold;
+  f->next_of_inode = nullptr;
+  Shelf& shelf = shelves[f->pages];
+  if (shelf.count++ == 0) {
+    shelf.oldest = f;
+  } else {
+    shelf.youngest->next_of_inode = f;
+  }
+  shelf.youngest = f;
+}
+
+}  // namespace weir::stack

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of this room share with one another and with nobody else.
+#pragma once
+
+#include "rules/rules.h"
+#include "stack/file.h"
+
+namespace weir::stack {
+
+// table.cc
+int highest_known();
+bool may_change();  // false in a vfork child
+void enter_table(int fd, File* f);
+void mark_plain(File* f);    // after f->left: its numbers' entries say so
+void drop_unseen(int fd);    // the number was closed without a hook
+void give_up(File* f);       // no number names it any more
+void reset_table_locks();
+
+// sharing.cc
+void no_longer_holds();
+void end_lease(File* f);
+void leave_lease(File* f);
+
+// leave.cc, with the file's lock held.
+// Everything accepted goes down; an error stays with the file.
+void flush_inside(File* f);
+void leave_inside(File* f, Reason reason, const Layer* by);
+// The deferred error, which counts as reported; a positive errno or 0.
+int take_error(File* f);
+
+// open.cc
+void set_rules(const rules::Rules& rules, int rank);
+
+// transfer.cc
+extern WEIR_OWN uint64_t file_limit;  // RLIMIT_FSIZE
+
+}  // namespace weir::stack

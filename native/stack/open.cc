@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Openings: which rule a file has, and what has to happen before it may have its layers.
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "os/scratch.h"
+#include "os/syscall.h"
+#include "record/process.h"
+#include "stack/build.h"
+#include "stack/inside.h"
+#include "stack/notes.h"
+#include "stack/process.h"
+#include "stack/sharing.h"
+#include "stack/table.h"
+
+namespace weir::stack {
+namespace {
+
+const rules::Rules* rules_in_force = nullptr;
+constinit int rank_of_task = -1;
+constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
+constinit bool mode_decides = false;      // the same name may be under layers or not, by how it is opened
+
+constexpr size_t kLongestPath = 4096;
+
+// Where a relative path begins. Empty: not known.
+base::Text folder(int directory, char* to, size_t size) {
+  if (directory == AT_FDCWD) {
+    const long n = os::working_directory(to, size);
+    return os::failed(n) || n < 2 ? base::Text{} : base::Text{to, static_cast<size_t>(n) - 1};
+  }
+  char link[32];
+  base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory));
+  const long n = os::read_link(link, to, size);
+  return os::failed(n) ? base::Text{} : base::Text{to, static_cast<size_t>(n)};
+}
+
+// to: of Scratch's size.
+bool make_absolute(int directory, const char* path, char* to) {
+  if (path[0] == '/') return rules::make_absolute({"/", 1}, base::text(path), to, os::Scratch::kBytes);
+  const os::Scratch room;
+  if (room.data() == nullptr) return false;
+  const base::Text begin = folder(directory, room.data(), os::Scratch::kBytes);
+  return begin.size != 0 && rules::make_absolute(begin, base::text(path), to, os::Scratch::kBytes);
+}
+
+const rules::Rule* match(const char* path, int flags, int fd) {
+  rules::Open what{path};
+  what.flags = flags;
+  what.fd = fd;
+  what.rank = rank_of_task;
+  what.fortran = fortran_opening.within;
+  what.unit = fortran_opening.within ? fortran_opening.unit : -1;
+  what.access = fortran_opening.access;
+  what.form = fortran_opening.form;
+  const rules::Rule* rule = rules::match(*rules_in_force, what);
+  return rule == nullptr || rule->stack.plain() ? nullptr : rule;
+}
+
+bool is_ordered(const rules::Stack& stack) {
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    const Kind* kind = find_kind(stack.layers[i].name);
+    if (kind != nullptr && (kind->flags & kOrdered) != 0) return true;
+  }
+  return false;
+}
+
+// Files of the kernel's own making are no files: they change without being written.
+bool is_special(uint32_t fs_type) {
+  switch (fs_type) {
+    case 0x9fa0: case 0x62656572: case 0x27e0eb: case 0x63677270: case 0x64626720: case 0x74726163: case 0x73636673: case 0x6e736673:
+      return true;  // proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, nsfs
+  }
+  return false;
+}
+
+struct About {
+  struct stat file;
+  struct statfs system;
+};
+
+bool look_at(int fd, About* to) {
+  if (os::system_call(SYS_fstat, fd, reinterpret_cast<long>(&to->file)) != 0 || !S_ISREG(to->file.st_mode)) return false;
+  if (os::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&to->system)) != 0) return false;
+  return !is_special(static_cast<uint32_t>(to->system.f_type));
+}
+
+void know(File* f, int fd, int flags, const About& about) {
+  f->flags = flags;
+  f->device = about.file.st_dev;
+  f->inode = about.file.st_ino;
+  f->size_at_open = static_cast<uint64_t>(about.file.st_size);
+  f->block_bytes = static_cast<uint64_t>(about.file.st_blksize);
+  f->fs_type = static_cast<uint32_t>(about.system.f_type);
+  f->unit = fortran_opening.within ? fortran_opening.unit : -1;
+  f->descriptor = fd;
+  f->references = 1;
+}
+
+bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY; }
+bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+// Becomes a file of which only the node's registry knows.
+void make_plain(File* f) {
+  close_layers(f);
+  f->left = true;
+  f->holds = false;
+  f->layer_count = 0;
+}
+
+bool is_ready(File* f) {
+  for (int i = f->layer_count - 1; i >= 0; --i) {
+    Layer& layer = f->top[i];
+    if (layer.kind->ready != nullptr && layer.kind->ready(layer) < 0) return false;
+  }
+  return true;
+}
+
+// The file has its descriptor and what is known of it: with its layers or without, it enters the table.
+void admit(File* f, int fd, int flags) {
+  if (f->holds && !f->transforms && (flags & O_DIRECT) != 0) {
+    note_left(f, nullptr, Reason::kDirect);
+    make_plain(f);
+  }
+  if (!f->left && f->holds) {
+    if (!may_hold(f, reads(flags), writes(flags)) && !f->transforms) {
+      note_left(f, nullptr, f->lease != nullptr ? Reason::kConflict : Reason::kNoMemory);
+      make_plain(f);
+    }
+  } else {
+    admit_plain(f, reads(flags), writes(flags));
+  }
+  if (!f->left && !is_ready(f)) {
+    make_plain(f);
+    if (f->lease != nullptr) leave_lease(f);
+  }
+  link(f);
+  enter_table(fd, f);
+}
+
+int name_file(File* f, int directory, const char* path) {
+  if (record::recording() && f->name == 0) f->name = name_of_path(directory, path);
+  return 0;
+}
+
+// A file that nobody layers; those that others must know of become known.
+void finish_plain(const Ticket& t, int fd) {
+  if (!writes(t.flags) && !mode_decides && !anybody_holds()) return;
+  About about;
+  if (!look_at(fd, &about)) return;
+  File* f = build_plain({});
+  if (f == nullptr) return;
+  know(f, fd, t.flags, about);
+  admit(f, fd, t.flags);
+}
+
+File* build_for(const char* whole, int flags, int fd) {
+  const rules::Rule* rule = match(whole, flags, fd);
+  if (rule == nullptr) return nullptr;
+  bool alone = false;
+  return build(*rule, base::text(whole), &alone);
+}
+
+}  // namespace
+
+constinit uint32_t in_force = 0;
+uint32_t (*name_of_path)(int, const char*) = nullptr;
+WEIR_THREAD FortranOpening fortran_opening;
+
+void set_rules(const rules::Rules& rules, int rank) {
+  rules_in_force = &rules;
+  rank_of_task = rank;
+  for (uint32_t i = 0; i < rules.rule_count; ++i) {
+    const rules::Conditions& when = rules.rules[i].when;
+    some_are_ordered |= is_ordered(rules.rules[i].stack);
+    mode_decides |= when.modes != 0 || when.units.count != 0 || when.min_bytes != 0 || when.max_bytes != UINT64_MAX ||
+                    when.access != rules::Access::kUnknown || when.form != rules::Form::kUnknown;
+  }
+  base::store(&in_force, rules.rule_count != 0 ? 1u : 0u);
+}
+
+bool begin_open(Ticket& t, int directory, const char* path, int flags) {
+  t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0};
+  if (t.skip) return false;
+  if ((flags & O_TRUNC) != 0) settle(directory, path);
+  if (!some_are_ordered) return false;
+  const os::Scratch given, whole;
+  if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
+  if (!os::copy_text(given.data(), path, kLongestPath) || !make_absolute(directory, given.data(), whole.data())) return false;
+  const rules::Rule* rule = match(whole.data(), flags, -1);
+  if (rule == nullptr || !is_ordered(rule->stack)) return false;
+  bool alone = false;
+  t.file = build(*rule, base::text(whole.data()), &alone);
+  return t.file != nullptr;
+}
+
+int open_ordered(Ticket& t, unsigned mode) {
+  t.file->flags = t.flags;
+  name_file(t.file, t.directory, t.path);
+  Opening o{t.directory, t.path, t.flags, mode};
+  Layer* first = t.file->enter.open;
+  const Result fd = first->kind->open(*first, o);
+  if (fd >= 0) return static_cast<int>(fd);
+  errno = static_cast<int>(-fd);
+  return -1;
+}
+
+int finish_open(Ticket& t, int fd, const char* path) {
+  if (t.skip || fd < 0 || fd >= kFiles) {
+    if (t.file != nullptr) {
+      close_layers(t.file);
+      give_back(t.file);
+    }
+    return fd;
+  }
+  const int before = errno;
+  if (known_at(fd) != nullptr) drop_unseen(fd);
+  File* f = t.file;
+  if (f == nullptr) {
+    const os::Scratch whole;
+    if (whole.data() != nullptr && path != nullptr && make_absolute(t.directory, path, whole.data())) f = build_for(whole.data(), t.flags, fd);
+  }
+  About about;
+  if (f == nullptr) {
+    finish_plain(t, fd);
+  } else if (look_at(fd, &about)) {
+    know(f, fd, t.flags, about);
+    name_file(f, t.directory, path);
+    admit(f, fd, t.flags);
+  } else {
+    close_layers(f);
+    give_back(f);
+  }
+  errno = before;
+  return fd;
+}
+
+void settle(int directory, const char* path, bool follow) {
+  if (!active() || path == nullptr || !may_change() || !anybody_holds()) return;
+  struct stat about;
+  const int flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
+  if (os::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), flags) != 0) return;
+  if (S_ISREG(about.st_mode)) recall(about.st_dev, about.st_ino);
+}
+
+}  // namespace weir::stack

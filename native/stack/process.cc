@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/process.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "os/syscall.h"
+#include "stack/inside.h"
+#include "stack/lock.h"
+#include "stack/notes.h"
+#include "stack/posix.h"
+#include "stack/sharing.h"
+#include "stack/table.h"
+
+namespace weir::stack {
+namespace {
+
+// Each file that has layers which hold something, once, by one of its numbers.
+template <typename Each>
+void for_all(Each each) {
+  const int before = errno;
+  for (int fd = 0; fd <= highest_known(); ++fd) {
+    File* const f = file_at(fd);
+    if (f != nullptr && f->holds && !f->left && f->descriptor == fd) each(f, fd);
+  }
+  errno = before;
+}
+
+bool inherited(int fd) { return (os::system_call(SYS_fcntl, fd, F_GETFD, 0) & FD_CLOEXEC) == 0; }
+
+// Whether any of the file's numbers goes with exec.
+bool inherited(const File* f) {
+  for (int fd = 0; fd <= highest_known(); ++fd) {
+    if (file_at(fd) == f && inherited(fd)) return true;
+  }
+  return false;
+}
+
+void flush_one(File* f) {
+  if (!lock(f)) return;
+  if (!f->left) flush_inside(f);
+  unlock(f);
+}
+
+// The locks of files that cannot leave, held over the fork so that the child finds them in order.
+void lock_transformed() {
+  for_all([](File* f, int) {
+    if (f->transforms) lock(f);
+  });
+}
+
+}  // namespace
+
+void begin(const rules::Rules& rules, int rank) {
+  limit_changed();
+  begin_sharing(rank);
+  set_rules(rules, rank);
+}
+
+void limit_changed() {
+  rlimit limit{};
+  if (os::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(&limit)) == 0) file_limit = limit.rlim_cur;
+}
+
+void before_fork() {
+  if (!active()) return;
+  for_all([](File* f, int) { leave(f, Reason::kForked); });
+  lock_transformed();
+}
+
+void after_fork_in_parent() {
+  if (!active()) return;
+  for_all([](File* f, int) {
+    if (f->transforms) unlock(f);
+  });
+}
+
+void in_forked_child() {
+  if (!active()) return;
+  for_all([](File* f, int) {
+    if (f->transforms) base::store(&f->lock, 0u);
+  });
+  own_thread = 0;
+  reset_table_locks();
+  forget_shares();
+}
+
+void before_spawn(bool everything) {
+  if (!active() || !may_change()) return;
+  for_all([everything](File* f, int) {
+    if (everything || inherited(f)) leave(f, Reason::kForked);
+  });
+}
+
+void before_exec() {
+  if (!active() || !may_change()) return;
+  for_all([](File* f, int) {
+    if (inherited(f)) leave(f, Reason::kReplaced);
+    else flush_one(f);
+  });
+}
+
+void leave_all_for_good() {
+  if (!active()) return;
+  base::store(&in_force, 0u);
+  for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
+}
+
+void flush_all() {
+  if (!active() || !may_change()) return;
+  for_all([](File* f, int) { flush_one(f); });
+}
+
+void at_quick_end() {
+  if (!active() || !may_change()) return;
+  for_all([](File* f, int) {
+    uint32_t nobody = 0;
+    if (!base::compare_exchange(&f->lock, &nobody, this_thread())) return;  // its bytes are the drain helper's
+    if (!f->left) flush_inside(f);
+    unlock(f);
+  });
+}
+
+void at_end() {
+  if (!active()) return;
+  for (int fd = 0; fd <= highest_known(); ++fd) {
+    File* const f = file_at(fd);
+    if (f == nullptr || f->left || f->descriptor != fd) continue;
+    if (!f->holds || !f->transforms) {
+      if (f->holds) leave(f, Reason::kNone);
+      else note_statistics(f);
+      continue;
+    }
+    flush_one(f);
+    f->syncs = true;
+  }
+}
+
+}  // namespace weir::stack

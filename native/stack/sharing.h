@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Openings of one file in this process and on this node: who may hold bytes of it, and who must leave.
+#pragma once
+
+#include "stack/file.h"
+
+namespace weir::stack {
+
+// The files of this process by (device, inode).
+void link(File* f);
+void unlink(File* f);
+
+// Registers an opening; false: it must be plain, and whoever else held bytes of the file has left. May wait.
+bool may_hold(File* f, bool reads, bool writes);
+// A plain opening: others that hold the file leave when one of them or this one writes.
+void admit_plain(File* f, bool reads, bool writes);
+// Plain openings for reading need not ask.
+bool anybody_holds();
+// Everybody who holds bytes of the file leaves: this process, the node.
+void recall(uint64_t device, uint64_t inode);
+
+// After a write: the size that others must see.
+void publish(File* f);
+// The kernel knows the size.
+void withdraw(File* f);
+bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes);
+
+void begin_sharing(int rank);
+void forget_shares();  // in a forked child
+
+}  // namespace weir::stack

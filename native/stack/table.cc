@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "record/log.h"
+#include "stack/build.h"
+#include "stack/inside.h"
+#include "stack/notes.h"
+#include "stack/posix.h"
+#include "stack/private.h"
+#include "stack/sharing.h"
+
+namespace weir::stack {
+namespace {
+
+constinit int highest = -1;  // no number above it was ever known
+constinit uint32_t busy = 0;
+
+struct Busy {
+  Busy() {
+    while (base::exchange(&busy, 1u) != 0) os::yield();
+  }
+  ~Busy() { base::store(&busy, 0u); }
+  const os::SignalsBlocked blocked;
+};
+
+void set(int fd, File* f) {
+  const auto entry = reinterpret_cast<uintptr_t>(f) | (f->left && f->error == 0 ? 1u : 0u);
+  base::store(&files[fd], reinterpret_cast<File*>(entry));
+  if (fd > highest) highest = fd;
+}
+
+// Another number of the file than the one that goes; -1: that was the last.
+int other_number(const File* f, int going) {
+  for (int fd = 0; fd <= highest; ++fd) {
+    if (fd != going && known_at(fd) == f) return fd;
+  }
+  return -1;
+}
+
+// The layers of a file that no number names any more; what is left of it goes with give_up().
+void end_layers(File* f) {
+  if (f->left) return;
+  close_layers(f);
+  note_statistics(f);
+  withdraw(f);
+  if (f->holds) no_longer_holds();
+  f->left = true;
+}
+
+}  // namespace
+
+constinit File* files[kFiles] = {};
+
+int highest_known() { return base::load_relaxed(&highest); }
+
+bool may_change() { return !record::thread_log.in_vfork_child; }
+
+void give_up(File* f) {
+  unlink(f);
+  end_lease(f);
+  give_back(f);
+}
+
+void enter_table(int fd, File* f) {
+  const Busy hold;
+  f->descriptor = fd;
+  f->references = 1;
+  set(fd, f);
+}
+
+void mark_plain(File* f) {
+  const Busy hold;
+  for (int fd = 0; fd <= highest; ++fd) {
+    if (known_at(fd) == f) set(fd, f);
+  }
+}
+
+int before_close(int fd) {
+  File* const f = known_at(fd);
+  if (f == nullptr || !may_change()) return 0;
+  const bool inside = f->holds && !f->left;
+  const bool locked = inside && lock(f);
+  if (inside && locked && !f->left) flush_inside(f);
+  bool last = false;
+  {
+    const Busy hold;
+    if (known_at(fd) != f) {  // another thread was faster
+      if (locked) unlock(f);
+      return 0;
+    }
+    if (f->references > 1 && f->descriptor == fd) {
+      const int other = other_number(f, fd);
+      if (other >= 0) {
+        if (locked && !f->left) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);  // ends what is under way on this number
+        base::store(&f->descriptor, other);
+      }
+    }
+    base::store(&files[fd], static_cast<File*>(nullptr));
+    last = --f->references == 0;
+  }
+  if (last && (!inside || locked)) end_layers(f);
+  const int error = take_error(f);
+  if (locked) unlock(f);
+  if (last) give_up(f);
+  return error;
+}
+
+void before_close_range(unsigned first, unsigned last) {
+  const int end = base::load_relaxed(&highest);
+  for (int64_t fd = first; fd <= last && fd <= end; ++fd) {
+    if (known_at(static_cast<int>(fd)) != nullptr) before_close(static_cast<int>(fd));
+  }
+}
+
+void copied(int from, int to) {
+  if (from == to) return;
+  File* const f = known_at(from);
+  if (f == nullptr) {
+    if (known_at(to) != nullptr && may_change()) before_close(to);  // a number whose close nobody saw
+    return;
+  }
+  if (!may_change()) {  // the child of vfork: it is the kernel that will serve the copy
+    leave(f, Reason::kForked);
+    return;
+  }
+  if (known_at(to) != nullptr) drop_unseen(to);
+  if (static_cast<unsigned>(to) >= kFiles) {
+    leave(f, Reason::kUnsupported);
+    return;
+  }
+  const Busy hold;
+  if (known_at(from) != f) return;
+  ++f->references;
+  set(to, f);
+}
+
+void before_replacing(int from, int to) {
+  if (from == to || !may_change()) return;
+  if (is_private(to)) make_way(to);
+  if (known_at(to) == nullptr) return;
+  if (os::failed(os::system_call(SYS_fcntl, from, F_GETFD, 0))) return;  // the call will fail, and closes nothing
+  before_close(to);  // dup2 reports no error of it: that stands in the report at the end
+}
+
+void drop_unseen(int fd) {
+  File* const f = known_at(fd);
+  if (f == nullptr) return;
+  {
+    const Busy hold;
+    base::store(&files[fd], static_cast<File*>(nullptr));
+    if (--f->references != 0) {
+      if (f->descriptor == fd) base::store(&f->descriptor, other_number(f, fd));
+      return;
+    }
+  }
+  f->descriptor = -1;
+  end_layers(f);
+  give_up(f);
+}
+
+void flags_set(int fd, int flags) {
+  File* const f = known_at(fd);
+  if (f == nullptr) return;
+  constexpr int kChangeable = O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK;
+  f->flags = (f->flags & ~kChangeable) | (flags & kChangeable);
+  if ((flags & O_DIRECT) != 0 && f->holds && !f->left) leave(f, Reason::kDirect);
+}
+
+void reset_table_locks() { base::store(&busy, 0u); }
+
+}  // namespace weir::stack

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes through a file under layers. The usual call of a stack that holds nothing goes straight to its first layer; one that holds is
+// entered under the file's lock, with its position.
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/syscall.h"
+#include "stack/inside.h"
+#include "stack/notes.h"
+#include "stack/posix.h"
+#include "stack/sharing.h"
+
+namespace weir::stack {
+
+constinit uint64_t file_limit = ~uint64_t{0};
+
+namespace {
+
+constexpr uint64_t kMostBytes = 0x7ffff000;          // of one call, as the kernel cuts it
+constexpr uint64_t kFarOut = uint64_t{1} << 43;      // beyond it the kernel is asked what the file system allows
+constexpr uint64_t kLowest = 1u << 16, kHighest = uint64_t{1} << 47;
+constexpr int kPlainFlags = RWF_HIPRI | RWF_SYNC | RWF_DSYNC | RWF_APPEND;
+constexpr int64_t kImplicit = -1;
+
+ssize_t done(Result r) {
+  if (WEIR_LIKELY(r >= 0)) return r;
+  errno = static_cast<int>(-r);
+  return -1;
+}
+
+// One call of the program.
+struct Request {
+  File* file;
+  int fd;
+  const iovec* pieces;
+  int count;
+  uint64_t bytes;
+  int64_t offset;  // kImplicit: the position
+  int flags;       // of preadv2
+  bool writes;
+};
+
+// The call as the kernel would have it from the program.
+Result by_kernel(const Request& q, int64_t offset) {
+  const auto pieces = reinterpret_cast<long>(q.pieces);
+  if (q.count != 1 || q.flags != 0) {
+    return os::system_call(q.writes ? SYS_pwritev2 : SYS_preadv2, q.fd, pieces, q.count, offset, 0, q.flags);
+  }
+  const auto base = reinterpret_cast<long>(q.pieces[0].iov_base);
+  const long bytes = static_cast<long>(q.pieces[0].iov_len);
+  if (offset == kImplicit) return os::system_call(q.writes ? SYS_write : SYS_read, q.fd, base, bytes);
+  return os::system_call(q.writes ? SYS_pwrite64 : SYS_pread64, q.fd, base, bytes, offset);
+}
+
+// Addresses that no program has memory at: the kernel refuses them with EFAULT, a copy here would be a crash. Any other bad address
+// is the program's crash in a layer that copies, as it is in stdio's buffers.
+bool plausible(const void* p, uint64_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  return bytes == 0 || (at >= kLowest && at < kHighest && bytes < kHighest - at);
+}
+
+bool plausible(const Request& q) {
+  for (int i = 0; i < q.count; ++i) {
+    if (!plausible(q.pieces[i].iov_base, q.pieces[i].iov_len)) return false;
+  }
+  return true;
+}
+
+bool allowed(const File* f, bool writes) {
+  const int mode = f->flags & O_ACCMODE;
+  return mode == O_RDWR || mode == (writes ? O_WRONLY : O_RDONLY);
+}
+
+// A signal handler within a call on the same file: the kernel has the file's bytes but for those in the layers. The interrupted call has
+// moved the position on already.
+Result within(const Request& q) {
+  if (q.offset != kImplicit) return by_kernel(q, q.offset);
+  const uint64_t at = q.file->position;
+  const Result r = by_kernel(q, static_cast<int64_t>(at));
+  if (r > 0) q.file->position += static_cast<uint64_t>(r);
+  return r;
+}
+
+// Whatever the layers do not decide: limits, far offsets, flags that only the kernel knows. The file lock is held.
+Result through(const Request& q, int64_t offset) {
+  File* const f = q.file;
+  flush_inside(f);
+  const Result r = by_kernel(q, offset);
+  f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
+  return r;
+}
+
+Result sync_after(const Request& q, Result r) {
+  const bool all = (q.file->flags & O_SYNC) == O_SYNC || (q.flags & RWF_SYNC) != 0;
+  const bool data = (q.file->flags & O_DSYNC) != 0 || (q.flags & RWF_DSYNC) != 0;
+  if (WEIR_LIKELY(!all && !data)) return r;
+  const Result synced = q.file->enter.sync->kind->sync(*q.file->enter.sync, !all);
+  if (synced >= 0) return r;
+  defer(q.file, nullptr, static_cast<int>(-synced), 0);
+  return -take_error(q.file);
+}
+
+Result write_inside(const Request& q) {
+  File* const f = q.file;
+  if (const int error = take_error(f); WEIR_UNLIKELY(error != 0)) return -error;
+  const bool appends = (f->flags & O_APPEND) != 0 || (q.flags & RWF_APPEND) != 0;
+  const uint64_t before = f->position;
+  uint64_t offset = q.offset == kImplicit ? before : static_cast<uint64_t>(q.offset);
+  if (WEIR_UNLIKELY(appends)) {
+    const Result end = f->enter.size->kind->size(*f->enter.size);
+    if (end < 0) return end;
+    offset = static_cast<uint64_t>(end);
+  }
+  const uint64_t limit = file_limit < kFarOut ? file_limit : kFarOut;
+  const bool unusual = q.bytes > limit || offset > limit - q.bytes || ((q.flags & RWF_APPEND) != 0 && (f->flags & O_APPEND) == 0);
+  if (q.offset == kImplicit) f->position = offset + q.bytes;
+  Result r;
+  if (WEIR_UNLIKELY(unusual && !f->transforms)) {
+    r = through(q, static_cast<int64_t>(offset));
+  } else {
+    r = f->enter.write->kind->write(*f->enter.write, {q.pieces, q.count, q.bytes, offset});
+  }
+  const uint64_t moved = r > 0 ? static_cast<uint64_t>(r) : 0;
+  if (WEIR_UNLIKELY(moved < q.bytes) && q.offset == kImplicit) f->position = moved == 0 ? before : f->position - (q.bytes - moved);
+  if (moved == 0) return r;
+  publish(f);
+  r = sync_after(q, r);
+  if (WEIR_UNLIKELY(f->syncs)) flush_inside(f);
+  return r;
+}
+
+Result read_inside(const Request& q) {
+  File* const f = q.file;
+  const uint64_t offset = q.offset == kImplicit ? f->position : static_cast<uint64_t>(q.offset);
+  if (WEIR_UNLIKELY(offset >= kFarOut) && !f->transforms) return through(q, static_cast<int64_t>(offset));
+  if (q.offset == kImplicit) f->position = offset + q.bytes;
+  const Result r = f->enter.read->kind->read(*f->enter.read, {q.pieces, q.count, q.bytes, offset});
+  if (q.offset == kImplicit) f->position -= q.bytes - (r > 0 ? static_cast<uint64_t>(r) : 0);
+  return r;
+}
+
+// The file has left its layers, but owes an error.
+Result after_leaving(const Request& q) {
+  if (q.writes) {
+    if (const int error = take_error(q.file); error != 0) {
+      mark_plain(q.file);
+      return -error;
+    }
+  }
+  return by_kernel(q, q.offset);
+}
+
+WEIR_COLD Result not_inside(const Request& q) {
+  if (!may_change()) {
+    leave(q.file, Reason::kForked);
+    return by_kernel(q, q.offset);
+  }
+  if (!lock(q.file)) return within(q);
+  unlock(q.file);
+  return file_at(q.fd) == q.file ? after_leaving(q) : by_kernel(q, q.offset);
+}
+
+// A stack that holds. q's bytes are at least one.
+Result inside(const Request& q) {
+  File* const f = q.file;
+  if (WEIR_UNLIKELY(q.flags & ~kPlainFlags) != 0 || !may_change()) {
+    if (!may_change()) return not_inside(q);
+    const Through t = begin_through(f, q.fd);
+    const Result r = by_kernel(q, q.offset);
+    end_through(t);
+    return r;
+  }
+  if (WEIR_UNLIKELY(!lock(f))) return not_inside(q);
+  if (WEIR_UNLIKELY(f->left || file_at(q.fd) != f)) {
+    unlock(f);
+    return not_inside(q);
+  }
+  if (WEIR_UNLIKELY(f->leaving != 0)) {
+    leave_inside(f, static_cast<Reason>(f->leaving), f->top);
+    if (f->left) {
+      unlock(f);
+      return not_inside(q);
+    }
+  }
+  const Result r = q.writes ? write_inside(q) : read_inside(q);
+  if (WEIR_UNLIKELY(f->leaving != 0)) leave_inside(f, static_cast<Reason>(f->leaving), f->top);
+  unlock(f);
+  return r;
+}
+
+Result transfer(const Request& q) {
+  File* const f = q.file;
+  if (WEIR_UNLIKELY(q.bytes == 0 || q.bytes > kMostBytes || q.offset < kImplicit || !allowed(f, q.writes))) return by_kernel(q, q.offset);
+  if (WEIR_LIKELY(f->holds)) {
+    if (WEIR_UNLIKELY(!plausible(q))) return by_kernel(q, q.offset == kImplicit && !f->left ? static_cast<int64_t>(f->position) : q.offset);
+    return inside(q);
+  }
+  if (WEIR_UNLIKELY(q.flags != 0 || f->left)) return by_kernel(q, q.offset);
+  const Transfer t{q.pieces, q.count, q.bytes, q.offset == kImplicit ? kKernelOffset : static_cast<uint64_t>(q.offset), q.fd};
+  return q.writes ? f->enter.write->kind->write(*f->enter.write, t) : f->enter.read->kind->read(*f->enter.read, t);
+}
+
+WEIR_INLINE ssize_t one_piece(File* f, int fd, const void* p, size_t n, int64_t at, bool writes) {
+  const iovec piece{const_cast<void*>(p), n};
+  if (WEIR_LIKELY(!f->holds && n - 1 < kMostBytes && at >= kImplicit && !f->left)) {
+    const Transfer t{&piece, 1, n, at == kImplicit ? kKernelOffset : static_cast<uint64_t>(at), fd};
+    return done(writes ? f->enter.write->kind->write(*f->enter.write, t) : f->enter.read->kind->read(*f->enter.read, t));
+  }
+  if (n > kMostBytes && static_cast<ssize_t>(n) > 0) {
+    const iovec most{const_cast<void*>(p), kMostBytes};
+    return done(transfer({f, fd, &most, 1, kMostBytes, at, 0, writes}));
+  }
+  return done(transfer({f, fd, &piece, 1, n, at, 0, writes}));
+}
+
+// A vector's bytes; 0 sends it to the kernel, which refuses it or moves nothing.
+uint64_t sum(const iovec* v, int count) {
+  if (count <= 0 || count > IOV_MAX || !plausible(v, sizeof *v * static_cast<uint64_t>(count))) return 0;
+  uint64_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    if (v[i].iov_len > kMostBytes || (bytes += v[i].iov_len) > kMostBytes) return ~uint64_t{0};
+  }
+  return bytes;
+}
+
+ssize_t vector(File* f, int fd, const iovec* v, int count, int64_t at, int flags, bool writes) {
+  const Request q{f, fd, v, count, sum(v, count), at, flags, writes};
+  if (WEIR_UNLIKELY(q.bytes > kMostBytes) && f->holds) {  // more than one call moves: the kernel cuts it
+    const Through t = begin_through(f, fd);
+    const Result r = os::system_call(writes ? SYS_pwritev2 : SYS_preadv2, fd, reinterpret_cast<long>(v), count, at, 0, flags);
+    end_through(t);
+    return done(r);
+  }
+  if (WEIR_UNLIKELY(q.bytes == 0) && flags == 0) {
+    const long call = at == kImplicit ? (writes ? SYS_writev : SYS_readv) : (writes ? SYS_pwritev : SYS_preadv);
+    return done(os::system_call(call, fd, reinterpret_cast<long>(v), count, at, 0));
+  }
+  return done(transfer(q));
+}
+
+}  // namespace
+
+bool readable(const void* p, uint64_t bytes) { return plausible(p, bytes); }
+
+ssize_t read(File* f, int fd, void* to, size_t n) { return one_piece(f, fd, to, n, kImplicit, false); }
+ssize_t write(File* f, int fd, const void* from, size_t n) { return one_piece(f, fd, from, n, kImplicit, true); }
+// A negative offset is the kernel's to refuse; -1 would be taken for no offset.
+ssize_t pread(File* f, int fd, void* to, size_t n, off_t at) {
+  if (WEIR_UNLIKELY(at < 0)) return done(os::system_call(SYS_pread64, fd, reinterpret_cast<long>(to), static_cast<long>(n), at));
+  return one_piece(f, fd, to, n, at, false);
+}
+ssize_t pwrite(File* f, int fd, const void* from, size_t n, off_t at) {
+  if (WEIR_UNLIKELY(at < 0)) return done(os::system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from), static_cast<long>(n), at));
+  return one_piece(f, fd, from, n, at, true);
+}
+ssize_t readv(File* f, int fd, const iovec* v, int count) { return vector(f, fd, v, count, kImplicit, 0, false); }
+ssize_t writev(File* f, int fd, const iovec* v, int count) { return vector(f, fd, v, count, kImplicit, 0, true); }
+ssize_t preadv(File* f, int fd, const iovec* v, int count, off_t at) {
+  if (WEIR_UNLIKELY(at < 0)) return done(os::system_call(SYS_preadv, fd, reinterpret_cast<long>(v), count, at, 0));
+  return vector(f, fd, v, count, at, 0, false);
+}
+ssize_t pwritev(File* f, int fd, const iovec* v, int count, off_t at) {
+  if (WEIR_UNLIKELY(at < 0)) return done(os::system_call(SYS_pwritev, fd, reinterpret_cast<long>(v), count, at, 0));
+  return vector(f, fd, v, count, at, 0, true);
+}
+ssize_t preadv2(File* f, int fd, const iovec* v, int count, off_t at, int flags) { return vector(f, fd, v, count, at, flags, false); }
+ssize_t pwritev2(File* f, int fd, const iovec* v, int count, off_t at, int flags) { return vector(f, fd, v, count, at, flags, true); }
+
+}  // namespace weir::stack
