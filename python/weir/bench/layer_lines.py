@@ -52,8 +52,8 @@ def read_small(lab: Lab) -> Outcome:
     size = whole(256 * MIB * lab.scale, 4 * MIB)
     file, few = filled(lab, "read.dat", size), lab.count(4096)
     runs = lab.interleaved(
-        plain=lambda: lab.alone("read", file, KIB, few, KIB),
-        layered=lambda: lab.alone("read", file, KIB, size // KIB, KIB, stack=lab.stacks["read"]),
+        plain=lambda: lab.alone("read", file, KIB, few, KIB, 1),
+        layered=lambda: lab.alone("read", file, KIB, size // KIB, KIB, 1, stack=lab.stacks["read"]),
         limit=lambda: lab.alone("parallel", file, size, 16),
     )
     figures = tuple(Figure(name, "MB/s", spread(runs[name], rate)) for name in runs)
@@ -66,8 +66,8 @@ def stride(lab: Lab, step: int) -> Outcome:
     name = f"stride{step // KIB}.dat"
     file, few = filled(lab, name, count * step, KIB, step), min(count, lab.count(1024))
     runs = lab.interleaved(
-        plain=lambda: lab.alone("read", file, KIB, few, step),
-        layered=lambda: lab.alone("read", file, KIB, count, step, stack=lab.stacks["stride"]),
+        plain=lambda: lab.alone("read", file, KIB, few, step, 1),
+        layered=lambda: lab.alone("read", file, KIB, count, step, 1, stack=lab.stacks["stride"]),
     )
     figures = tuple(Figure(name, "us/call", spread(runs[name], per_call_us)) for name in runs)
     return Outcome(figures, (Check("x plain", figures[0].spread.median / figures[1].spread.median, 20),))
@@ -89,7 +89,7 @@ def write_small(lab: Lab) -> Outcome:
     file = lab.folder / "write.dat"
 
     def written(count: int, stack: str | None) -> Run:
-        result = lab.alone("write", file, 64, count, stack=stack)
+        result = lab.alone("write", file, 64, count, 1, stack=stack)
         lab.alone("check", lab.backing / "write.dat", 64 * count)
         return result
 
@@ -179,16 +179,17 @@ def nothing_to_gain(lab: Lab) -> Outcome:
 
 
 def _nothing(lab: Lab) -> Iterator[tuple[str, tuple[object, ...]]]:
-    size = whole(256 * MIB * lab.scale, 4 * MIB)
+    """Programs that do the same several times and say how long the quickest took: differences of 3 % are looked for."""
+    size, times = whole(64 * MIB * lab.scale, 4 * MIB), 7
     for place, folder in (("tmpfs", lab.place), ("page cache", lab.disk)):
         file = folder / "nothing.dat"
         lab.alone("fill", file, size, 4 * MIB, 4 * MIB)
         for piece, label in ((4 * KIB, "4 KiB"), (MIB, "1 MiB")):
-            yield f"{place} read {label}", ("read", file, piece, size // piece, piece)
-            yield f"{place} write {label}", ("write", folder / "written.dat", piece, size // piece)
+            yield f"{place} read {label}", ("read", file, piece, size // piece, piece, times)
+            yield f"{place} write {label}", ("write", folder / "written.dat", piece, size // piece, times)
     file = filled(lab, "large.dat", size)
-    yield "testfs read 4 MiB", ("read", file, 4 * MIB, size // (4 * MIB), 4 * MIB)
-    yield "testfs write 4 MiB", ("write", lab.folder / "written.dat", 4 * MIB, size // (4 * MIB))
+    yield "testfs read 4 MiB", ("read", file, 4 * MIB, size // (4 * MIB), 4 * MIB, times)
+    yield "testfs write 4 MiB", ("write", lab.folder / "written.dat", 4 * MIB, size // (4 * MIB), times)
 
 
 def added_per_call(lab: Lab, stack: str, limit_ns: float) -> Outcome:

@@ -15,7 +15,7 @@ from weir.bench._statistics import ratio
 from weir.bench.nersc import Row, Table, verdict
 
 _HEAD = (
-    f"{'':<22}{'here':>10}{'':>44}  |{'reference':>12}\n"
+    f"{'':<22}{'here':>10}{'':>46}  |{'reference':>12}\n"
     f"{'FFIO spec':<18}{'PEs':>4}{'LOGIO reqs':>12}{'fewer':>9}{'MB':>9}{'IOWAIT s':>10}{'MPP s':>8}{'elapsed':>8}"
     f"  |{'LOGIO reqs':>12}{'fewer':>9}{'MB':>9}{'IOWAIT s':>10}{'MPP s':>8}"
 )

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `weir bench` runs: its programs move and check what they say, and a small bench comes to its end. No time is judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+SIZE = 3 << 20
+
+
+@pytest.fixture
+def alone(native_build, execute):
+    program = native_build / "bench" / "layers" / "alone"
+    if not program.exists():
+        pytest.skip(f"{program} is not built: run `make build`")
+
+    def call(*arguments):
+        return execute([program, *arguments])
+
+    return call
+
+
+@pytest.fixture
+def numbers_of():
+    def of(done, name="alone") -> dict[str, float]:
+        (line,) = done.ok().stdout.splitlines()
+        assert line.startswith(f"{name}: ")
+        return {k: float(v) for k, v in (word.split("=") for word in line.split()[1:])}
+
+    return of
+
+
+def test_contents_are_checked(alone, tmp_path):
+    file = tmp_path / "x.dat"
+    alone("fill", file, SIZE, 1 << 20, 1 << 20).ok()
+    alone("check", file, SIZE).ok()
+    assert alone("check", file, SIZE + 1).returncode == 1
+    data = bytearray(file.read_bytes())
+    data[SIZE - 5] ^= 1
+    file.write_bytes(data)
+    assert "wrong bytes" in alone("check", file, SIZE).stderr
+    assert "wrong bytes" in alone("read", file, 1024, SIZE // 1024, 1024, 1).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "calls", "size"),
+    [
+        (("read", 1024, 3072, 1024, 2), 3072, SIZE),
+        (("read", 1000, 48, 65536, 1), 48, 48000),
+        (("parallel", SIZE, 3), 0, SIZE),
+        (("fread", 100_001), 100_001, 100_001),
+        (("stat", 10), 10, 10 * SIZE),
+        (("calls", 5000), 5000, 0),
+    ],
+)
+def test_readers_read_what_they_say(alone, numbers_of, tmp_path, arguments, calls, size):
+    file = tmp_path / "x.dat"
+    alone("fill", file, SIZE, 1 << 20, 1 << 20).ok()
+    program, *rest = arguments
+    found = numbers_of(alone(program, file, *rest))
+    assert (found["calls"], found["bytes"]) == (calls, size) and found["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [(("write", 64, 1000, 2), 64000), (("append", 30), 30 * 96), (("dump", 1 << 20, 65536, 2, 1), 3 << 20)],
+)
+def test_writers_write_what_they_say(alone, numbers_of, tmp_path, arguments, size):
+    file = tmp_path / "x.dat"
+    program, *rest = arguments
+    assert numbers_of(alone(program, file, *rest))["bytes"] == size
+    alone("check", file, size).ok()
+
+
+def test_a_strided_file_has_holes(alone, tmp_path):
+    file = tmp_path / "x.dat"
+    alone("fill", file, SIZE, 1024, 65536).ok()
+    assert file.stat().st_size == SIZE
+    alone("read", file, 1024, SIZE // 65536, 65536, 1).ok()
+    assert alone("check", file, SIZE).returncode == 1
+
+
+def test_what_it_does_not_know_is_refused(alone, tmp_path):
+    assert alone("sing", tmp_path / "x").returncode == 2
+    assert alone("read", tmp_path / "x").returncode == 2
+    assert alone("stat", tmp_path / "x", "many").returncode == 2
+    assert alone("stat", tmp_path / "x", "1").returncode == 1
+
+
+def test_several_tasks_write_and_read_one_file(mpi, alone, numbers_of, native_build, tmp_path):
+    program = native_build / "bench" / "layers" / mpi.name / "together"
+    file = tmp_path / "x.dat"
+    written = numbers_of(mpi.run(3, program, "write", file, 100, 512), "together")
+    assert (written["tasks"], written["calls"], written["bytes"]) == (3, 300, 3 * 100 * 512)
+    alone("check", file, 3 * 100 * 512).ok()
+    assert numbers_of(mpi.run(2, program, "read", file, 3 * 100 * 512, 4096), "together")["bytes"] == 2 * 3 * 100 * 512
+    file.write_bytes(b"\0" * 3 * 100 * 512)
+    assert mpi.run(2, program, "read", file, 3 * 100 * 512, 4096).returncode != 0
+
+
+def bench(weir, native_build, kind: str, *options: object, folder: Path) -> tuple[int, str, dict]:
+    if not Path("/dev/fuse").exists():
+        pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
+    if not list((native_build / "bench" / "layers").glob("*/together")):
+        pytest.skip("no MPI is installed here")
+    file = folder / "bench.json"
+    arguments = ["bench", kind, "--programs", native_build, "--folder", folder, "--repeat", 1, "--json", file]
+    done = weir(*arguments, *options, timeout=170)
+    assert done.returncode in (0, 1), done.stderr
+    assert [p.name for p in folder.iterdir()] == ["bench.json"], "the bench leaves files behind"
+    return done.returncode, done.stdout, json.loads(file.read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_the_four_cases_come_to_their_end(weir, native_build, tmp_path):
+    """Small: 200 columns in case IV, 1.7 MB in case III. The goals are those of the tables at any size."""
+    status, text, data = bench(weir, native_build, "nersc", "--scale", 0.03, "--pes", "2,4", "--pes", "IV=4", folder=tmp_path)
+    tables = {(table["case"], table["tasks"]): table for table in data["tables"]}
+    assert list(tables) == [("I", 4), ("II", 8), ("III", 2), ("III", 4), ("IV", 4)]
+    rows = {(case, tasks, row["spec"]): row for (case, tasks), table in tables.items() for row in table["rows"]}
+    assert {key: row["error"] for key, row in rows.items() if row["error"]} == {}
+    for row in rows.values():
+        measured = row["measured"]
+        assert measured["requests"]["median"] > 0 and measured["bytes"]["median"] > 0
+        assert measured["elapsed_s"]["median"] > 0
+        assert f"{row['spec']:<18}{row['tasks']:>4}{measured['requests']['median']:>12,.0f}" in text
+    # What each program asks for is known, whatever becomes of it.
+    assert rows["IV", 4, "no view"]["measured"]["requests"]["median"] >= 4 * 200
+    assert rows["II", 8, "none"]["measured"]["requests"]["median"] == rows["II", 8, "none"]["measured"]["program_requests"]["median"]
+    assert rows["III", 4, "none"]["measured"]["bytes"]["median"] >= 4 * 26 * 91 * 181 * 4
+    assert len([line for line in text.splitlines() if line.startswith("goal at")]) == 3
+    assert status == (0 if all(t["goal"] is None or t["goal"]["met"] for t in data["tables"]) else 1)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_every_line_of_the_layers_comes_to_its_end(weir, native_build, tmp_path):
+    _, text, data = bench(weir, native_build, "layers", "--scale", 0.01, folder=tmp_path)
+    lines = {line["name"]: line for line in data["lines"]}
+    assert {name: line["error"] for name, line in lines.items() if line["error"]} == {}
+    assert all(line["checks"] and line["figures"] for line in lines.values())
+    for name, line in lines.items():
+        assert f"{name}: {line['title']}" in text
+
+
+def test_a_line_by_its_name(weir):
+    listed = weir("bench", "layers", "--list").ok().stdout
+    assert "gather " in listed and "stacks: " in listed
+    assert "read " in weir("bench", "layers", "--list", "--only", "read").ok().stdout
+    assert weir("bench", "layers", "--only", "nothing,such").returncode == 2
+    assert weir("bench", "layers", "--stack", "read").returncode == 2
+    assert weir("bench", "nersc", "--case", "V").returncode == 2
