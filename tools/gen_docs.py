@@ -24,7 +24,7 @@ OUT = ROOT / "docs" / "reference"
 EXIT_STATUSES = (
     (0, "fine; for `weir trace`: the command succeeded and there is a trace of it"),
     (1, "findings (`weir doctor`)"),
-    (2, "usage: an option that makes no sense, a step that holds a trace already"),
+    (2, "usage: an option that makes no sense, a mistake in rules, a step that holds a trace already"),
     (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but without a trace"),
     (4, "the trace is incomplete; the report was printed and says what is missing"),
     (70, "a fault in weir"),

@@ -20,7 +20,8 @@ PRELOAD_LIBRARY = "libweir-preload.so"
 @dataclass(frozen=True)
 class Variable:
     """One environment variable. ``launcher``: set by ``weir trace`` and ``weir env``, so removed by ``weir env --off``.
-    ``per_node``: has a value of its own on each node, so is never sent from one node to another."""
+    ``per_node``: has a value of its own on each node, so is never sent from one node to another.
+    ``command``: the weir command reads it, the library does not."""
 
     name: str
     values: str
@@ -28,6 +29,7 @@ class Variable:
     meaning: str
     launcher: bool = False
     per_node: bool = False
+    command: bool = False
 
 
 VARIABLES = (
@@ -84,6 +86,13 @@ VARIABLES = (
         "1, 2, 3, ...",
         "all tasks of a node",
         "So many tasks of a job act as one node: lets one machine stand for several nodes to the layers that tasks share.",
+    ),
+    Variable(
+        "WEIR_ASSIGN_FILE",
+        "path",
+        "`FILENV`, else `.assign`",
+        "The file that `weir assign` writes, and that `weir run` reads when no --rules are given.",
+        command=True,
     ),
     Variable("WEIR_QUIET", "`1`", "messages", "The library writes nothing to standard error.", launcher=False),
 )
@@ -145,6 +154,11 @@ def tracing_variables(
     }
 
 
+def rules_variables(environ: Mapping[str, str], library: str, rules: str) -> dict[str, str]:
+    """What is to be set, beside what ``environ`` has, for programs to get the layers of these compiled rules."""
+    return {PRELOAD_VARIABLE: with_library(environ.get(PRELOAD_VARIABLE, ""), library), "WEIR_RULES": rules}
+
+
 def idle_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """``environ`` as it was before weir: nothing of an outer ``weir trace`` or ``weir env`` is left in it."""
     launcher = {v.name for v in VARIABLES if v.launcher}
@@ -157,4 +171,4 @@ def idle_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def forwarded_names(environ: Mapping[str, str]) -> list[str]:
     """The variables, of those ``environ`` has, that a launcher must carry to the other nodes."""
-    return [n for n in (PRELOAD_VARIABLE, *(v.name for v in VARIABLES if not v.per_node)) if n in environ]
+    return [n for n in (PRELOAD_VARIABLE, *(v.name for v in VARIABLES if not v.per_node and not v.command)) if n in environ]

@@ -15,7 +15,7 @@ from weir._errors import InputError, StorageError
 from weir._native import PRELOAD, LibraryMissing, library_path
 from weir.capture._command import CannotStart, find_program, run_command, shell_status
 from weir.capture._count import Count, count_traces
-from weir.capture._environment import check_level, idle_environment, parse_budget, tracing_variables
+from weir.capture._environment import check_level, idle_environment, parse_budget, rules_variables, tracing_variables
 from weir.capture._launcher import is_open_mpi, with_forwarding
 from weir.capture._run import Job, check_run, check_step, make_step, trace_files
 
@@ -87,20 +87,21 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
     return Prepared(folder, job, library)
 
 
-def launch(options: Options, command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run the command as a step; the status to exit with. Raises UsageError before anything is started."""
+def launch(options: Options, command: Sequence[str], environ: Mapping[str, str], rules: str | None = None) -> int:
+    """Run the command as a step, with the layers of compiled rules if there are any; the status to exit with.
+
+    Raises UsageError before anything is started.
+    """
     try:
         step = prepare(options, environ, command)
     except (StorageError, InputError) as error:
         say(f"{error}; the program runs without a trace")
-        return _run_untraced(command, environ)
+        return _run_untraced(command, environ, rules)
     variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes)
-    traced = {**environ, **variables}
-    arguments = list(command)
-    if is_open_mpi(command[0], idle_environment(environ)):
-        arguments, traced = with_forwarding(command, traced, step.library)
+    if rules is not None:
+        variables |= rules_variables(environ, step.library, rules)
     try:
-        status = run_command(arguments, traced)
+        status = _run_preloaded(command, environ, variables, step.library)
     except CannotStart as error:
         _finish(step, error.status)
         say(str(error))
@@ -120,6 +121,27 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str])
     return shell_status(status) or (NO_TRACE_STATUS if untraced else 0)
 
 
+def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: str) -> int:
+    """Run the command with the layers of compiled rules and no trace of its own; the status to exit with.
+
+    Raises InputError, with nothing started, when the preload library is missing.
+    """
+    library = preload_library()
+    try:
+        return shell_status(_run_preloaded(command, environ, rules_variables(environ, library, rules), library))
+    except CannotStart as error:
+        say(str(error))
+        return error.status
+
+
+def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables: Mapping[str, str], library: str) -> int:
+    """Run the command with these variables set on all its nodes; its status. Raises CannotStart."""
+    arguments, preloaded = list(command), {**environ, **variables}
+    if is_open_mpi(command[0], idle_environment(environ)):
+        arguments, preloaded = with_forwarding(command, preloaded, library)
+    return run_command(arguments, preloaded)
+
+
 def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Whether the command is weir's own script, run as such or by a Python: the preload library leaves those alone."""
     script = next((w for w in command[:2] if os.path.basename(w) == "weir"), None)
@@ -133,9 +155,14 @@ def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:
     return line.startswith(b"#!") and b"python" in line
 
 
-def _run_untraced(command: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str | None) -> int:
+    idle = idle_environment(environ)
     try:
-        return shell_status(run_command(command, idle_environment(environ))) or NO_TRACE_STATUS
+        if rules is not None:
+            return launch_layered(command, idle, rules) or NO_TRACE_STATUS
+        return shell_status(run_command(command, idle)) or NO_TRACE_STATUS
+    except InputError:  # no library, which was said already
+        return shell_status(run_command(command, idle)) or NO_TRACE_STATUS
     except CannotStart as error:
         say(str(error))
         return error.status

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Callable, Mapping
 
 from weir._errors import UsageError
-from weir.capture._environment import PRELOAD_VARIABLE, VARIABLES, tracing_variables, without_library
-from weir.capture._launch import Options, prepare
+from weir.capture._environment import PRELOAD_VARIABLE, VARIABLES, rules_variables, tracing_variables, without_library
+from weir.capture._launch import Options, preload_library, prepare
 from weir.capture._run import finish_env_step
 
 
@@ -40,15 +40,22 @@ def check_shell(shell: str) -> str:
     return shell
 
 
-def begin_lines(options: Options, environ: Mapping[str, str], shell: str) -> list[str]:
-    """Make the step and return the lines that trace what the shell starts from now on into it.
+def begin_lines(options: Options, environ: Mapping[str, str], shell: str, rules: str | None = None) -> list[str]:
+    """Make the step and return the lines that trace what the shell starts from now on into it, under compiled rules if there are any.
 
     Completes the step that an earlier ``weir env`` began in this environment. Raises as prepare() does.
     """
     step = prepare(options, environ, None)
     finish_env_step(environ.get("WEIR_TRACE_DIR"))
     variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes)
+    if rules is not None:
+        variables |= rules_variables(environ, step.library, rules)
     return [_SETTERS[shell](name, value) for name, value in variables.items()]
+
+
+def rules_lines(environ: Mapping[str, str], shell: str, rules: str) -> list[str]:
+    """The lines that give layers to what the shell starts from now on; tracing stays as it is. Raises InputError."""
+    return [_SETTERS[shell](name, value) for name, value in rules_variables(environ, preload_library(), rules).items()]
 
 
 def end_lines(environ: Mapping[str, str], shell: str) -> list[str]:

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 import weir
-from weir.cli import bench_command, doctor_command, env_command, report_command, testfs_command, trace_command, wrap_flags_command
+from weir.cli import (
+    assign_command,
+    bench_command,
+    doctor_command,
+    env_command,
+    join_command,
+    report_command,
+    run_command,
+    testfs_command,
+    trace_command,
+    wrap_flags_command,
+)
 
 app = typer.Typer(
     name="weir",
@@ -38,9 +49,12 @@ def _weir(
 
 
 app.command("trace", context_settings={"allow_interspersed_args": False})(trace_command.trace)
+app.command("run", context_settings={"allow_interspersed_args": False})(run_command.run)
+app.command("assign")(assign_command.assign)
 app.command("env")(env_command.env)
 app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(testfs_command.app, name="testfs")
 app.add_typer(bench_command.app, name="bench")
+app.command("join")(join_command.join)
 app.command("wrap-flags")(wrap_flags_command.wrap_flags)

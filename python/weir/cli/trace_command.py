@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from weir.cli import _options
+from weir.cli import _options, _rules
 
 
 def trace(
@@ -21,14 +21,16 @@ def trace(
     budget: _options.Budget = "4G",
     overwrite: _options.Overwrite = False,
     quiet: _options.Quiet = False,
+    rules: _rules.Rules = None,
 ) -> None:
     """Run a command and record its I/O.
 
     The command may be a program, a script or a launcher such as mpirun or srun; everything it starts is recorded. Its
     input, output, signals and exit status are its own. Where no trace can be written the command runs without one, and the
-    status is 3 if it succeeded.
+    status is 3 if it succeeded. With --rules its files get layers, as weir run --trace gives them.
     """
     from weir.capture._launch import Options, launch
 
     options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet)
-    raise typer.Exit(launch(options, command, os.environ))
+    text = _rules.compiled_rules(rules, os.environ, True, quiet) if rules else None
+    raise typer.Exit(launch(options, command, os.environ, text))

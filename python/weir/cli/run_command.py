@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir run``"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from weir.cli import _options, _rules
+
+Trace = Annotated[
+    str | None, typer.Option("--trace", metavar="RUN", help="Record a trace into this folder, above and below the layers.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say which rules apply before the command starts.")]
+
+
+def run(
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND", show_default=False, help="What to run, with its arguments; put -- in front.")
+    ],
+    rules: _rules.Rules = None,
+    trace: Trace = None,
+    level: _options.Level = "trace",
+    step: _options.Step = "main",
+    budget: _options.Budget = "4G",
+    overwrite: _options.Overwrite = False,
+    quiet: _options.Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a command with the layers that rules give to its files.
+
+    The command may be a program, a script or a launcher such as mpirun or srun; everything it starts has the layers. Its
+    input, output, signals and exit status are its own. Without --rules the assignments made by weir assign are used, and
+    after those IOBUF_PARAMS. A mistake in the rules is said with its place, and nothing is started (status 2).
+    """
+    from weir.capture._launch import Options, launch, launch_layered
+
+    tracing = trace is not None or bool(os.environ.get("WEIR_TRACE_DIR"))
+    text = _rules.compiled_rules(rules or (), os.environ, tracing, quiet, verbose)
+    if trace is None:
+        status = launch_layered(command, os.environ, text)
+    else:
+        options = Options(run=trace, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet)
+        status = launch(options, command, os.environ, text)
+    raise typer.Exit(status)
