@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/stripe/stripe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "layers/stripe/index.h"
+#include "os/syscall.h"
+#include "rules/rules.h"
+#include "stack/file.h"
+#include "stack/private.h"
+
+namespace weir::layers {
+namespace {
+
+using namespace stack;
+using namespace stripe;
+
+enum Statistics { kPieceReads, kPieceWrites, kCount };
+constexpr uint64_t kDefaultUnit = 1u << 20;
+constexpr unsigned kPermissions = 0777;
+
+struct State {
+  uint64_t unit;
+  uint32_t pieces;  // 0: this file is no striped one and passes through
+  int descriptor[kMostPieces];
+  bool writes;
+};
+
+State& state(Layer& layer) { return *static_cast<State*>(layer.state()); }
+
+Result create(Layer& layer) {
+  for (int& fd : state(layer).descriptor) fd = -1;
+  return 0;
+}
+
+void close_pieces(State& s) {
+  for (int& fd : s.descriptor) {
+    if (fd >= 0) close_private(&fd);
+  }
+  s.pieces = 0;
+}
+
+// Paths in an index end at a line, not at a zero.
+long open_piece(base::Text path, int flags, unsigned mode) {
+  char name[4096];
+  base::Writer writer(name, sizeof name);
+  if (writer.add(path).cut()) return -ENAMETOOLONG;
+  return os::open_at(AT_FDCWD, name, flags, static_cast<int>(mode));
+}
+
+// The pieces are opened for reading too: their bytes may have to be read for a size.
+Result open_pieces(State& s, const Index& index, int flags, unsigned mode) {
+  const int access = (flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
+  const int made = access == O_RDWR ? O_CREAT : 0;
+  s.unit = index.unit;
+  s.writes = access == O_RDWR;
+  for (uint32_t i = 0; i < index.pieces; ++i) {
+    const long fd = open_piece(index.path[i], access | made | (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC, mode);
+    if (os::failed(fd) || !keep_private(static_cast<int>(fd), &s.descriptor[i])) {
+      close_pieces(s);
+      return os::failed(fd) ? fd : -EMFILE;
+    }
+    s.pieces = i + 1;
+  }
+  return 0;
+}
+
+enum class Found { nothing, index, other };
+
+Found look_at(int directory, const char* path, char* text, Index* index) {
+  const os::HoldsDescriptor held;
+  const long fd = os::open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (os::failed(fd)) return fd == -ENOENT ? Found::nothing : Found::other;
+  const long size = os::read_fd(static_cast<int>(fd), text, kIndexBytes);
+  os::close_fd(static_cast<int>(fd));
+  if (size == 0) return Found::nothing;
+  return size > 0 && parse({text, static_cast<size_t>(size)}, index) ? Found::index : Found::other;
+}
+
+Result make(Layer& layer, const Opening& o, char* text, Index* index, int fd) {
+  const uint64_t unit = rules::option_number(*layer.spec, "unit", kDefaultUnit);
+  base::Text folders;
+  if (!rules::option_text(*layer.spec, "dirs", &folders)) return -EINVAL;
+  if (!compose(folders, unit, base::text(layer.file->path), text, kIndexBytes, index)) return -ENAMETOOLONG;
+  const Result result = open_pieces(state(layer), *index, o.flags | O_TRUNC, o.mode & kPermissions);
+  if (result < 0) return result;
+  const size_t size = strlen(text);
+  const long written = os::write_at(fd, text, size, 0);
+  return written == static_cast<long>(size) ? 0 : written < 0 ? written : -ENOSPC;
+}
+
+// The name holds the index. A new file, or one that is emptied, becomes a striped one; what exists stays what it is.
+Result open(Layer& layer, Opening& o) {
+  State& s = state(layer);
+  char text[kIndexBytes];
+  Index index;
+  const int access = o.flags & O_ACCMODE;
+  const Found found = look_at(o.directory, o.path, text, &index);
+  const bool empties = (o.flags & O_TRUNC) != 0 && access != O_RDONLY;
+  const bool makes = access != O_RDONLY && (found == Found::nothing || (found == Found::other && empties));
+  Opening below = o;
+  if (found == Found::index) below.flags &= ~O_TRUNC;
+  const Result fd = open_below(layer, below);
+  if (fd < 0 || (found != Found::index && !makes)) return fd;
+  const Result result = makes ? make(layer, o, text, &index, static_cast<int>(fd)) : open_pieces(s, index, o.flags, o.mode & kPermissions);
+  if (result >= 0) return fd;
+  close_pieces(s);
+  os::close_fd(static_cast<int>(fd));
+  return result;
+}
+
+// Nothing above this layer may believe what the kernel says of the index.
+Result ready(Layer& layer) {
+  return state(layer).pieces != 0 ? 0 : -EINVAL;
+}
+
+using Call = long (*)(int fd, void* memory, size_t n, uint64_t at);
+long read_at(int fd, void* to, size_t n, uint64_t at) {
+  return os::system_call(SYS_pread64, fd, reinterpret_cast<long>(to), static_cast<long>(n), static_cast<long>(at));
+}
+long write_at(int fd, void* from, size_t n, uint64_t at) { return os::write_at(fd, from, n, at); }
+
+Result size(Layer& layer) {
+  const State& s = state(layer);
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < s.pieces; ++i) {
+    struct stat about;
+    const long failed = os::system_call(SYS_fstat, s.descriptor[i], reinterpret_cast<long>(&about));
+    if (failed < 0) return failed;
+    const uint64_t whole = file_bytes(static_cast<uint64_t>(about.st_size), s.unit, s.pieces, i);
+    if (whole > most) most = whole;
+  }
+  return static_cast<Result>(most);
+}
+
+// Runs of one piece, one after another. A short one ends the transfer, but for a hole while reading.
+Result transfer(Layer& layer, const Transfer& t, uint64_t bytes, Call call, bool reads, uint64_t* requests) {
+  const State& s = state(layer);
+  uint64_t done = 0;
+  for (int i = 0; i < t.count && done < bytes; ++i) {
+    auto* memory = static_cast<uint8_t*>(t.pieces[i].iov_base);
+    uint64_t left = t.pieces[i].iov_len < bytes - done ? t.pieces[i].iov_len : bytes - done;
+    while (left > 0) {
+      const Place at = place_of(t.offset + done, s.unit, s.pieces);
+      const uint64_t want = left < at.run ? left : at.run;
+      long moved = call(s.descriptor[at.piece], memory, want, at.offset);
+      base::fetch_add(requests, uint64_t{1});
+      if (moved < 0) return done > 0 ? static_cast<Result>(done) : moved;
+      if (reads && moved == 0) {  // the piece is shorter than the file: a hole
+        memset(memory, 0, want);
+        moved = static_cast<long>(want);
+      }
+      if (moved == 0) return static_cast<Result>(done);
+      memory += moved;
+      left -= static_cast<uint64_t>(moved);
+      done += static_cast<uint64_t>(moved);
+    }
+  }
+  return static_cast<Result>(done);
+}
+
+Result read(Layer& layer, const Transfer& t) {
+  const Result end = size(layer);
+  if (end < 0) return end;
+  if (t.offset >= static_cast<uint64_t>(end)) return 0;
+  const uint64_t there = static_cast<uint64_t>(end) - t.offset;
+  return transfer(layer, t, t.bytes < there ? t.bytes : there, read_at, true, &layer.statistics[kPieceReads]);
+}
+
+Result write(Layer& layer, const Transfer& t) { return transfer(layer, t, t.bytes, write_at, false, &layer.statistics[kPieceWrites]); }
+
+Result truncate(Layer& layer, uint64_t bytes) {
+  const State& s = state(layer);
+  for (uint32_t i = 0; i < s.pieces; ++i) {
+    const long result = os::system_call(SYS_ftruncate, s.descriptor[i], static_cast<long>(piece_bytes(bytes, s.unit, s.pieces, i)));
+    if (result < 0) return result;
+  }
+  return 0;
+}
+
+Result sync(Layer& layer, bool data_only) {
+  const State& s = state(layer);
+  for (uint32_t i = 0; i < s.pieces; ++i) {
+    const long result = os::system_call(data_only ? SYS_fdatasync : SYS_fsync, s.descriptor[i]);
+    if (result < 0) return result;
+  }
+  return sync_below(layer, data_only);
+}
+
+void close(Layer& layer) { close_pieces(state(layer)); }
+
+}  // namespace
+
+const Kind kStripe = {
+    .name = "stripe", .flags = kHolds | kTransforms | kOrdered, .state_bytes = sizeof(State), .statistics = nullptr,
+    .statistics_count = kCount, .create = create, .open = open, .ready = ready, .read = read, .write = write, .size = size,
+    .truncate = truncate, .flush = nullptr, .sync = sync, .invalidate = nullptr, .close = close,
+};
+
+}  // namespace weir::layers
