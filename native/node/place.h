@@ -23,6 +23,8 @@ void set_rank(int rank);
 const char* folder();
 // The emulated node's number, 0 without WEIR_NODE_TASKS.
 uint32_t number();
+// For programs that are told (weir-drain): the folder is this one.
+void use_folder(const char* path);
 // The node's folder of a job, as folder() makes it. False when it does not fit or may not be used.
 bool make_folder(char* to, size_t size, base::Text job, uint32_t node);
 

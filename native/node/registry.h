@@ -12,8 +12,11 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "node/lock.h"
 
 namespace weir::node {
+
+struct Lease;  // of this process; ends by close()
 
 enum Access : uint32_t {
   kReads = 1,
@@ -27,6 +30,7 @@ struct Asking {
   uint32_t access;
   uint32_t kind;  // of the stack: openings that share must have the same
   void* owner;    // handed to the recall callback; of layered openings
+  void (*recall)(void* owner, Lease* lease) = nullptr;  // null: the one that on_recall() set
 };
 
 enum class Verdict : uint8_t {
@@ -34,8 +38,6 @@ enum class Verdict : uint8_t {
   kPlain,     // somebody else has the file: no layers for this one. Who had them has left them already
   kFull,      // no lease to be had (table full, no shared memory): no layers, and *lease is null
 };
-
-struct Lease;  // of this process; ends by close()
 
 // Begins to share: maps the registry. False when there is none to be had. Once; open() does it at need.
 bool join();
@@ -57,7 +59,7 @@ void close(Lease* lease);
 bool recall(uint64_t device, uint64_t inode, Lease* except);
 
 // Called in a thread of this room, signals blocked, no lock held, when a layered opening must leave: has to end, at once or
-// later, in leave(lease). Set before the first open.
+// later, in leave(lease). Set before the first open. close(lease) in another thread waits until it has returned.
 void on_recall(void (*callback)(void* owner, Lease* lease));
 
 // The size that programs must see, when the file itself is shorter: bytes that have been accepted and not written. The largest
@@ -77,6 +79,8 @@ void changed(uint64_t device, uint64_t inode);
 void forked_leases();
 // Every lease of a dead process is freed. For the drain helper, when the dead one's bytes are on disk. Number freed.
 uint32_t release_dead(uint32_t pid, uint32_t start);
+// The same for all dead processes that `may` says yes to.
+uint32_t release_dead_if(bool (*may)(Identity who, void* with), void* with);
 // Asked by open() when it waits for a dead holder: sees to it that somebody drains. Set by drain/.
 void on_dead_holder(void (*ask_for_help)());
 

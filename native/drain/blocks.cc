@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dirty lists. Every change ends in one store that makes it true; a process killed before it has changed nothing.
+#include <string.h>
+
+#include "base/atomic.h"
+#include "drain/format.h"
+#include "os/syscall.h"
+
+namespace weir::drain {
+namespace {
+
+List& active_list(Block& b) { return b.lists[base::load_relaxed(&b.active) & 1]; }
+List& other_list(Block& b) { return b.lists[(base::load_relaxed(&b.active) & 1) ^ 1]; }
+void publish(Block& b) { base::store(&b.active, base::load_relaxed(&b.active) ^ 1); }
+
+// Ranges of `from` and [lo, hi) as one list. False when there are too many.
+bool unite(const List& from, uint32_t lo, uint32_t hi, List* to) {
+  uint32_t n = 0;
+  bool placed = false;
+  for (uint32_t i = 0; i < from.count; ++i) {
+    const Range r = unpacked(from.ranges[i]);
+    if (r.hi < lo) {
+      to->ranges[n++] = packed(r.lo, r.hi);
+    } else if (r.lo > hi) {
+      if (!placed) {
+        if (n == kRanges) return false;
+        to->ranges[n++] = packed(lo, hi);
+        placed = true;
+      }
+      if (n == kRanges) return false;
+      to->ranges[n++] = packed(r.lo, r.hi);
+    } else {
+      if (r.lo < lo) lo = r.lo;
+      if (r.hi > hi) hi = r.hi;
+    }
+  }
+  if (!placed) {
+    if (n == kRanges) return false;
+    to->ranges[n++] = packed(lo, hi);
+  }
+  to->count = n;
+  to->announced = from.announced;
+  to->expected = from.expected;
+  return true;
+}
+
+bool mark_elsewhere(Block& b, const List& now, uint32_t lo, uint32_t hi) {
+  for (uint32_t i = 0; i < now.count; ++i) {
+    const Range r = unpacked(now.ranges[i]);
+    if (r.lo <= lo && hi <= r.hi) return true;
+  }
+  if (!unite(now, lo, hi, &other_list(b))) return false;
+  publish(b);
+  return true;
+}
+
+}  // namespace
+
+void assign(Arena* arena, int block, int slot, uint64_t offset) {
+  Block& b = arena->blocks[block];
+  List& next = other_list(b);
+  next.count = 0;
+  next.announced = 0;
+  publish(b);
+  base::store(&b.assignment, base::fetch_add(&arena->header->assignments, uint64_t{1}));
+  base::store(&b.offset, offset);
+  base::store(&b.slot, slot);
+}
+
+int slot_of(const Arena* arena, int block) { return arena->blocks[block].slot; }
+uint64_t offset_of(const Arena* arena, int block) { return arena->blocks[block].offset; }
+
+bool mark_dirty(Arena* arena, int block, uint32_t lo, uint32_t hi) {
+  if (lo >= hi) return true;
+  Block& b = arena->blocks[block];
+  List& now = active_list(b);
+  const uint32_t n = now.count;
+  if (n != 0) {
+    const Range last = unpacked(now.ranges[n - 1]);
+    if (WEIR_LIKELY(lo >= last.lo && lo <= last.hi)) {
+      if (hi > last.hi) base::store(&now.ranges[n - 1], packed(last.lo, hi));
+      return true;
+    }
+    if (lo < last.lo) return mark_elsewhere(b, now, lo, hi);
+    if (n == kRanges) return false;
+  }
+  now.ranges[n] = packed(lo, hi);
+  base::store(&now.count, n + 1);
+  return true;
+}
+
+uint32_t dirty(const Arena* arena, int block, Range to[kRanges]) {
+  const List& now = active_list(arena->blocks[block]);
+  const uint32_t n = base::load(&now.count) < kRanges ? now.count : kRanges;
+  for (uint32_t i = 0; i < n; ++i) to[i] = unpacked(now.ranges[i]);
+  return n;
+}
+
+bool is_dirty(const Arena* arena, int block) { return active_list(arena->blocks[block]).count != 0; }
+
+bool mark_clean(Arena* arena, int block, uint32_t lo, uint32_t hi) {
+  if (lo >= hi) return true;
+  Block& b = arena->blocks[block];
+  const List& now = active_list(b);
+  List& next = other_list(b);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < now.count; ++i) {
+    const Range r = unpacked(now.ranges[i]);
+    const bool before = r.lo < lo, after = r.hi > hi;
+    if (r.hi <= lo || r.lo >= hi) {
+      if (n == kRanges) return false;
+      next.ranges[n++] = packed(r.lo, r.hi);
+      continue;
+    }
+    if (n + before + after > kRanges) return false;
+    if (before) next.ranges[n++] = packed(r.lo, lo);
+    if (after) next.ranges[n++] = packed(hi, r.hi);
+  }
+  next.count = n;
+  next.announced = 0;
+  publish(b);
+  return true;
+}
+
+void begin_append(Arena* arena, int block, uint64_t file_bytes) {
+  List& now = active_list(arena->blocks[block]);
+  if (now.count == 0) return;
+  base::store(&now.announced, uint64_t{0});
+  base::store(&now.expected, file_bytes);
+  base::store(&now.announced, base::load(&now.ranges[0]));
+}
+
+int take_block(Arena* arena) {
+  const uint32_t blocks = arena->header->blocks;
+  const uint32_t from = base::load_relaxed(&arena->header->take_from);
+  for (uint32_t i = 0; i < blocks; ++i) {
+    const uint32_t at = (from + i) % blocks;
+    Block& b = arena->blocks[at];
+    uint32_t free = 0;
+    if (base::load_relaxed(&b.taken) != 0 || !base::compare_exchange(&b.taken, &free, 1u)) continue;
+    base::store_relaxed(&arena->header->take_from, at + 1 == blocks ? 0 : at + 1);
+    if (b.backed == 0) {
+      if (!back(arena->name, arena->header->data_at + uint64_t{at} * arena->block_bytes, arena->block_bytes)) {
+        base::store(&b.taken, 0u);
+        return -1;
+      }
+      os::advise(data(arena, static_cast<int>(at)), arena->block_bytes, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
+      base::store(&b.backed, 1u);
+    }
+    return static_cast<int>(at);
+  }
+  return -1;
+}
+
+// The block freed last is the first to be taken again: it is warm.
+void give_block(Arena* arena, int block) {
+  base::store(&arena->blocks[block].taken, 0u);
+  base::store_relaxed(&arena->header->take_from, static_cast<uint32_t>(block));
+}
+
+uint32_t free_blocks(const Arena* arena) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < arena->header->blocks; ++i) n += base::load_relaxed(&arena->blocks[i].taken) == 0;
+  return n;
+}
+
+void* data(const Arena* arena, int block) { return arena->data + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes; }
+void* extra(Arena* arena) { return arena->extra_data; }
+
+bool lock_block(Arena* arena, int block) { return node::acquire(arena->blocks[block].lock); }
+bool try_lock_block(Arena* arena, int block) { return node::try_acquire(arena->blocks[block].lock); }
+void unlock_block(Arena* arena, int block) { node::release(arena->blocks[block].lock); }
+
+}  // namespace weir::drain

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process says to the helper, and how it notices that there is none.
+#include "drain/client.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "drain/inside.h"
+#include "node/place.h"
+#include "os/syscall.h"
+
+namespace weir::drain {
+
+constinit const Pulse* pulse = nullptr;
+constinit uint32_t told_generation = 0;
+
+namespace {
+
+constexpr uint64_t kStartNs = 3'000'000'000;   // for a helper to answer
+constexpr uint64_t kAnswerNs = 3'000'000'000;  // for it to take over one arena or file
+constexpr uint64_t kPauseNs = 1'000'000'000;   // between two attempts that fail
+constinit uint64_t not_before = 0;
+
+// Waits until the word at `at` is `wanted`, while the helper lives.
+bool wait_for(uint32_t* at, uint32_t wanted) {
+  const uint64_t end = now_ns() + kAnswerNs;
+  for (;;) {
+    const uint32_t is = base::load(at);
+    if (is == wanted) return true;
+    if (!helper_lives() || now_ns() >= end) return false;
+    node::sleep_on(at, is, 20'000'000);
+  }
+}
+
+bool is_that_file(int descriptor, const FileSlot& slot) {
+  os::Identity is;
+  return descriptor >= 0 && os::identify(descriptor, &is) && is == os::Identity{slot.device, slot.inode};
+}
+
+bool wait_for_slot(FileSlot& slot) {
+  const uint64_t end = now_ns() + kAnswerNs;
+  for (;;) {
+    const uint32_t is = base::load(&slot.state);
+    if (is == kSlotHeld) return true;
+    if (is != kSlotAsked || !helper_lives() || now_ns() >= end) return false;
+    node::sleep_on(&slot.state, is, 20'000'000);
+  }
+}
+
+// A new helper is told all that the last one knew.
+bool tell_arena(Arena* arena, uint32_t generation) {
+  if (!tell(kTellArena, arena, 0, -1) || !wait_for(&arena->header->generation, generation)) return false;
+  for (uint32_t i = 0; i < arena->header->files; ++i) {
+    const int* descriptor = base::load(&arena->descriptors[i]);
+    if (descriptor == nullptr) continue;
+    FileSlot& slot = arena->slots[i];
+    if (base::load(&slot.state) == kSlotHeld && base::load(&slot.generation) == generation) continue;
+    if (!is_that_file(*descriptor, slot)) return false;
+    base::store(&slot.state, uint32_t{kSlotAsked});
+    if (!tell(kTellFile, arena, static_cast<int>(i), *descriptor) || !wait_for_slot(slot)) return false;
+  }
+  return true;
+}
+
+bool tell_everything(uint32_t generation) {
+  for (Arena*& place : own_arenas) {
+    Arena* arena = base::load(&place);
+    if (arena != nullptr && !tell_arena(arena, generation)) return false;
+  }
+  base::store(&told_generation, generation);
+  return true;
+}
+
+bool wait_until_it_lives() {
+  PulsePage* page = pulse_page();
+  const uint64_t end = now_ns() + kStartNs;
+  while (!helper_lives()) {
+    if (now_ns() >= end) return false;
+    node::sleep_on(&page->generation, base::load(&page->generation), 2'000'000);
+  }
+  return true;
+}
+
+}  // namespace
+
+uint64_t now_ns() {
+  timespec t{};
+  os::system_call(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&t));
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+bool path_in_folder(const char* name, char* to, size_t size) {
+  const char* folder = node::folder();
+  if (folder == nullptr) return false;
+  base::Writer path(to, size);
+  path.add(folder).add("/").add(name);
+  return !path.cut();
+}
+
+PulsePage* pulse_page() {
+  const Pulse* known = base::load(&pulse);
+  if (known != nullptr) return reinterpret_cast<PulsePage*>(const_cast<Pulse*>(known));
+  char path[node::kPathBytes + 64];
+  if (os::sealed() || !path_in_folder("pulse", path, sizeof path)) return nullptr;
+  const os::SignalsBlocked blocked;
+  const os::HoldsDescriptor held;
+  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (os::failed(fd)) return nullptr;
+  long at = -1;
+  if (os::allocate(static_cast<int>(fd), 0, kPageBytes) == 0) at = os::map(kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+  os::close_fd(static_cast<int>(fd));
+  if (os::failed(at)) return nullptr;
+  const Pulse* none = nullptr;
+  if (!base::compare_exchange(&pulse, &none, reinterpret_cast<const Pulse*>(at))) os::unmap(reinterpret_cast<void*>(at), kPageBytes);
+  return reinterpret_cast<PulsePage*>(const_cast<Pulse*>(base::load(&pulse)));
+}
+
+bool helper_lives() {
+  const Pulse* p = base::load(&pulse);
+  if (p == nullptr) return false;
+  const uint32_t word = base::load(&p->word);
+  return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
+}
+
+uint32_t helper_generation() { return base::load(&pulse->generation); }
+
+bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
+  sockaddr_un there{};
+  there.sun_family = AF_UNIX;
+  if (os::sealed() || !helper_lives() || !path_in_folder("drain", there.sun_path, sizeof there.sun_path)) return false;
+  const node::Identity me = node::self();
+  Message message{kMessageMagic, kind, me.pid, me.start, static_cast<uint32_t>(slot), arena != nullptr ? arena->participant : 0, {}};
+  if (arena != nullptr) memcpy(message.arena, arena->name, sizeof message.arena);
+  iovec piece{&message, sizeof message};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_name = &there;
+  header.msg_namelen = sizeof there;
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
+  }
+  const os::SignalsBlocked blocked;
+  const os::HoldsDescriptor held;
+  const long fd = os::system_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC);
+  if (os::failed(fd)) return false;
+  timeval patience{3, 0};  // a full queue
+  os::system_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<long>(&patience), sizeof patience);
+  long sent;
+  do sent = os::system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&header), MSG_NOSIGNAL);
+  while (sent == -EINTR);
+  os::close_fd(static_cast<int>(fd));
+  return sent == static_cast<long>(sizeof message);
+}
+
+bool ensure() {
+  if (protected_now()) return true;
+  if (os::sealed() || pulse_page() == nullptr) return false;
+  const os::SignalsBlocked blocked;
+  node::acquire(own_lock);
+  bool done = protected_now();
+  if (!done && now_ns() >= not_before) {
+    // Twice: the helper that was there may just have been going.
+    for (int i = 0; i < 2 && !done; ++i) {
+      if (!helper_lives() && !(start_helper() && wait_until_it_lives())) break;
+      done = tell_everything(helper_generation()) && protected_now();
+    }
+    if (!done) not_before = now_ns() + kPauseNs;
+  }
+  node::release(own_lock);
+  return done;
+}
+
+int enrol(Arena* arena, const Enrolment& file) {
+  if (!ensure()) return -1;
+  const os::SignalsBlocked blocked;
+  node::acquire(arena->header->lock);
+  int found = -1;
+  const uint64_t bit = uint64_t{1} << (arena->participant % 64);
+  for (uint32_t i = 0; i < arena->header->files; ++i) {
+    FileSlot& slot = arena->slots[i];
+    // A page that was never backed reads as zeros.
+    if (slot.state == kSlotFree && found < 0) found = static_cast<int>(i);
+    if (arena->header->shared != 0 && slot.state != kSlotFree && slot.device == file.device && slot.inode == file.inode) {
+      found = static_cast<int>(i);
+      break;
+    }
+  }
+  bool ready = found >= 0;
+  if (ready) {
+    FileSlot& slot = arena->slots[found];
+    if (slot.state == kSlotFree || slot.state == kSlotRefused) {
+      ready = back(arena->name, arena->header->files_at + static_cast<uint64_t>(found) * kPageBytes, kPageBytes);
+      if (ready) {
+        if (slot.state == kSlotFree) memset(slot.users, 0, sizeof slot.users);
+        slot.device = file.device;
+        slot.inode = file.inode;
+        slot.append = file.append;
+        base::Writer(slot.path, sizeof slot.path).add(file.path);
+        base::store(&slot.state, uint32_t{kSlotAsked});
+      }
+    }
+    if (ready) {
+      __atomic_fetch_or(&slot.users[arena->participant / 64], bit, __ATOMIC_ACQ_REL);
+      base::store(&arena->descriptors[found], file.descriptor);
+    }
+  }
+  node::release(arena->header->lock);
+  if (!ready) return -1;
+  if (base::load(&arena->slots[found].state) == kSlotAsked) tell(kTellFile, arena, found, *file.descriptor);
+  return found;
+}
+
+bool held(Arena* arena, int slot) {
+  FileSlot& s = arena->slots[slot];
+  if (WEIR_LIKELY(base::load(&s.state) == kSlotHeld && protected_now())) return true;
+  if (!ensure()) return false;
+  if (base::load(&s.state) == kSlotAsked && !wait_for_slot(s)) return false;
+  return base::load(&s.state) == kSlotHeld && protected_now();
+}
+
+void withdraw(Arena* arena, int slot, bool wait) {
+  FileSlot& s = arena->slots[slot];
+  const os::SignalsBlocked blocked;
+  node::acquire(arena->header->lock);
+  base::store(&arena->descriptors[slot], static_cast<const int*>(nullptr));
+  __atomic_fetch_and(&s.users[arena->participant / 64], ~(uint64_t{1} << (arena->participant % 64)), __ATOMIC_ACQ_REL);
+  bool last = true;
+  for (const uint64_t users : s.users) last = last && users == 0;
+  if (last) {
+    // Told before the slot is free: messages arrive in this order.
+    if (wait) base::store(&s.closing, 1u);
+    if (tell(kTellWithdraw, arena, slot, -1) && wait) wait_for(&s.closing, 0);
+    base::store(&s.state, uint32_t{kSlotFree});
+  }
+  node::release(arena->header->lock);
+}
+
+void hurry() {
+  if (ensure()) tell(kTellHurry, nullptr, 0, -1);
+}
+
+void forked() {
+  node::forked();
+  own_lock = {};
+  not_before = 0;
+  base::store(&told_generation, 0u);
+  for (Arena*& place : own_arenas) place = nullptr;
+}
+
+}  // namespace weir::drain

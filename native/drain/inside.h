@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of this room share and others need not know.
+#pragma once
+
+#include "drain/client.h"
+#include "drain/format.h"
+
+namespace weir::drain {
+
+inline constexpr int kArenas = 512;  // of one process
+extern WEIR_OWN Arena* own_arenas[kArenas];
+// Guards the list above and the helper's start, among threads of this process.
+extern WEIR_OWN node::Lock own_lock;
+
+// Sends a message, with a descriptor when it is not -1. False: nobody is there to read it.
+bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor);
+// Whether there is a helper that lives, told or not.
+bool helper_lives();
+uint32_t helper_generation();
+// Maps the pulse page of the folder; null when it cannot be.
+PulsePage* pulse_page();
+// Starts the program; true when it was started, not yet when it answers.
+bool start_helper();
+// Writes the path of a file in the node's folder. False: no folder.
+bool path_in_folder(const char* name, char* to, size_t size);
+uint64_t now_ns();
+
+}  // namespace weir::drain

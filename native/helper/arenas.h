@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arenas that the helper has mapped, and the descriptors it holds for their files. One lock: the main thread takes over and
+// lets go, drainers look up.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "drain/format.h"
+
+namespace weir::helper {
+
+struct Held {
+  std::string name;
+  drain::Arena arena{};
+  std::vector<int> files;   // descriptor by slot, -1: none
+  std::mutex lock;          // of `files`
+  bool gone = false;        // its file has been removed
+
+  ~Held();
+  bool shared() const { return arena.header->shared != 0; }
+  node::Identity* participants() const;
+  // The participant's number, or -1.
+  int find(node::Identity who) const;
+  bool any_dirty() const;
+  uint64_t dirty_bytes() const;
+};
+
+class Arenas {
+ public:
+  explicit Arenas(std::string folder) : folder_(std::move(folder)) {}
+
+  // The arena of that name, mapped now if it was not; null when it is none.
+  std::shared_ptr<Held> get(const std::string& name);
+  void forget(const std::string& name);
+  std::vector<std::shared_ptr<Held>> all() const;
+  // Names of all arena files in the folder.
+  std::vector<std::string> list() const;
+  void remove_file(Held& held);
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  mutable std::mutex lock_;
+  std::vector<std::shared_ptr<Held>> arenas_;
+};
+
+}  // namespace weir::helper

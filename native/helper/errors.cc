@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/errors.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+namespace weir::helper {
+namespace {
+
+// Bytes that are no ASCII as Python's surrogateescape has them: paths need not be UTF-8.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    char escaped[8];
+    if (byte >= 0x80) snprintf(escaped, sizeof escaped, "\\udc%02x", byte);
+    else if (byte < 0x20 || byte == '"' || byte == '\\') snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+    else snprintf(escaped, sizeof escaped, "%c", c);
+    out += escaped;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+Errors::Errors(const std::string& folder, const std::string& run) : files_{folder + "/errors", run.empty() ? "" : run + "/drain-errors.jsonl"} {}
+
+void Errors::add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid) {
+  const char* name = strerrorname_np(error);
+  const std::string line = "{\"path\": " + quoted(path) + ", \"errno\": " + std::to_string(error) + ", \"error\": \"" +
+                           (name != nullptr ? name : "?") + "\", \"lost_bytes\": " + std::to_string(lost_bytes) +
+                           ", \"pid\": " + std::to_string(pid) + "}\n";
+  const std::lock_guard<std::mutex> guard(lock_);
+  for (const std::string& file : files_) {
+    if (file.empty()) continue;
+    const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) continue;
+    [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
+    close(fd);
+  }
+}
+
+}  // namespace weir::helper

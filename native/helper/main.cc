@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// weir-drain FOLDER [RUN]              the helper of a node's folder; started by the programs themselves
+// weir-drain --wait|--recover FOLDER [RUN]  until nothing of a dead process is unwritten; does it itself when there is no helper
+// weir-drain --status FOLDER           one JSON object a line for each arena
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "helper/server.h"
+#include "node/place.h"
+
+namespace weir::helper {
+namespace {
+
+void be_told_to_end(int) { told_to_end = 1; }
+
+void settle_signals() {
+  for (int number = 1; number < 65; ++number) signal(number, SIG_IGN);
+  struct sigaction end{};
+  end.sa_handler = be_told_to_end;
+  sigaction(SIGTERM, &end, nullptr);
+  signal(SIGCHLD, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// Bytes accepted from processes that have ended, in arenas that may still be written out.
+uint64_t pending(const std::string& folder, bool with_failed) {
+  Arenas arenas(folder);
+  uint64_t sum = 0;
+  for (const std::string& name : arenas.list()) {
+    const auto held = arenas.get(name);
+    if (held == nullptr || (held->arena.header->failed != 0 && !with_failed)) continue;
+    bool alive = false;
+    for (uint32_t i = 0; i < (held->shared() ? drain::kParticipants : 1) && !alive; ++i) {
+      alive = held->participants()[i].pid != 0 && node::alive(held->participants()[i]);
+    }
+    if (!alive) sum += held->dirty_bytes();
+  }
+  return sum;
+}
+
+int status(const std::string& folder) {
+  Arenas arenas(folder);
+  for (const std::string& name : arenas.list()) {
+    const auto held = arenas.get(name);
+    if (held == nullptr) continue;
+    const node::Identity owner = held->participants()[0];
+    printf("{\"arena\": \"%s\", \"pid\": %u, \"alive\": %s, \"dirty_bytes\": %llu, \"failed\": %s}\n", name.c_str(), owner.pid,
+           node::alive(owner) ? "true" : "false", static_cast<unsigned long long>(held->dirty_bytes()),
+           held->arena.header->failed != 0 ? "true" : "false");
+  }
+  return 0;
+}
+
+int settle(const std::string& folder, const std::string& run, bool again) {
+  for (bool tried = false; (again && !tried) || pending(folder, false) != 0; usleep(10000)) {
+    Server server(folder, run);
+    if (!server.begin()) {
+      // The helper that is there does it; what failed before is tried again when it has gone.
+      if (again && pending(folder, false) == 0 && pending(folder, true) == 0) return 0;
+      continue;
+    }
+    tried = true;
+    server.recover();
+    server.serve(std::chrono::milliseconds(0));  // those who have come to it meanwhile
+    if (pending(folder, true) != 0) return 1;
+  }
+  return pending(folder, true) != 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace weir::helper
+
+int main(int count, char** arguments) {
+  using namespace weir::helper;
+  const std::string first = count > 1 ? arguments[1] : "";
+  const bool command = first.rfind("--", 0) == 0;
+  const int at = command ? 2 : 1;
+  if (count <= at) {
+    fprintf(stderr, "usage: weir-drain [--wait|--recover|--status] FOLDER [RUN]\n");
+    return 2;
+  }
+  const std::string folder = arguments[at], run = count > at + 1 ? arguments[at + 1] : "";
+  weir::node::use_folder(folder.c_str());
+  if (first == "--status") return status(folder);
+  if (first == "--wait" || first == "--recover") return settle(folder, run, first == "--recover");
+  if (command) return 2;
+  settle_signals();
+  Server server(folder, run);
+  if (server.begin()) server.serve(std::chrono::seconds(2));
+  return 0;
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/atomic.h"
+#include "node/registry.h"
+
+namespace weir::helper {
+
+volatile int told_to_end = 0;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kGrace = std::chrono::seconds(1);  // after SIGTERM, for those who got it too
+constexpr auto kLook = std::chrono::seconds(1);   // between two searches for dead that nobody told of
+constexpr unsigned kThreads = 8;
+
+uint64_t key(node::Identity who) { return uint64_t{who.start} << 32 | who.pid; }
+
+struct RobustHead {
+  void* next;
+  long futex_offset;
+  void* pending;
+};
+RobustHead robust_head;
+
+}  // namespace
+
+Server::Server(const std::string& folder, const std::string& run) : arenas_(folder), errors_(folder, run), drainer_(errors_, kThreads) {}
+
+Server::~Server() {
+  if (socket_ >= 0) close(socket_);
+  if (lock_file_ >= 0) close(lock_file_);
+}
+
+bool Server::begin() {
+  const std::string& folder = arenas_.folder();
+  lock_file_ = open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock_file_ < 0 || flock(lock_file_, LOCK_EX | LOCK_NB) != 0) return false;
+  const int fd = open((folder + "/pulse").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0 || posix_fallocate(fd, 0, drain::kPageBytes) != 0) return false;
+  void* at = mmap(nullptr, drain::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  if (at == MAP_FAILED) return false;
+  page_ = static_cast<drain::PulsePage*>(at);
+
+  sockaddr_un here{};
+  here.sun_family = AF_UNIX;
+  snprintf(here.sun_path, sizeof here.sun_path, "%s/drain", folder.c_str());
+  unlink(here.sun_path);
+  socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int on = 1, room = 4 << 20;
+  setsockopt(socket_, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  if (socket_ < 0 || bind(socket_, reinterpret_cast<sockaddr*>(&here), sizeof here) != 0) return false;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  look_for_dead(true);
+  live(true);
+  return true;
+}
+
+// The kernel marks the word when this thread ends in any other way.
+void Server::live(bool on) {
+  const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
+  if (on) {
+    page_->robust_next = &robust_head;
+    robust_head = {&page_->robust_next, reinterpret_cast<char*>(&page_->word) - reinterpret_cast<char*>(&page_->robust_next), nullptr};
+    page_->pid = static_cast<uint32_t>(getpid());
+    page_->start = node::self().start;
+    base::fetch_add(&page_->generation, 1u);
+    base::store(&page_->word, self);
+    syscall(SYS_set_robust_list, &robust_head, sizeof robust_head);
+    node::wake(&page_->generation);
+  } else {
+    base::store(&page_->word, 0u);
+    robust_head.next = &robust_head;
+  }
+}
+
+void Server::take_file(Held& held, const drain::Message& message, int descriptor) {
+  drain::FileSlot& slot = held.arena.slots[message.slot];
+  struct stat about;
+  bool good = descriptor >= 0 && fstat(descriptor, &about) == 0 && about.st_dev == slot.device && about.st_ino == slot.inode;
+  int old = descriptor;
+  if (good) {
+    const std::lock_guard<std::mutex> guard(held.lock);
+    old = std::exchange(held.files[message.slot], descriptor);
+  }
+  if (old >= 0) drainer_.run([old] { close(old); });
+  base::store(&slot.generation, page_->generation);
+  base::store(&slot.state, uint32_t{good ? drain::kSlotHeld : drain::kSlotRefused});
+  node::wake(&slot.state);
+}
+
+void Server::let_go(const std::shared_ptr<Held>& held, uint32_t slot) {
+  int descriptor;
+  {
+    const std::lock_guard<std::mutex> guard(held->lock);
+    descriptor = std::exchange(held->files[slot], -1);
+  }
+  drainer_.run([held, descriptor, slot] {
+    if (descriptor >= 0) close(descriptor);
+    base::store(&held->arena.slots[slot].closing, 0u);
+    node::wake(&held->arena.slots[slot].closing);
+  });
+}
+
+void Server::handle(const drain::Message& message, int descriptor) {
+  const node::Identity sender{message.pid, message.start};
+  if (message.kind == drain::kTellHurry) return look_for_dead(false);
+  if (message.kind == drain::kTellGone) return arenas_.forget(message.arena);
+  const std::shared_ptr<Held> held = arenas_.get(message.arena);
+  const bool sound = held != nullptr && message.slot < held->arena.header->files && held->find(sender) >= 0;
+  if (!sound || message.kind != drain::kTellFile) {
+    if (descriptor >= 0) drainer_.run([descriptor] { close(descriptor); });
+    if (!sound) return;
+  }
+  if (message.kind == drain::kTellWithdraw) return let_go(held, message.slot);
+  if (message.kind == drain::kTellFile) take_file(*held, message, descriptor);
+  base::store(&held->arena.header->generation, page_->generation);
+  node::wake(&held->arena.header->generation);
+  if (!watch_.add(sender)) ended(sender);
+}
+
+void Server::receive() {
+  for (;;) {
+    drain::Message message{};
+    iovec piece{&message, sizeof message};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))];
+    msghdr header{};
+    header.msg_iov = &piece;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    const ssize_t n = recvmsg(socket_, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0) return;
+    int descriptor = -1;
+    ucred sender{};
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+      if (c->cmsg_level != SOL_SOCKET) continue;
+      if (c->cmsg_type == SCM_RIGHTS) memcpy(&descriptor, CMSG_DATA(c), sizeof descriptor);
+      if (c->cmsg_type == SCM_CREDENTIALS) memcpy(&sender, CMSG_DATA(c), sizeof sender);
+    }
+    message.arena[sizeof message.arena - 1] = 0;
+    if (n == sizeof message && message.magic == drain::kMessageMagic && sender.uid == geteuid() &&
+        sender.pid == static_cast<pid_t>(message.pid)) {
+      handle(message, descriptor);
+    } else if (descriptor >= 0) {
+      close(descriptor);
+    }
+  }
+}
+
+// What a dead process held is free when its bytes are on disk, and not before.
+bool Server::may_release(node::Identity who) {
+  const std::lock_guard<std::mutex> guard(lock_);
+  return !watch_.knows(who) && work_left_.count(key(who)) == 0;
+}
+
+void Server::one_less(node::Identity who) {
+  const std::lock_guard<std::mutex> guard(lock_);
+  const auto found = work_left_.find(key(who));
+  if (found == work_left_.end() || --found->second > 0) return;
+  work_left_.erase(found);
+  node::release_dead(who.pid, who.start);
+}
+
+void Server::drain_private(const std::shared_ptr<Held>& held, node::Identity who) {
+  Work work{held, who, {}};
+  for (uint32_t slot = 0; slot < held->arena.header->files; ++slot) work.slots.push_back(static_cast<int>(slot));
+  drainer_.drain(std::move(work), [this, held, who](uint64_t lost) {
+    lost_ += lost;
+    if (lost == 0) arenas_.remove_file(*held);
+    else base::store(&held->arena.header->failed, 1u);
+    arenas_.forget(held->name);
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      draining_.erase(held->name);
+    }
+    one_less(who);
+  });
+}
+
+// Bytes of the others in the same files are written as well: no harm. The last one removes the arena.
+void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who) {
+  const int participant = held->find(who);
+  Work work{held, who, {}};
+  for (uint32_t slot = 0; slot < held->arena.header->files; ++slot) {
+    if ((base::load(&held->arena.slots[slot].users[participant / 64]) >> (participant % 64) & 1) != 0) work.slots.push_back(static_cast<int>(slot));
+  }
+  for (uint32_t i = 0; i < held->arena.header->blocks; ++i) node::release_of_dead(held->arena.blocks[i].lock, who);
+  node::release_of_dead(held->arena.header->lock, who);
+  const std::vector<int> slots = work.slots;
+  drainer_.drain(std::move(work), [this, held, who, slots, participant](uint64_t lost) {
+    lost_ += lost;
+    if (lost != 0) base::store(&held->arena.header->failed, 1u);
+    node::acquire(held->arena.header->lock);
+    for (const int slot : slots) {
+      drain::FileSlot& file = held->arena.slots[slot];
+      __atomic_fetch_and(&file.users[participant / 64], ~(uint64_t{1} << (participant % 64)), __ATOMIC_ACQ_REL);
+      bool last = true;
+      for (const uint64_t users : file.users) last = last && users == 0;
+      if (!last) continue;
+      let_go(held, static_cast<uint32_t>(slot));
+      base::store(&file.state, uint32_t{drain::kSlotFree});
+    }
+    node::release(held->arena.header->lock);
+    node::acquire(page_->making);
+    base::store(reinterpret_cast<uint64_t*>(&held->participants()[participant]), uint64_t{0});
+    bool anybody = false;
+    for (uint32_t i = 0; i < drain::kParticipants; ++i) anybody = anybody || held->participants()[i].pid != 0;
+    if (!anybody && !held->any_dirty()) {
+      arenas_.remove_file(*held);
+      arenas_.forget(held->name);
+    }
+    node::release(page_->making);
+    one_less(who);
+  });
+}
+
+void Server::ended(node::Identity who) {
+  std::vector<std::shared_ptr<Held>> its;
+  for (const std::string& name : arenas_.list()) {
+    const std::shared_ptr<Held> held = arenas_.get(name);
+    if (held != nullptr && held->find(who) >= 0 && held->arena.header->failed == 0) its.push_back(held);
+  }
+  {
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (work_left_.count(key(who)) != 0) return;
+    for (size_t i = its.size(); i-- > 0;) {
+      if (!its[i]->shared() && !draining_.insert(its[i]->name).second) its.erase(its.begin() + static_cast<long>(i));
+    }
+    if (!its.empty()) work_left_[key(who)] = static_cast<int>(its.size());
+  }
+  if (its.empty()) node::release_dead(who.pid, who.start);
+  for (const auto& held : its) {
+    if (held->shared()) leave_shared(held, who);
+    else drain_private(held, who);
+  }
+}
+
+// Arenas without a living owner, and those whose living owners this helper does not know yet. `again`: failed ones as well.
+void Server::look_for_dead(bool again) {
+  for (const std::string& name : arenas_.list()) {
+    const std::shared_ptr<Held> held = arenas_.get(name);
+    if (held == nullptr) continue;
+    if (again) base::store(&held->arena.header->failed, 0u);
+    const uint32_t n = held->shared() ? drain::kParticipants : 1;
+    for (uint32_t i = 0; i < n; ++i) {
+      const node::Identity who = held->participants()[i];
+      if (who.pid != 0 && !watch_.knows(who) && !watch_.add(who)) ended(who);
+    }
+  }
+  node::release_dead_if([](node::Identity who, void* server) { return static_cast<Server*>(server)->may_release(who); }, this);
+}
+
+uint64_t Server::recover() {
+  while (!drainer_.idle()) usleep(2000);
+  return lost_;
+}
+
+void Server::serve(std::chrono::milliseconds idle) {
+  auto last_needed = Clock::now(), last_look = last_needed;
+  Clock::time_point end{};
+  for (;;) {
+    bool readable = false;
+    for (const node::Identity who : watch_.wait(socket_, 200, &readable)) ended(who);
+    if (readable) receive();
+    const auto now = Clock::now();
+    if (now - last_look >= kLook) {
+      last_look = now;
+      look_for_dead(false);
+    }
+    const bool busy = !drainer_.idle();
+    if (told_to_end != 0 && end == Clock::time_point{}) end = now + kGrace;
+    if (readable || busy || !watch_.empty()) last_needed = now;
+    if (busy || (now - last_needed < idle && (end == Clock::time_point{} || now < end))) continue;
+    live(false);
+    // A message that came before the word changed counts still.
+    char byte;
+    if (told_to_end == 0 && recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+      live(true);
+      continue;
+    }
+    unlink((arenas_.folder() + "/drain").c_str());
+    return;
+  }
+}
+
+}  // namespace weir::helper

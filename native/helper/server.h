@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper's life: takes messages, watches processes, has the dead drained, frees what they held, and goes when nobody needs it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+
+#include "helper/arenas.h"
+#include "helper/drainer.h"
+#include "helper/errors.h"
+#include "helper/watch.h"
+
+namespace weir::helper {
+
+class Server {
+ public:
+  Server(const std::string& folder, const std::string& run);
+  ~Server();
+
+  // Becomes the folder's helper. False: there is one, or it cannot be.
+  bool begin();
+  // Until nobody has been there for so long, or SIGTERM.
+  void serve(std::chrono::milliseconds idle);
+  // Drains what the dead have left, arenas that failed before included, and returns when it is done. Bytes lost.
+  uint64_t recover();
+
+ private:
+  void receive();
+  void handle(const drain::Message& message, int descriptor);
+  void take_file(Held& held, const drain::Message& message, int descriptor);
+  void let_go(const std::shared_ptr<Held>& held, uint32_t slot);
+  void ended(node::Identity who);
+  void drain_private(const std::shared_ptr<Held>& held, node::Identity who);
+  void leave_shared(const std::shared_ptr<Held>& held, node::Identity who);
+  void look_for_dead(bool again);
+  bool may_release(node::Identity who);
+  void one_less(node::Identity who);
+  void live(bool on);
+
+  Arenas arenas_;
+  Errors errors_;
+  Watch watch_;
+  std::set<std::string> draining_;     // main thread; names of arenas of the dead
+  std::map<uint64_t, int> work_left_;  // of each dead process, arenas not done yet
+  std::mutex lock_;                    // of the two above
+  std::atomic<uint64_t> lost_{0};
+  int lock_file_ = -1;
+  int socket_ = -1;
+  drain::PulsePage* page_ = nullptr;
+  Drainer drainer_;  // last: its threads use the rest
+};
+
+extern volatile int told_to_end;
+
+}  // namespace weir::helper

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/lock.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace weir::node;
+
+namespace {
+
+template <typename T>
+T* shared() {
+  return static_cast<T*>(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+}
+
+}  // namespace
+
+TEST(Lock, is_taken_from_the_dead) {
+  Lock* lock = shared<Lock>();
+  const pid_t child = fork();
+  if (child == 0) {
+    forked();
+    acquire(*lock);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_FALSE(try_acquire(*lock));
+  EXPECT_TRUE(acquire(*lock)) << "says that its owner was dead";
+  release(*lock);
+  EXPECT_TRUE(try_acquire(*lock));
+  release(*lock);
+}
+
+TEST(Lock, a_zombie_is_dead) {
+  int stop[2];
+  ASSERT_EQ(pipe(stop), 0);
+  auto* who = shared<Identity>();
+  const pid_t child = fork();
+  if (child == 0) {
+    forked();
+    *who = self();
+    char byte;
+    close(stop[1]);
+    _exit(read(stop[0], &byte, 1) == 1 ? 1 : 0);
+  }
+  close(stop[0]);
+  while (who->start == 0) usleep(1000);
+  EXPECT_TRUE(alive(*who));
+  EXPECT_FALSE(alive({who->pid, who->start + 1})) << "a number used again is somebody else";
+  close(stop[1]);
+  siginfo_t about;
+  waitid(P_PID, static_cast<id_t>(child), &about, WEXITED | WNOWAIT);
+  EXPECT_FALSE(alive(*who));
+  waitpid(child, nullptr, 0);
+}
+
+TEST(Lock, excludes_others_while_some_of_them_are_killed) {
+  struct Both {
+    Lock lock;
+    volatile uint64_t a, b;
+  };
+  Both* both = shared<Both>();
+  for (int i = 0; i < 24; ++i) {
+    if (fork() != 0) continue;
+    forked();
+    for (int k = 0; k < 2000; ++k) {
+      const bool from_dead = acquire(both->lock);
+      if (from_dead) both->b = both->a;  // what the last owner left half done
+      if (both->a != both->b) _exit(1);
+      both->a = both->a + 1;
+      if (i % 4 == 0 && k == 500 + i) kill(getpid(), SIGKILL);
+      both->b = both->b + 1;
+      release(both->lock);
+    }
+    _exit(0);
+  }
+  int killed = 0, wrong = 0, status = 0;
+  while (wait(&status) > 0) {
+    killed += WIFSIGNALED(status);
+    wrong += WIFEXITED(status) && WEXITSTATUS(status) != 0;
+  }
+  EXPECT_EQ(killed, 6);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(both->a, both->b);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "os/syscall.h"
+
+namespace weir::node {
+namespace {
+
+// What a launcher or batch system calls one job; the first that is set.
+constexpr const char* kJobs[] = {"WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID"};
+
+enum State : uint32_t { kUnknown, kMaking, kMade, kNone };
+constinit uint32_t state = kUnknown;
+constinit int own_rank = -1;
+constinit char the_folder[kPathBytes] = {};
+
+bool safe(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; }
+
+void add_safely(base::Writer& to, base::Text name) {
+  for (size_t i = 0; i < name.size && i < 64; ++i) to.add(base::Text{safe(name.data[i]) ? name.data + i : "_", 1});
+}
+
+base::Text job_name() {
+  for (const char* variable : kJobs) {
+    const char* value = getenv(variable);
+    if (value != nullptr && *value != 0) return base::text(value);
+  }
+  return base::text("none");
+}
+
+// Nobody but the user may have made it, or may look into it.
+bool is_own_folder(const char* path) {
+  os::system_call(SYS_mkdirat, AT_FDCWD, reinterpret_cast<long>(path), 0700);
+  struct stat about;
+  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) != 0) return false;
+  return S_ISDIR(about.st_mode) && about.st_uid == static_cast<uid_t>(os::system_call(SYS_geteuid)) && (about.st_mode & 077) == 0;
+}
+
+}  // namespace
+
+void set_rank(int rank) { own_rank = rank; }
+
+uint32_t number() {
+  int64_t tasks = 0;
+  const char* text = getenv("WEIR_NODE_TASKS");
+  if (text == nullptr || !base::parse_number(base::text(text), &tasks) || tasks <= 0 || own_rank < 0) return 0;
+  return static_cast<uint32_t>(own_rank / tasks);
+}
+
+bool make_folder(char* to, size_t size, base::Text job, uint32_t node) {
+  base::Writer path(to, size);
+  path.add("/dev/shm/weir.").add_number(static_cast<uint64_t>(os::system_call(SYS_geteuid))).add(".");
+  add_safely(path, job);
+  if (path.cut() || !is_own_folder(to)) return false;
+  path.add("/").add_number(node);
+  return !path.cut() && is_own_folder(to);
+}
+
+void use_folder(const char* path) {
+  base::Writer(the_folder, sizeof the_folder).add(path);
+  base::store(&state, uint32_t{kMade});
+}
+
+const char* folder() {
+  uint32_t now = base::load(&state);
+  if (WEIR_LIKELY(now == kMade)) return the_folder;
+  if (os::sealed()) return nullptr;
+  const os::SignalsBlocked blocked;
+  now = kUnknown;
+  if (base::compare_exchange(&state, &now, uint32_t{kMaking})) {
+    const bool made = make_folder(the_folder, sizeof the_folder, job_name(), number());
+    base::store(&state, uint32_t{made ? kMade : kNone});
+  }
+  while ((now = base::load(&state)) == kMaking) os::yield();
+  return now == kMade ? the_folder : nullptr;
+}
+
+}  // namespace weir::node

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/registry.h"
+
+#include <time.h>
+
+#include "node/table.h"
+#include "os/syscall.h"
+
+namespace weir::node {
+namespace {
+
+constexpr uint64_t kPatienceNs = 60'000'000'000;
+constexpr uint64_t kStepNs = 20'000'000;
+
+using Help = void (*)();
+constinit Help help = nullptr;
+
+uint64_t now_ns() {
+  timespec t{};
+  os::system_call(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&t));
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+bool layered(const Lease* l) { return (base::load(&l->access) & kLayered) != 0; }
+bool is_own(const Lease* l) { return l->holder.pid == self().pid; }
+
+// Whether somebody could see another's bytes late.
+bool conflicts(const Entry* entry) {
+  bool any_layered = false, any_writer = false, all_share = true;
+  uint32_t kind = 0;
+  for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
+    const Lease* l = lease_at(at);
+    const uint32_t access = base::load(&l->access);
+    any_layered = any_layered || (access & kLayered) != 0;
+    any_writer = any_writer || (access & kWrites) != 0;
+    all_share = all_share && (access & (kLayered | kShares)) == (kLayered | kShares) && (kind == 0 || kind == l->kind);
+    kind = l->kind;
+  }
+  return any_layered && any_writer && !all_share && entry->first != 0 && lease_at(entry->first)->next != 0;
+}
+
+// Frees what the dead hold and need nobody to drain for. True: somebody must drain first.
+bool bury(Bucket& bucket, Entry* entry, const Lease* except) {
+  bool must_wait = false;
+  for (uint32_t at = entry->first; at != 0;) {
+    Lease* l = lease_at(at);
+    at = l->next;
+    if (l == except || is_own(l) || alive(l->holder)) continue;
+    if ((base::load(&l->access) & (kLayered | kWrites)) == (kLayered | kWrites)) must_wait = true;
+    else unlink_lease(bucket, l);
+  }
+  return must_wait;
+}
+
+// True: there are layered holders other than `except`; they have been told.
+bool call_back(Entry* entry, const Lease* except) {
+  bool any = false;
+  for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
+    Lease* l = lease_at(at);
+    if (l == except || !layered(l)) continue;
+    any = true;
+    recall_lease(l);
+  }
+  return any;
+}
+
+// Called and left with the bucket's lock, which it lets go while it waits. The entry lives as long as `own`, or the lock is held.
+struct Waiting {
+  Bucket& bucket;
+  uint64_t device, inode;
+  uint64_t end = now_ns() + kPatienceNs;
+  uint64_t next_help = 0;
+
+  bool pause(Entry* entry, bool dead) {
+    uint64_t now = now_ns();
+    if (now >= end) return false;
+    const uint32_t left = base::load(&entry->left);
+    uint32_t* word = &entry->left;
+    release(bucket.lock);
+    if (dead && help != nullptr && now >= next_help) {
+      next_help = now + 5 * kStepNs;
+      help();
+    }
+    sleep_on(word, left, kStepNs);
+    acquire(bucket.lock);
+    return true;
+  }
+};
+
+void link(Bucket& bucket, uint32_t entry, Lease* lease) {
+  lease->entry = entry;
+  lease->next = entry_at(entry)->first;
+  base::store(&lease->state, uint32_t{kLinked});
+  base::store(&entry_at(entry)->first, number_of(lease));
+  static_cast<void>(bucket);
+}
+
+uint32_t find_or_make(Bucket& bucket, uint64_t device, uint64_t inode) {
+  const uint32_t known = find_locked(bucket, device, inode);
+  if (known != 0) return known;
+  const uint32_t number = take_entry();
+  if (number == 0) return 0;
+  Entry* e = entry_at(number);
+  e->device = device;
+  e->inode = inode;
+  e->first = e->contended = 0;
+  e->changes = 0;
+  e->size = kNoSize;
+  e->next = bucket.first;
+  base::fetch_add(&bucket.version, 1u);
+  base::store(&bucket.first, number);
+  base::fetch_add(&bucket.version, 1u);
+  return number;
+}
+
+Lease* new_lease(const Asking& asking) {
+  const uint32_t member = (asking.access & kLayered) != 0 ? become_member() : 0;
+  const uint32_t number = (asking.access & kLayered) != 0 && member == 0 ? 0 : take_lease();
+  if (number == 0) return nullptr;
+  Lease* l = lease_at(number);
+  l->holder = self();
+  l->recall = kNotRecalled;
+  l->access = asking.access;
+  l->kind = asking.kind;
+  l->size = kNoSize;
+  l->owner = reinterpret_cast<uint64_t>(asking.owner);
+  l->callback = reinterpret_cast<uint64_t>(asking.recall);
+  l->member = member;
+  return l;
+}
+
+// Frees every lease whose holder is one of those. Number freed.
+uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with) {
+  uint32_t freed = 0;
+  Identity last{};
+  bool last_wanted = false;
+  for (uint32_t number = 1; number <= base::load(&registry->most_leases); ++number) {
+    Lease* l = lease_at(number);
+    const uint32_t state = base::load(&l->state);
+    const Identity holder = l->holder;
+    if (state == kFree || holder.pid == 0) continue;
+    if (!(holder == last)) {
+      last = holder;
+      last_wanted = wanted(holder, with);
+    }
+    if (!last_wanted) continue;
+    ++freed;
+    if (state == kTaken || l->entry == 0) {  // its holder died before it was linked
+      base::store(reinterpret_cast<uint64_t*>(&l->holder), uint64_t{0});
+      base::store(&l->state, uint32_t{kFree});
+      continue;
+    }
+    const Entry* entry = entry_at(l->entry);
+    Bucket& bucket = bucket_of(entry->device, entry->inode);
+    acquire(bucket.lock);
+    if (base::load(&l->state) != kFree && l->holder == holder) unlink_lease(bucket, l);
+    release(bucket.lock);
+  }
+  return freed;
+}
+
+}  // namespace
+
+bool join() {
+  if (WEIR_LIKELY(base::load(&registry) != nullptr)) return true;
+  if (!map_registry(true)) return false;
+  // What this process held before an exec.
+  const os::SignalsBlocked blocked;
+  release_all_of([](Identity who, void*) { return who == self(); }, nullptr);
+  return true;
+}
+
+bool any() {
+  const Registry* r = base::load_relaxed(&registry);
+  return r != nullptr && base::load_relaxed(&r->live_leases) != 0;
+}
+
+bool any_sizes() {
+  const Registry* r = base::load_relaxed(&registry);
+  return r != nullptr && base::load_relaxed(&r->live_sizes) != 0;
+}
+
+void on_dead_holder(void (*ask_for_help)()) { help = ask_for_help; }
+
+Verdict open(const Asking& asking, Lease** lease) {
+  *lease = nullptr;
+  if (!join()) return Verdict::kFull;
+  const os::SignalsBlocked blocked;
+  Lease* own = new_lease(asking);
+  if (own == nullptr) return Verdict::kFull;
+  Bucket& bucket = bucket_of(asking.device, asking.inode);
+  acquire(bucket.lock);
+  const uint32_t number = find_or_make(bucket, asking.device, asking.inode);
+  if (number == 0) {
+    release(bucket.lock);
+    base::store(reinterpret_cast<uint64_t*>(&own->holder), uint64_t{0});
+    base::store(&own->state, uint32_t{kFree});
+    return Verdict::kFull;
+  }
+  Entry* entry = entry_at(number);
+  base::fetch_add(&registry->live_leases, 1u);
+  link(bucket, number, own);
+  Waiting waiting{bucket, asking.device, asking.inode};
+  while (conflicts(entry) && bury(bucket, entry, own) && waiting.pause(entry, true)) {}
+  if (entry->contended != 0 || conflicts(entry)) {
+    if (lease_at(entry->first) == own && own->next == 0) {
+      entry->contended = 0;  // the others were dead
+    } else {
+      entry->contended = 1;
+      base::store(&own->access, own->access & ~uint32_t{kLayered});
+      while (call_back(entry, own) && waiting.pause(entry, bury(bucket, entry, own))) {}
+    }
+  }
+  const bool granted = (own->access & kLayered) != 0;
+  release(bucket.lock);
+  *lease = own;
+  return granted ? Verdict::kGranted : Verdict::kPlain;
+}
+
+void leave(Lease* lease) {
+  if (lease == nullptr || !is_own(lease)) return;
+  const os::SignalsBlocked blocked;
+  withdraw_size(lease);
+  Entry* entry = entry_at(lease->entry);
+  __atomic_fetch_and(&lease->access, ~uint32_t{kLayered}, __ATOMIC_ACQ_REL);
+  base::fetch_add(&entry->left, 1u);
+  wake(&entry->left);
+}
+
+void close(Lease* lease) {
+  if (lease == nullptr || !is_own(lease)) return;
+  const os::SignalsBlocked blocked;
+  base::store(&lease->state, uint32_t{kClosing});
+  wait_until_unserved(lease);
+  const Entry* entry = entry_at(lease->entry);
+  Bucket& bucket = bucket_of(entry->device, entry->inode);
+  acquire(bucket.lock);
+  unlink_lease(bucket, lease);
+  release(bucket.lock);
+}
+
+bool recall(uint64_t device, uint64_t inode, Lease* except) {
+  if (!any()) return false;
+  const os::SignalsBlocked blocked;
+  Bucket& bucket = bucket_of(device, inode);
+  bool called = false;
+  acquire(bucket.lock);
+  Waiting waiting{bucket, device, inode};
+  for (;;) {
+    const uint32_t number = find_locked(bucket, device, inode);
+    if (number == 0) break;
+    Entry* entry = entry_at(number);
+    if (!call_back(entry, except)) break;
+    called = true;
+    if (!waiting.pause(entry, bury(bucket, entry, except))) break;
+  }
+  release(bucket.lock);
+  return called;
+}
+
+void publish_size(Lease* lease, uint64_t bytes) {
+  if (WEIR_UNLIKELY(lease == nullptr)) return;
+  if (WEIR_UNLIKELY(base::load_relaxed(&lease->size) == kNoSize)) base::fetch_add(&registry->live_sizes, 1u);
+  base::store(&lease->size, bytes);
+  Entry* entry = entry_at(lease->entry);
+  if ((lease->access & kShares) == 0) return base::store(&entry->size, bytes);
+  uint64_t now = base::load(&entry->size);
+  while ((now == kNoSize || now < bytes) && !base::compare_exchange(&entry->size, &now, bytes)) {}
+}
+
+void withdraw_size(Lease* lease) {
+  if (lease == nullptr || base::load(&lease->size) == kNoSize) return;
+  const os::SignalsBlocked blocked;
+  Entry* entry = entry_at(lease->entry);
+  Bucket& bucket = bucket_of(entry->device, entry->inode);
+  acquire(bucket.lock);
+  base::store(&lease->size, kNoSize);
+  renew_size(entry);
+  base::fetch_add(&registry->live_sizes, ~0u);
+  release(bucket.lock);
+}
+
+bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes) {
+  if (!any_sizes()) return false;
+  const Entry* entry = find(device, inode);
+  if (entry == nullptr) return false;
+  const uint64_t size = base::load(&entry->size);
+  // It may have become another file's while it was read.
+  if (size == kNoSize || entry->device != device || entry->inode != inode) return false;
+  *bytes = size;
+  return true;
+}
+
+uint64_t change_count(uint64_t device, uint64_t inode) {
+  const Entry* entry = any() ? find(device, inode) : nullptr;
+  return entry != nullptr ? base::load(&entry->changes) : 0;
+}
+
+void changed(uint64_t device, uint64_t inode) {
+  Entry* entry = any() ? find(device, inode) : nullptr;
+  if (entry != nullptr) base::fetch_add(&entry->changes, uint64_t{1});
+}
+
+void forked_leases() { forget_membership(); }
+
+uint32_t release_dead_if(bool (*may)(Identity, void*), void* with) {
+  if (base::load(&registry) == nullptr && !map_registry(false)) return 0;
+  const os::SignalsBlocked blocked;
+  struct Both {
+    bool (*may)(Identity, void*);
+    void* with;
+  } both{may, with};
+  return release_all_of([](Identity who, void* b) { return !alive(who) && static_cast<Both*>(b)->may(who, static_cast<Both*>(b)->with); }, &both);
+}
+
+uint32_t release_dead(uint32_t pid, uint32_t start) {
+  Identity dead{pid, start};
+  return release_dead_if([](Identity who, void* with) { return who == *static_cast<Identity*>(with); }, &dead);
+}
+
+}  // namespace weir::node

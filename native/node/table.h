@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registry as it lies in shared memory. Everything that a reader without a lock follows is published by one store; the version of
+// a bucket tells it that the chain it walked was changed meanwhile.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "node/lock.h"
+#include "node/registry.h"
+
+namespace weir::node {
+
+inline constexpr uint64_t kRegistryMagic = 0x3167657272696577;  // "weirreg1"
+inline constexpr uint32_t kLeases = 1u << 16, kEntries = 1u << 16, kBuckets = 1u << 12, kMembers = 1u << 12;
+inline constexpr uint32_t kGrow = 1024;  // leases, or entries, that are backed with memory at a time
+inline constexpr uint64_t kNoSize = ~uint64_t{0};
+
+enum LeaseState : uint32_t { kFree, kTaken, kLinked, kClosing };
+enum Recall : uint32_t { kNotRecalled, kRecalled, kBeingServed };
+
+struct Lease {
+  uint32_t state, recall;
+  alignas(8) Identity holder;  // 0 while it is free
+  uint32_t access, kind;
+  uint32_t next, entry;  // numbers from 1; 0: none
+  uint64_t size;         // published, or kNoSize
+  uint64_t owner, callback;  // in the holder's memory
+  uint32_t member, unused;
+};
+static_assert(sizeof(Lease) == 64);
+
+struct Entry {
+  uint64_t device, inode;
+  uint32_t next, first;  // entry in the bucket, lease
+  uint32_t used, contended;
+  uint64_t size;     // as programs must see it, or kNoSize
+  uint64_t changes;
+  uint32_t left;     // futex: counts leases that became plain or went
+  uint32_t unused[3];
+};
+static_assert(sizeof(Entry) == 64);
+
+struct Bucket {
+  Lock lock;
+  uint32_t version, first;
+};
+
+struct Member {
+  Identity who;
+  uint32_t calls;  // futex: one of its leases is recalled
+  uint32_t unused;
+};
+
+struct Registry {
+  uint64_t magic;
+  uint32_t live_leases, live_sizes;
+  Lock growing;
+  uint32_t backed_leases, backed_entries;
+  uint32_t lease_hint, entry_hint, most_leases;  // the last: none beyond it was ever taken
+  Bucket buckets[kBuckets];
+  Member members[kMembers];
+};
+
+inline constexpr uint64_t kLeasesAt = (sizeof(Registry) + 4095) / 4096 * 4096;
+inline constexpr uint64_t kEntriesAt = kLeasesAt + uint64_t{kLeases} * sizeof(Lease);
+inline constexpr uint64_t kRegistryBytes = kEntriesAt + uint64_t{kEntries} * sizeof(Entry);
+
+inline Lease* lease_at(uint32_t number) { return reinterpret_cast<Lease*>(reinterpret_cast<char*>(registry) + kLeasesAt) + (number - 1); }
+inline Entry* entry_at(uint32_t number) { return reinterpret_cast<Entry*>(reinterpret_cast<char*>(registry) + kEntriesAt) + (number - 1); }
+inline uint32_t number_of(const Lease* lease) { return static_cast<uint32_t>(lease - lease_at(1)) + 1; }
+inline Bucket& bucket_of(uint64_t device, uint64_t inode) {
+  const uint64_t h = (inode ^ device << 32 ^ device) * 0x9e3779b97f4a7c15u;
+  return registry->buckets[h >> 52];
+}
+static_assert(kBuckets == 1u << 12);
+
+// Maps the file; made when it is not there and may be.
+bool map_registry(bool make);
+// A free one, taken; 0 when there is none.
+uint32_t take_lease();
+uint32_t take_entry();
+
+// Under the bucket's lock.
+uint32_t find_locked(const Bucket& bucket, uint64_t device, uint64_t inode);
+void unlink_lease(Bucket& bucket, Lease* lease);  // and frees it, and its entry with the last one
+void renew_size(Entry* entry);
+
+// Without a lock; null: not there.
+Entry* find(uint64_t device, uint64_t inode);
+
+// The member's number in the registry, from 1; starts the thread that serves recalls. 0: no more room.
+uint32_t become_member();
+void recall_lease(Lease* lease);
+// Until no callback is under way for it.
+void wait_until_unserved(Lease* lease);
+void forget_membership();
+
+}  // namespace weir::node
