@@ -9,8 +9,10 @@ import shutil
 import pytest
 
 from weir import UsageError
+from weir.capture._environment import VARIABLES
 from weir.capture._shell import check_shell, end_lines
 
+SET_BY_ENV = [*(v.name for v in VARIABLES if v.launcher), "LD_PRELOAD"]
 ODD = "it's $HOME `x` \"q\" \\ ! * ü\n2"
 
 
@@ -80,7 +82,7 @@ def test_a_step_that_cannot_be_had_does_not_go_on_with_the_one_before(weir, tmp_
     for arguments, status in ((["-o", tmp_path / "file" / "x"], 3), (["--step", "a/b"], 2), (["--budget", "1"], 2), (["--level", "x"], 2)):
         done = weir("env", *arguments)
         assert done.returncode == status
-        assert done.stdout.splitlines() == ["unset WEIR_TRACE_DIR", "unset WEIR_LEVEL", "unset WEIR_BUDGET", "unset LD_PRELOAD"]
+        assert done.stdout.splitlines() == [f"unset {name}" for name in SET_BY_ENV]
         assert done.stderr.startswith("weir: ") and done.stderr.count("\n") == 1
 
 
@@ -88,7 +90,7 @@ def test_off_leaves_other_preloaded_libraries(execute):
     library = "/opt/libweir-preload.so"
     assert end_lines({"LD_PRELOAD": f"{library}:/a b.so"}, "sh")[-1] == "export LD_PRELOAD=/a:b.so"
     assert end_lines({"LD_PRELOAD": library}, "sh")[-1] == "unset LD_PRELOAD"
-    assert end_lines({}, "csh") == ["unsetenv WEIR_TRACE_DIR;", "unsetenv WEIR_LEVEL;", "unsetenv WEIR_BUDGET;", "unsetenv LD_PRELOAD;"]
+    assert end_lines({}, "csh") == [f"unsetenv {name};" for name in SET_BY_ENV]
 
 
 def test_a_shell_it_does_not_know_is_named(weir):

@@ -14,6 +14,7 @@ from weir.rules.model import Layer
 from weir.rules.values import BLOCK
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MOST_FOLDERS = 16
 MOST_LAYERS = 10  # of a user's stack; two more are left for the event layers of a trace
 
 
@@ -84,16 +85,26 @@ def _count(default: int, help_: str, high: int = 4096) -> Argument:
 
 
 _OP = Argument("op", "choice", "any", "which calls", choices=OPERATIONS)
-_RATE = Argument("rate", "fraction", "1", "share of these calls, 0 to 1")
-_SEED = Argument("seed", "count", "1", "of the random numbers that choose the calls")
+# Which calls: the same for each layer of faults.
+_CHOSEN = (
+    Argument("rate", "fraction", "1", "share of these calls, 0 to 1"),
+    Argument("seed", "count", "1", "of the random numbers that choose the calls"),
+    Argument("first", "bytes", None, "first byte of the file that a call must touch"),
+    Argument("last", "bytes", None, "last one"),
+    Argument("after", "count", None, "only after so many matching calls"),
+    Argument("times", "count", None, "so many times, then no more", 1),
+)
 
 KINDS: tuple[Kind, ...] = (
     Kind("event", "records what passes it in the trace", repeatable=True),
     Kind(
         "bufa",
         "asynchronous buffering: reads ahead, writes behind",
-        (_size(MIB, "size of a buffer, and of requests below"), _count(4, "buffers of an open file")),
-        (Argument("direct", "flag", None, "O_DIRECT for the requests below"),),
+        (_size(MIB, "size of a buffer, and of requests below", 256 * MIB), _count(4, "buffers of an open file")),
+        (
+            Argument("direct", "flag", None, "O_DIRECT for the requests below"),
+            Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),
+        ),
         _buffers("open file"),
         instead_of=("cache", "cachea", "blankx", "iobuf", "buffa"),
     ),
@@ -130,7 +141,7 @@ KINDS: tuple[Kind, ...] = (
         "stripe",
         "one logical file over several folders",
         options=(
-            Argument("dirs", "folders", None, "the folders", required=True),
+            Argument("dirs", "folders", None, "the folders, 2 to 16", required=True),
             Argument("unit", "size", str(MIB), "bytes in one folder before the next is used", BLOCK, GIB),
         ),
         instead_of=("disk", "partition", "raid0"),
@@ -141,12 +152,7 @@ KINDS: tuple[Kind, ...] = (
         options=(
             _OP,
             Argument("errno", "errno", "EIO", "what they fail with"),
-            _RATE,
-            _SEED,
-            Argument("first", "bytes", None, "first byte of the file that a call must touch"),
-            Argument("last", "bytes", None, "last one"),
-            Argument("after", "count", None, "only after so many matching calls"),
-            Argument("times", "count", None, "so many times, then no more", 1),
+            *_CHOSEN,
         ),
         repeatable=True,
         instead_of=("fault", "fail", "inject"),
@@ -158,8 +164,7 @@ KINDS: tuple[Kind, ...] = (
             _OP,
             Argument("us", "count", "300", "microseconds that are added", 0, 60_000_000),
             Argument("jitter_us", "count", None, "up to so many more, at random", 0, 60_000_000),
-            _RATE,
-            _SEED,
+            *_CHOSEN,
         ),
         repeatable=True,
         instead_of=("latency", "sleep", "slow"),
@@ -169,9 +174,8 @@ KINDS: tuple[Kind, ...] = (
         "makes reads and writes transfer less than was asked for",
         options=(
             Argument("op", "choice", "any", "which calls", choices=("any", "read", "write")),
-            _RATE,
-            _SEED,
             Argument("bytes", "bytes", None, "at most so many; else a random number", 1),
+            *_CHOSEN,
         ),
         repeatable=True,
         instead_of=("partial",),

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 
-from weir.rules.layers import ERRNOS, KIND_OF, KINDS, MOST_LAYERS, NOTHING, Argument, Kind
+from weir.rules.layers import ERRNOS, KIND_OF, KINDS, MOST_FOLDERS, MOST_LAYERS, NOTHING, Argument, Kind
 from weir.rules.mistakes import Wrong, listed, near
 from weir.rules.model import EVENT, SYSTEM, Layer
 from weir.rules.values import BLOCK, check_dir, parse_fraction, parse_number, parse_size, parts, size_text
@@ -66,6 +67,8 @@ def _order_mistakes(layers: list[tuple[int, Layer]]) -> list[Wrong]:
         above = [other.name for _, other in layers[:index]]
         if layer.name == "cos" and (hidden := [n for n in above if n in ("bufa", "global", "gather")]):
             wrongs.append(Wrong(f"cos must stand above {hidden[0]}: it turns records into blocks, {hidden[0]} buffers those", offset))
+        if "stripe" in above and layer.name not in ("event", "system"):
+            wrongs.append(Wrong(f"nothing but system stands below stripe, which reads and writes its pieces itself: {layer.name} would see nothing", offset))
     if len(layers) > MOST_LAYERS + 1:
         wrongs.append(Wrong(f"a stack has at most {MOST_LAYERS} layers above system", layers[MOST_LAYERS][0]))
     return wrongs
@@ -189,6 +192,8 @@ def _parse_amount(argument: Argument, what: str, text: str) -> int:
 
 def _parse_errno(text: str) -> str:
     known = sorted(set().union(*ERRNOS.values()))
+    if text.isascii() and text.isdigit():
+        text = errno.errorcode.get(int(text), text)
     if text.upper() not in known:
         raise Wrong(f"there is no errno {text!r} that a file's calls document" + near(text.upper(), known).replace("mean e", "mean E"))
     return text.upper()
@@ -203,6 +208,8 @@ def _parse_folders(text: str) -> str:
             raise Wrong(wrong.message, offset) from None
     if len(folders) < 2:
         raise Wrong("stripe needs two folders or more")
+    if len(folders) > MOST_FOLDERS:
+        raise Wrong(f"stripe takes {MOST_FOLDERS} folders at most, not {len(folders)}")
     if len(set(folders)) != len(folders):
         raise Wrong("a folder stands twice in this list")
     if any("," in folder for folder in folders):
@@ -216,10 +223,8 @@ def _decoded(text: str) -> str:
 
 def _together(kind: Kind, given: dict[str, str]) -> list[Wrong]:
     """What is wrong with values only together."""
-    if kind.name != "error":
-        return []
     op, errno = given.get("op", "any"), given.get("errno", "EIO")
-    if errno not in ERRNOS[op]:
+    if kind.name == "error" and errno not in ERRNOS[op]:
         which = sorted(name for name, errnos in ERRNOS.items() if errno in errnos)
         return [Wrong(f"op={op} cannot fail with {errno}: choose op={listed(which)}, or {listed(sorted(ERRNOS[op]))}")]
     if "first" in given and "last" in given and int(given["first"]) > int(given["last"]):

@@ -34,18 +34,22 @@ class _Spec:
 def _size(spec: _Spec, value: str) -> None:
     given = parse_size(value, 1)
     low, high = KIND_OF["bufa"].positional[0].low, KIND_OF["bufa"].positional[0].high
-    if not 0 < given <= high:
-        raise Wrong(f"size is at least 1 byte and at most {size_text(high)}, not {size_text(given)}")
-    spec.bytes = max(low, -(-given // BLOCK) * BLOCK)
-    if spec.bytes != given:
+    if given == 0:
+        raise Wrong("size is at least 1 byte, not 0")
+    spec.bytes = min(high, max(low, -(-given // BLOCK) * BLOCK))
+    if spec.bytes < given:
+        spec.notes.append((0, f"size={value} is more than a buffer of bufa can be: {size_text(spec.bytes)} is taken"))
+    elif spec.bytes != given:
         spec.notes.append((0, f"size={value} is rounded up to {size_text(spec.bytes)}, whole blocks of 4 KiB"))
 
 
 def _count(spec: _Spec, value: str) -> None:
-    spec.count = parse_number(value)
-    high = KIND_OF["bufa"].positional[1].high
-    if not 1 <= spec.count <= high:
-        raise Wrong(f"count is at least 1 and at most {high}, not {spec.count}")
+    given, high = parse_number(value), KIND_OF["bufa"].positional[1].high
+    if given == 0:
+        raise Wrong("count is at least 1, not 0")
+    spec.count = min(given, high)
+    if given > high:
+        spec.notes.append((0, f"count={value} is more than bufa can have: {high} are taken"))
 
 
 def _flag(name: str, to: bool) -> Callable[[_Spec, str], None]:
