@@ -174,12 +174,9 @@ int serve(const MountArguments& arguments, State& state) {
   _exit(0);  // whatever is still asked for fails: the kernel ends the connection with its last descriptor
 }
 
-State* make_state(const MountArguments& arguments) {
-  State* state = create_state(arguments.state_path.c_str());
-  if (state == nullptr) {
-    failed("%s: %s", arguments.state_path.c_str(), strerror(errno));
-    return nullptr;
-  }
+// 0, 1, or 2 for an option that makes no sense.
+int set_up(const MountArguments& arguments, State* state) {
+  if (state == nullptr) return failed("%s: %s", arguments.state_path.c_str(), strerror(errno));
   state->mount_at = keep_name(*state, arguments.folder);
   state->backing_at = keep_name(*state, arguments.backing);
   set_defaults(state->options);
@@ -187,38 +184,47 @@ State* make_state(const MountArguments& arguments) {
   for (const std::string& option : arguments.options) {
     if (set_option(*state, option, When::mounting, &message)) continue;
     failed("%s: %s", option.c_str(), message.c_str());
-    unlink(arguments.state_path.c_str());
-    return nullptr;
+    return 2;
   }
-  return state;
+  return 0;
+}
+
+// Waits for the first byte of the child, which says that the mount is there.
+bool wait_for(pid_t child, int ready) {
+  char answer = 0;
+  ssize_t got;
+  while ((got = read(ready, &answer, 1)) < 0 && errno == EINTR) {
+  }
+  if (got == 1) return true;
+  waitpid(child, nullptr, 0);
+  return false;
 }
 
 }  // namespace
 
 int mount_in_background(const MountArguments& arguments) {
   if (!check_device()) return 1;
-  State* state = make_state(arguments);
+  State* state = create_state(arguments.state_path.c_str());
+  int status = set_up(arguments, state);
   int ready[2];
-  if (state == nullptr || pipe2(ready, O_CLOEXEC) != 0) return 1;
-  const pid_t child = fork();
-  if (child < 0) return failed("no process can be started: %s", strerror(errno));
-  if (child == 0) {
-    close(ready[0]);
-    ready_pipe = ready[1];
-    setsid();
-    state->pid = static_cast<uint64_t>(getpid());
-    state->start_ticks = start_ticks_of(state->pid);
-    _exit(serve(arguments, *state));
+  if (status == 0 && pipe2(ready, O_CLOEXEC) != 0) status = failed("no pipe: %s", strerror(errno));
+  if (status == 0) {
+    const pid_t child = fork();
+    if (child < 0) return failed("no process can be started: %s", strerror(errno));
+    if (child == 0) {
+      close(ready[0]);
+      ready_pipe = ready[1];
+      setsid();
+      state->pid = static_cast<uint64_t>(getpid());
+      state->start_ticks = start_ticks_of(state->pid);
+      _exit(serve(arguments, *state));
+    }
+    close(ready[1]);
+    if (wait_for(child, ready[0])) return 0;
+    status = 1;
   }
-  close(ready[1]);
-  char answer = 0;
-  ssize_t got;
-  while ((got = read(ready[0], &answer, 1)) < 0 && errno == EINTR) {
-  }
-  if (got == 1) return 0;
-  waitpid(child, nullptr, 0);
   unlink(arguments.state_path.c_str());
-  return 1;
+  return status;
 }
 
 }  // namespace weir::testfs

@@ -20,6 +20,7 @@ struct Number {
   double unit;  // what one of the option is in the word's unit
   bool fixed;   // from the mount on
   double largest;
+  double smallest = 0;
 };
 
 constexpr Number kNumbers[] = {
@@ -30,7 +31,7 @@ constexpr Number kNumbers[] = {
     {"direct_io", &Options::direct_io, 1, false, 1},
     {"attr_timeout_s", &Options::attr_timeout_ns, 1e9, false, 86400},
     {"entry_timeout_s", &Options::entry_timeout_ns, 1e9, false, 86400},
-    {"threads", &Options::threads, 1, true, 1024},
+    {"threads", &Options::threads, 1, true, 1024, 1},
     {"writeback", &Options::writeback, 1, true, 1},
 };
 
@@ -187,8 +188,9 @@ bool set_option(State& state, std::string_view text, When when, std::string* mes
       *message = name + " can only be given at the mount";
       return false;
     }
-    if (!number(value, option.largest, &given)) {
-      *message = "expected " + name + "=N, a number from 0 to " + std::to_string(static_cast<long long>(option.largest));
+    if (!number(value, option.largest, &given) || given < option.smallest) {
+      *message = "expected " + name + "=N, a number from " + std::to_string(static_cast<long long>(option.smallest)) + " to " +
+                 std::to_string(static_cast<long long>(option.largest));
       return false;
     }
     (options.*option.word) = static_cast<uint64_t>(std::llround(given * option.unit));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one mount shares with whoever asks: its options, which may be changed while it runs, and its counters. One file,
-// mapped by the daemon and by `weir-testfs stats` and `control`; it stays when the daemon is gone. Decides the layout and
+// mapped by the daemon and through api.h by others; it stays when the daemon is gone. Decides the layout and
 // how counters are kept; what a request costs is server.h's, how counters are printed report.cc's.
 //
 // All words are atomics, so that a reader in another process sees each of them whole. Adding is relaxed: a request is

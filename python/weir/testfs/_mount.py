@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir import _native
-from weir._errors import Error, InputError, NotThere, StorageError, UsageError
+from weir._errors import Error, NotThere, StorageError, UsageError
+from weir.testfs import _library
 from weir.testfs._presets import PRESETS
 from weir.testfs._stats import Stats
 
@@ -38,7 +39,7 @@ class Mount:
 
     def stats_json(self, *, reset: bool = False) -> str:
         """The counters as they are now; with reset they are set to zero afterwards."""
-        return _call("stats", self._state(), *(["reset"] if reset else []))
+        return _library.stats(self._state(), reset=reset)
 
     def reset(self) -> None:
         """Set all counters to zero."""
@@ -49,9 +50,8 @@ class Mount:
 
         Raises UsageError for what is no option, or can only be given at the mount.
         """
-        given = [*options, *(f"{name}={_plain(value)}" for name, value in values.items())]
-        if given:
-            _call("control", self._state(), *given)
+        for option in [*options, *(f"{name}={_plain(value)}" for name, value in values.items())]:
+            _library.control(self._state(), option)
 
     def unmount(self) -> None:
         unmount(self.path)
@@ -100,7 +100,7 @@ def mount(
         given.append(f"bucket={_bucket_path(bucket)}")
     if owner is not None:
         given.append(f"owner={owner}")
-    _call("mount", _state_of(path), path, shown, *given, program=_program())
+    _start(_state_of(path), path, shown, *given)
     if not is_mounted(path):
         raise StorageError(f"{path}: {PROGRAM} mounted it, but it does not appear among this process's mounts")
     return Mount(path)
@@ -204,20 +204,19 @@ def _environment() -> Mapping[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"}
 
 
-def _call(verb: str, state: Path, *arguments: object, program: Path | None = None) -> str:
-    command = [str(program or _program()), verb, str(state), *(os.fspath(a) if isinstance(a, Path) else str(a) for a in arguments)]
+def _start(*arguments: object) -> None:
+    command = [str(_program()), *(str(argument) for argument in arguments)]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="surrogateescape", env=_environment()
     )
     if done.returncode == 0:
-        return done.stdout
+        return
     said = done.stderr.strip().removeprefix(f"{PROGRAM}: ")
     if done.returncode == 127 and "libfuse3" in said:
         raise StorageError(f"{said} (Debian: apt-get install fuse3)")
-    if done.returncode == 2 or "=" in said.split(":")[0]:
+    if done.returncode == 2:
         raise UsageError(said)
-    kind: type[Error] = StorageError if verb == "mount" else InputError
-    raise kind(said or f"{PROGRAM} {verb} ended with {done.returncode}")
+    raise StorageError(said or f"{PROGRAM} ended with {done.returncode}")
 
 
 def _serving(path: Path) -> int | None:
