@@ -42,19 +42,17 @@ inline Function real(Slot slot) {
 // noexcept, attributes and macros) cannot disagree with it.
 #if !defined(WEIR_LINKED)
 
-#define WEIR_HOOK(R, symbol, ...)                                                                                  \
-  extern "C" __attribute__((visibility("default"))) R hook_##symbol(__VA_ARGS__) __asm__(#symbol);                \
-  extern "C" R hook_##symbol(__VA_ARGS__)
+#define WEIR_DECLARE(R, symbol, ...) \
+  extern "C" __attribute__((visibility("default"))) R hook_##symbol(__VA_ARGS__) __asm__(#symbol)
 
 #define WEIR_REAL(symbol) weir::hook::real<decltype(&hook_##symbol)>(weir::hook::kSlot_##symbol)
 
 #else  // in the wrap archive the linker (ld --wrap) leads calls of the program to the hook, and the hook's to the function. WEIR_LINKED_* are
       // made from table.def (native/wrap/symbols.cmake).
 
-#define WEIR_HOOK(R, symbol, ...)                                              \
+#define WEIR_DECLARE(R, symbol, ...)                                           \
   extern "C" R real_of_##symbol(__VA_ARGS__) __asm__("__real_" #symbol);      \
-  extern "C" R hook_##symbol(__VA_ARGS__) __asm__("__wrap_" #symbol);         \
-  extern "C" R hook_##symbol(__VA_ARGS__)
+  extern "C" R hook_##symbol(__VA_ARGS__) __asm__("__wrap_" #symbol)
 
 #define WEIR_REAL(symbol) WEIR_LINKED_##symbol(hook_##symbol)
 
@@ -63,6 +61,11 @@ long missing();  // ENOSYS
 }
 
 #endif
+
+// WEIR_DECLARE alone: for WEIR_REAL in another file than the hook's.
+#define WEIR_HOOK(R, symbol, ...)          \
+  WEIR_DECLARE(R, symbol, __VA_ARGS__);    \
+  extern "C" R hook_##symbol(__VA_ARGS__)
 
 // A list of parameters as one argument of a macro.
 #define WEIR_LIST(...) __VA_ARGS__

@@ -2,14 +2,27 @@
 // Formatted text in and out of streams and descriptors: the printf and scanf families. Each form with `...` calls the real one
 // that takes a list; both are one call of the application.
 #include <stdarg.h>
+#include <sys/mman.h>
 
 #include "hook/stdio_stream.h"
+#include "os/syscall.h"
+#include "stack/posix.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 namespace wire = weir::wire;
 
 namespace {
+
+int write_all(stack::File* file, int fd, const char* text, size_t n) {
+  for (size_t done = 0; done < n;) {
+    const ssize_t written = stack::write(file, fd, text + done, n - done);
+    if (written <= 0) return -1;
+    done += static_cast<size_t>(written);
+  }
+  return static_cast<int>(n);
+}
 
 template <typename Real>
 inline int printing(FILE* f, Real real) {
@@ -27,6 +40,37 @@ inline int scanning(FILE* f, Real real) {
     call.size = watch.taken(f);
     if (result == EOF && call.size == 0) nothing_read(call, f, 0);
   });
+}
+
+// glibc would write by a system call of its own. A text that does not fit into a page is made twice.
+int print_into_layers(stack::File* file, int fd, const char* format, va_list more) {
+  char page[4096];
+  va_list again;
+  va_copy(again, more);
+  const int n = vsnprintf(page, sizeof page, format, more);
+  if (n >= 0 && static_cast<size_t>(n) < sizeof page) {
+    va_end(again);
+    return write_all(file, fd, page, static_cast<size_t>(n));
+  }
+  const size_t bytes = static_cast<size_t>(n) + 1;
+  const long room = n < 0 ? -ENOMEM : os::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  int result = -1;
+  if (!os::failed(room)) {
+    char* const text = reinterpret_cast<char*>(room);
+    vsnprintf(text, bytes, format, again);
+    result = write_all(file, fd, text, bytes - 1);
+    os::unmap(text, bytes);
+  } else if (n >= 0) {
+    errno = ENOMEM;
+  }
+  va_end(again);
+  return result;
+}
+
+template <typename Real>
+int print_to(int fd, const char* format, va_list more, Real real) {
+  stack::File* const file = stack::file_at(fd);
+  return WEIR_LIKELY(file == nullptr) ? real() : print_into_layers(file, fd, format, more);
 }
 
 // Straight to a descriptor: the position is followed as that of write.
@@ -50,6 +94,7 @@ inline int printing_to(int fd, Real real) {
 
 #define ON(f) [&](auto real) { return printing(f, real); }
 #define FROM(f) [&](auto real) { return scanning(f, real); }
+#define PRINTED_TO(fd, ...) print_to(fd, format, more, [&] { return __VA_ARGS__; })
 #define TO(fd) [&](auto real) { return printing_to(fd, real); }
 
 WEIR_HOOK(int, vfprintf, FILE* f, const char* format, va_list more) {
@@ -65,17 +110,17 @@ WEIR_HOOK(int, __vprintf_chk, int check, const char* format, va_list more) {
   return printing(stdout, [&] { return WEIR_REAL(__vprintf_chk)(check, format, more); });
 }
 WEIR_HOOK(int, vdprintf, int fd, const char* format, va_list more) {
-  return printing_to(fd, [&] { return WEIR_REAL(vdprintf)(fd, format, more); });
+  return printing_to(fd, [&] { return PRINTED_TO(fd, WEIR_REAL(vdprintf)(fd, format, more)); });
 }
 WEIR_HOOK(int, __vdprintf_chk, int fd, int check, const char* format, va_list more) {
-  return printing_to(fd, [&] { return WEIR_REAL(__vdprintf_chk)(fd, check, format, more); });
+  return printing_to(fd, [&] { return PRINTED_TO(fd, WEIR_REAL(__vdprintf_chk)(fd, check, format, more)); });
 }
 WEIR_VARIADIC(fprintf, WEIR_LIST(FILE* f, const char* format), ON(f), WEIR_REAL(vfprintf)(f, format, more))
 WEIR_VARIADIC(__fprintf_chk, WEIR_LIST(FILE* f, int check, const char* format), ON(f), WEIR_REAL(__vfprintf_chk)(f, check, format, more))
 WEIR_VARIADIC(printf, WEIR_LIST(const char* format), ON(stdout), WEIR_REAL(vprintf)(format, more))
 WEIR_VARIADIC(__printf_chk, WEIR_LIST(int check, const char* format), ON(stdout), WEIR_REAL(__vprintf_chk)(check, format, more))
-WEIR_VARIADIC(dprintf, WEIR_LIST(int fd, const char* format), TO(fd), WEIR_REAL(vdprintf)(fd, format, more))
-WEIR_VARIADIC(__dprintf_chk, WEIR_LIST(int fd, int check, const char* format), TO(fd), WEIR_REAL(__vdprintf_chk)(fd, check, format, more))
+WEIR_VARIADIC(dprintf, WEIR_LIST(int fd, const char* format), TO(fd), PRINTED_TO(fd, WEIR_REAL(vdprintf)(fd, format, more)))
+WEIR_VARIADIC(__dprintf_chk, WEIR_LIST(int fd, int check, const char* format), TO(fd), PRINTED_TO(fd, WEIR_REAL(__vdprintf_chk)(fd, check, format, more)))
 
 // The standards' generations differ in what %a and 0b mean; each is a family of its own in glibc.
 #define WEIR_SCANF(prefix)                                                                                                        \

@@ -2,7 +2,10 @@
 // Streams come and go: fopen, fdopen, freopen, tmpfile, popen, fclose.
 #include <fcntl.h>
 
+#include "hook/layered_stream.h"
 #include "hook/stdio_stream.h"
+#include "stack/posix.h"
+#include "stack/process.h"
 
 namespace weir::hook {
 
@@ -22,6 +25,7 @@ void opened_stream(int fd, uint32_t file, const char* mode) { opened(fd, file, m
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 namespace wire = weir::wire;
 
 namespace {
@@ -87,18 +91,34 @@ int closing_stream(FILE* f, Real real) {
   return result;
 }
 
+// fdopen: glibc has asked the kernel for the descriptor's mode, and may have set O_APPEND.
+FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
+  FILE* const f = real(fd, mode);
+  if (f == nullptr || !stack::active() || stack::known_at(fd) == nullptr) return f;
+  if (mode[0] == 'a') {
+    const long flags = os::system_call(SYS_fcntl, fd, F_GETFL);
+    if (!os::failed(flags)) stack::flags_set(fd, static_cast<int>(flags));
+  }
+  return with_layers(f);
+}
+
 }  // namespace
 
 #define WEIR_FOPEN(symbol)                                                                    \
   WEIR_HOOK(FILE*, symbol, const char* path, const char* mode) {                              \
-    return opening_stream(path, mode, [&] { return WEIR_REAL(symbol)(path, mode); });         \
+    return opening_stream(path, mode, [&] {                                                   \
+      return opening_layers(path, mode, [&] { return WEIR_REAL(symbol)(path, mode); });       \
+    });                                                                                       \
   }
 WEIR_FOPEN(fopen)
 WEIR_FOPEN(fopen64)
 
 #define WEIR_FREOPEN(symbol)                                                                  \
   WEIR_HOOK(FILE*, symbol, const char* path, const char* mode, FILE* old) {                   \
-    return reopening(path, mode, old, [&] { return WEIR_REAL(symbol)(path, mode, old); });    \
+    return reopening(path, mode, old, [&] {                                                   \
+      FILE* (*const real)(const char*, const char*, FILE*) = WEIR_REAL(symbol);               \
+      return stack::active() ? reopen_layered(path, mode, old, real) : real(path, mode, old); \
+    });                                                                                       \
   }
 WEIR_FREOPEN(freopen)
 WEIR_FREOPEN(freopen64)
@@ -112,14 +132,15 @@ WEIR_HOOK(FILE*, tmpfile64) {
 
 // A pipe to a child, which is recorded by itself.
 WEIR_HOOK(FILE*, popen, const char* command, const char* mode) {
+  weir::stack::before_spawn(false);
   return opening_nameless(Op::kFopen, [&] { return WEIR_REAL(popen)(command, mode); });
 }
 
 // Opens nothing: the descriptor is there already, and keeps its entry.
 WEIR_HOOK(FILE*, fdopen, int fd, const char* mode) {
-  if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(fdopen)(fd, mode);
+  if (WEIR_UNLIKELY(!recording())) return taking_over(fd, mode, WEIR_REAL(fdopen));
   const uint64_t start = os::ticks();
-  FILE* const f = WEIR_REAL(fdopen)(fd, mode);
+  FILE* const f = taking_over(fd, mode, WEIR_REAL(fdopen));
   Call call{Op::kFdopen, Layer::stdio, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
   set_outcome(call, f == nullptr);
   call.file = f != nullptr ? file_of_stream(fd) : file_of(fd);
@@ -128,7 +149,7 @@ WEIR_HOOK(FILE*, fdopen, int fd, const char* mode) {
 }
 
 WEIR_HOOK(int, fclose, FILE* f) {
-  return closing_stream(f, [&] { return WEIR_REAL(fclose)(f); });
+  return closing_stream(f, [&] { return stack::active() && f != nullptr ? close_stream(f, WEIR_REAL(fclose)) : WEIR_REAL(fclose)(f); });
 }
 WEIR_HOOK(int, pclose, FILE* f) {
   return closing_stream(f, [&] { return WEIR_REAL(pclose)(f); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes out of streams: blocks, lines and single characters.
+#include "hook/layered_stream.h"
 #include "hook/stdio_stream.h"
 
 using namespace weir::hook;
@@ -49,19 +50,26 @@ inline int reading_character(FILE* f, Real real) {
 
 }  // namespace
 
-#define WEIR_FREAD(symbol)                                                                                   \
-  WEIR_HOOK(size_t, symbol, void* to, size_t size, size_t count, FILE* f) {                                  \
-    return reading_items(f, size, count, [=] { return WEIR_REAL(symbol)(to, size, count, f); });             \
+// mine: the caller needs no lock.
+#define WEIR_FREAD(symbol, mine)                                                                                      \
+  WEIR_HOOK(size_t, symbol, void* to, size_t size, size_t count, FILE* f) {                                           \
+    return reading_items(f, size, count, [=] {                                                                        \
+      return read_items(to, size, count, f, mine, [=] { return WEIR_REAL(symbol)(to, size, count, f); });             \
+    });                                                                                                               \
   }
-WEIR_FREAD(fread)
-WEIR_FREAD(fread_unlocked)
+WEIR_FREAD(fread, false)
+WEIR_FREAD(fread_unlocked, true)
 
-#define WEIR_FREAD_CHK(symbol)                                                                               \
-  WEIR_HOOK(size_t, symbol, void* to, size_t room, size_t size, size_t count, FILE* f) {                     \
-    return reading_items(f, size, count, [=] { return WEIR_REAL(symbol)(to, room, size, count, f); });       \
+// A request that is too large for its memory is glibc's to refuse.
+#define WEIR_FREAD_CHK(symbol, mine)                                                                                  \
+  WEIR_HOOK(size_t, symbol, void* to, size_t room, size_t size, size_t count, FILE* f) {                              \
+    return reading_items(f, size, count, [=] {                                                                        \
+      const auto real = [=] { return WEIR_REAL(symbol)(to, room, size, count, f); };                                  \
+      return size != 0 && count > room / size ? real() : read_items(to, size, count, f, mine, real);                  \
+    });                                                                                                               \
   }
-WEIR_FREAD_CHK(__fread_chk)
-WEIR_FREAD_CHK(__fread_unlocked_chk)
+WEIR_FREAD_CHK(__fread_chk, false)
+WEIR_FREAD_CHK(__fread_unlocked_chk, true)
 
 #define WEIR_FGETS(symbol)                                                                                   \
   WEIR_HOOK(char*, symbol, char* to, int size, FILE* f) {                                                    \
@@ -94,15 +102,17 @@ WEIR_HOOK(ssize_t, getline, char** line, size_t* room, FILE* f) {
 WEIR_GETDELIM(getdelim)
 WEIR_GETDELIM(__getdelim)
 
-#define WEIR_FGETC(symbol)                                                                                   \
+#define WEIR_FGETC(symbol, mine)                                                                             \
   WEIR_HOOK(int, symbol, FILE* f) {                                                                          \
-    return reading_character(f, [=] { return WEIR_REAL(symbol)(f); });                                       \
+    return reading_character(f, [=] {                                                                        \
+      return read_character(f, mine, [=] { return WEIR_REAL(symbol)(f); });                                  \
+    });                                                                                                      \
   }
-WEIR_FGETC(fgetc)
-WEIR_FGETC(getc)
-WEIR_FGETC(_IO_getc)
-WEIR_FGETC(fgetc_unlocked)
-WEIR_FGETC(getc_unlocked)
+WEIR_FGETC(fgetc, false)
+WEIR_FGETC(getc, false)
+WEIR_FGETC(_IO_getc, false)
+WEIR_FGETC(fgetc_unlocked, true)
+WEIR_FGETC(getc_unlocked, true)
 
 WEIR_HOOK(int, getchar) {
   return reading_character(stdin, [] { return WEIR_REAL(getchar)(); });

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <wchar.h>
 
+#include "hook/layered_stream.h"
 #include "hook/stdio_stream.h"
 
 using namespace weir::hook;
@@ -13,6 +14,7 @@ namespace {
 
 template <typename Real>
 inline wint_t reading_character(FILE* f, Real real) {
+  before_wide(f);
   return on_stream(Op::kFgetc, f, real, [=](Call& call, wint_t got) {
     if (WEIR_LIKELY(got != WEOF)) call.size = 1;
     else nothing_read(call, f, 1);
@@ -21,6 +23,7 @@ inline wint_t reading_character(FILE* f, Real real) {
 
 template <typename Real>
 inline wint_t writing_character(FILE* f, Real real) {
+  before_wide(f);
   return on_stream(Op::kFputc, f, real, [](Call& call, wint_t result) {
     call.size = 1;
     set_outcome(call, result == WEOF);
@@ -29,6 +32,7 @@ inline wint_t writing_character(FILE* f, Real real) {
 
 template <typename Real>
 inline wchar_t* reading_line(FILE* f, Real real) {
+  before_wide(f);
   return on_stream(Op::kFgets, f, real, [=](Call& call, const wchar_t* line) {
     if (WEIR_LIKELY(line != nullptr)) call.size = wcslen(line);
     else nothing_read(call, f, 0);
@@ -37,6 +41,7 @@ inline wchar_t* reading_line(FILE* f, Real real) {
 
 template <typename Real>
 inline int writing_text(FILE* f, const wchar_t* text, Real real) {
+  before_wide(f);
   return on_stream(Op::kFputs, f, real, [=](Call& call, int result) {
     if (WEIR_LIKELY(result >= 0)) call.size = wcslen(text);
     else nothing_written(call, wcslen(text));
@@ -45,6 +50,7 @@ inline int writing_text(FILE* f, const wchar_t* text, Real real) {
 
 template <typename Real>
 inline int printing(FILE* f, Real real) {
+  before_wide(f);
   return on_stream(Op::kFprintf, f, real, [](Call& call, int result) {
     if (WEIR_LIKELY(result >= 0)) call.size = static_cast<uint64_t>(result);
     else set_outcome(call, true);
@@ -53,6 +59,7 @@ inline int printing(FILE* f, Real real) {
 
 template <typename Real>
 inline int scanning(FILE* f, Real real) {
+  before_wide(f);
   return on_stream(Op::kFscanf, f, real, [=](Call& call, int result) {
     if (result == EOF) nothing_read(call, f, 0);
   });
@@ -145,3 +152,13 @@ WEIR_VARIADIC(__wprintf_chk, WEIR_LIST(int check, const wchar_t* format), ON(std
 WEIR_WSCANF()
 WEIR_WSCANF(__isoc99_)
 WEIR_WSCANF(__isoc23_)
+
+// Not recorded: no bytes move. But they decide what the stream's characters are.
+WEIR_HOOK(int, fwide, FILE* f, int mode) {
+  if (mode > 0) before_wide(f);
+  return WEIR_REAL(fwide)(f, mode);
+}
+WEIR_HOOK(wint_t, ungetwc, wint_t c, FILE* f) {
+  before_wide(f);
+  return WEIR_REAL(ungetwc)(c, f);
+}

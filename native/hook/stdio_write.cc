@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes into streams: blocks, texts and single characters.
+#include "hook/layered_stream.h"
 #include "hook/stdio_stream.h"
 
 using namespace weir::hook;
@@ -41,12 +42,15 @@ inline int writing_character(FILE* f, size_t size, Real real) {
 
 }  // namespace
 
-#define WEIR_FWRITE(symbol)                                                                                  \
-  WEIR_HOOK(size_t, symbol, const void* from, size_t size, size_t count, FILE* f) {                          \
-    return writing_items(f, size, count, [=] { return WEIR_REAL(symbol)(from, size, count, f); });           \
+// mine: the caller needs no lock.
+#define WEIR_FWRITE(symbol, mine)                                                                                     \
+  WEIR_HOOK(size_t, symbol, const void* from, size_t size, size_t count, FILE* f) {                                   \
+    return writing_items(f, size, count, [=] {                                                                        \
+      return write_items(from, size, count, f, mine, [=] { return WEIR_REAL(symbol)(from, size, count, f); });        \
+    });                                                                                                               \
   }
-WEIR_FWRITE(fwrite)
-WEIR_FWRITE(fwrite_unlocked)
+WEIR_FWRITE(fwrite, false)
+WEIR_FWRITE(fwrite_unlocked, true)
 
 #define WEIR_FPUTS(symbol)                                                                                   \
   WEIR_HOOK(int, symbol, const char* text, FILE* f) {                                                        \
@@ -59,15 +63,17 @@ WEIR_HOOK(int, puts, const char* text) {
   return writing_text(stdout, text, 1, [=] { return WEIR_REAL(puts)(text); });
 }
 
-#define WEIR_FPUTC(symbol)                                                                                   \
+#define WEIR_FPUTC(symbol, mine)                                                                             \
   WEIR_HOOK(int, symbol, int c, FILE* f) {                                                                   \
-    return writing_character(f, 1, [=] { return WEIR_REAL(symbol)(c, f); });                                 \
+    return writing_character(f, 1, [=] {                                                                     \
+      return write_character(c, f, mine, [=] { return WEIR_REAL(symbol)(c, f); });                           \
+    });                                                                                                      \
   }
-WEIR_FPUTC(fputc)
-WEIR_FPUTC(putc)
-WEIR_FPUTC(_IO_putc)
-WEIR_FPUTC(fputc_unlocked)
-WEIR_FPUTC(putc_unlocked)
+WEIR_FPUTC(fputc, false)
+WEIR_FPUTC(putc, false)
+WEIR_FPUTC(_IO_putc, false)
+WEIR_FPUTC(fputc_unlocked, true)
+WEIR_FPUTC(putc_unlocked, true)
 
 #define WEIR_PUTCHAR(symbol)                                                                                 \
   WEIR_HOOK(int, symbol, int c) {                                                                            \

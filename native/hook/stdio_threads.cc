@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the program has threads: as long as it has one alone, streams need no locks. weir's own threads do not touch streams.
+#include <pthread.h>
+#include <threads.h>
+
+#include "hook/layered_stream.h"
+#include "hook/real.h"
+
+extern "C" {
+extern char __libc_single_threaded __attribute__((weak));  // glibc 2.32 and later; made false by the first thread of any kind
+extern const char weir_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+extern const char weir_end[] __asm__("_end") __attribute__((visibility("hidden")));
+}
+
+namespace weir::hook {
+
+constinit uint32_t other_threads = 0;
+constinit uint32_t own_threads = 0;
+constinit const char never = 0;
+constinit const char* single_threaded = &never;
+
+namespace {
+
+// libgomp, libstdc++ and MPI come by here as well.
+void note_thread(const void* runs) {
+  const char* const at = static_cast<const char*>(runs);
+  base::store(at >= weir_begin && at < weir_end ? &own_threads : &other_threads, 1u);
+}
+
+}  // namespace
+
+void begin_streams() {
+  if (&__libc_single_threaded != nullptr) single_threaded = &__libc_single_threaded;
+}
+
+}  // namespace weir::hook
+
+using weir::hook::note_thread;
+
+WEIR_HOOK(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+  note_thread(reinterpret_cast<const void*>(run));
+  return WEIR_REAL(pthread_create)(thread, attributes, run, argument);
+}
+WEIR_HOOK(int, thrd_create, thrd_t* thread, thrd_start_t run, void* argument) {
+  note_thread(reinterpret_cast<const void*>(run));
+  return WEIR_REAL(thrd_create)(thread, run, argument);
+}
