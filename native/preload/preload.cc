@@ -7,6 +7,7 @@
 
 #include "hook/descriptors.h"
 #include "hook/mpi.h"
+#include "hook/mpi_file.h"
 #include "hook/observe.h"
 #include "hook/real.h"
 #include "os/clock.h"
@@ -88,6 +89,7 @@ bool begin_layers(const Wishes& wishes) {
     say(wishes, "WEIR_RULES: ", base::text(mistake), line);
     return false;
   }
+  if (rules.hint_count != 0) hook::set_hints(rules, wishes.rank);
   if (rules.rule_count == 0) return false;
   register_kinds();
   stack::name_of_path = hook::path_at;
