@@ -100,7 +100,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "bufa",
         "asynchronous buffering: reads ahead, writes behind",
-        (_size(MIB, "size of a buffer, and of requests below", 256 * MIB), _count(4, "buffers of an open file")),
+        (_size(MIB, "size of a buffer, and of requests below", 256 * MIB), _count(4, "buffers of an open file", 256)),
         (
             Argument("direct", "flag", None, "O_DIRECT for the requests below"),
             Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),

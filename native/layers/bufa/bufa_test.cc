@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reaches the file below bufa: counted.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "drain/client.h"
+#include "layers/bufa/fake_test.h"
+
+namespace weir::layers::bufa::test {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+char expected_at(uint64_t offset) { return static_cast<char>((offset * 2654435761u) >> 13); }
+
+class Bufa : public ::testing::Test {
+ protected:
+  Bufa() {
+    below = &below_;
+    below_.random.seed(1);
+    helper = true;
+  }
+  void fill(uint64_t bytes) {
+    below_.bytes.resize(bytes);
+    for (uint64_t i = 0; i < bytes; ++i) below_.bytes[i] = expected_at(i);
+  }
+  void read_and_check(Opened& file, uint64_t offset, uint64_t bytes) {
+    std::vector<char> got(bytes);
+    ASSERT_EQ(file.read(got.data(), bytes, offset), static_cast<Result>(bytes));
+    for (uint64_t i = 0; i < bytes; ++i) ASSERT_EQ(got[i], expected_at(offset + i)) << offset + i;
+  }
+  void write_expected(Opened& file, uint64_t offset, uint64_t bytes) {
+    std::vector<char> data(bytes);
+    for (uint64_t i = 0; i < bytes; ++i) data[i] = expected_at(offset + i);
+    ASSERT_EQ(file.write(data.data(), bytes, offset), static_cast<Result>(bytes));
+  }
+  void expect_written(uint64_t bytes) {
+    ASSERT_EQ(below_.bytes.size(), bytes);
+    for (uint64_t i = 0; i < bytes; ++i) ASSERT_EQ(below_.bytes[i], expected_at(i)) << i;
+  }
+  Below below_;
+};
+
+TEST_F(Bufa, SequentialReadAsksForWholeBlocksAndSeveralAtOnce) {
+  fill(16 * kMiB);
+  below_.steady_delay_us = 1000;  // as a file system far away: from the second request on
+  {
+    Opened file(kMiB, 8, false);
+    for (uint64_t at = 0; at < 16 * kMiB; at += 1024) read_and_check(file, at, 1024);
+    EXPECT_GT(file.statistic(kHits), 16'300u);
+  }
+  EXPECT_LE(below_.reads, 16u + 6);
+  EXPECT_LE(below_.bytes_read, 16 * kMiB + 2048);
+  EXPECT_GE(below_.most_under_way, 2u);
+}
+
+TEST_F(Bufa, ShortReadOfALargeFileFetchesLittle) {
+  fill(8 * kMiB);
+  below_.steady_delay_us = 500;
+  {
+    Opened file(kMiB, 8, false);
+    for (uint64_t at = 0; at < 4096; at += 512) read_and_check(file, at, 512);
+  }
+  EXPECT_LE(below_.bytes_read, 20u << 10);
+}
+
+TEST_F(Bufa, StridedReadAsksForPagesAndManyAtOnce) {
+  for (const uint64_t stride : {uint64_t{64} << 10, kMiB}) {
+    below_.log.clear();
+    below_.bytes_read = below_.most_under_way = 0;
+    fill(100 * stride);
+    below_.steady_delay_us = 5000;
+    {
+      Opened file(kMiB, 2, false);
+      for (uint64_t i = 0; i < 100; ++i) read_and_check(file, i * stride, 1024);
+    }
+    EXPECT_LE(below_.bytes_read, 100u * 4096) << stride;
+    EXPECT_GE(below_.most_under_way, 12u) << stride;
+  }
+}
+
+TEST_F(Bufa, BackwardReadAsksForBlocks) {
+  fill(8 * kMiB);
+  below_.steady_delay_us = 500;
+  {
+    Opened file(kMiB, 4, false);
+    for (uint64_t at = 8 * kMiB; at > 0; at -= 1024) read_and_check(file, at - 1024, 1024);
+  }
+  EXPECT_LE(below_.reads, 8u + 8);
+}
+
+TEST_F(Bufa, RandomReadsAreNotAmplified) {
+  fill(8 * kMiB);
+  below_.steady_delay_us = 200;
+  {
+    Opened file(kMiB, 4, false);
+    std::mt19937_64 random(7);
+    for (int i = 0; i < 300; ++i) read_and_check(file, random() % (8 * kMiB - 100), 100);
+  }
+  EXPECT_LE(below_.reads, 305u);
+  EXPECT_LE(below_.bytes_read, 64u << 10);
+}
+
+TEST_F(Bufa, FourInterleavedStreamsAreReadAhead) {
+  fill(16 * kMiB);
+  below_.steady_delay_us = 200;
+  for (const uint64_t buffers : {2, 16}) {
+    below_.reads = below_.bytes_read = 0;
+    {
+      Opened file(kMiB, buffers, false);
+      for (uint64_t at = 0; at < 2 * kMiB; at += 512) {
+        for (uint64_t stream = 0; stream < 4; ++stream) read_and_check(file, stream * 4 * kMiB + at, 512);
+      }
+    }
+    EXPECT_LE(below_.reads, buffers == 16 ? 60u : 2000u) << buffers;
+    EXPECT_LE(below_.bytes_read, 17 * kMiB) << buffers;
+  }
+}
+
+TEST_F(Bufa, SmallWritesBecomeBlocks) {
+  {
+    Opened file(kMiB, 8, true, O_WRONLY);
+    for (uint64_t at = 0; at < 4 * kMiB; at += 64) write_expected(file, at, 64);
+    EXPECT_EQ(file.size(), static_cast<Result>(4 * kMiB));
+  }
+  EXPECT_LE(below_.writes, 5u);
+  EXPECT_EQ(below_.largest, kMiB);
+  expect_written(4 * kMiB);
+}
+
+TEST_F(Bufa, BackwardAndInterleavedWritesMerge) {
+  {
+    Opened file(65536, 8, true, O_WRONLY);
+    for (uint64_t at = 256 << 10; at > 128 << 10; at -= 128) write_expected(file, at - 128, 128);
+    for (uint64_t at = 0; at < 64 << 10; at += 128) {
+      write_expected(file, at, 128);
+      write_expected(file, (64 << 10) + at, 128);
+    }
+  }
+  EXPECT_LE(below_.writes, 5u);
+  expect_written(256 << 10);
+}
+
+TEST_F(Bufa, BytesThatTheProgramDidNotWriteAreNotWritten) {
+  fill(65536);
+  below_.bytes_written = 0;
+  {
+    Opened file(65536, 4, true);
+    for (uint64_t at = 0; at < 65536; at += 8192) write_expected(file, at + 100, 50);
+    const std::lock_guard hold(below_.lock);
+    // Another node writes the neighbours meanwhile.
+    for (uint64_t at = 0; at < 65536; at += 8192) below_.bytes[at + 99] = below_.bytes[at + 150] = 'n';
+  }
+  EXPECT_EQ(below_.bytes_written, 8u * 50);
+  for (uint64_t at = 0; at < 65536; at += 8192) {
+    ASSERT_EQ(below_.bytes[at + 99], 'n');
+    ASSERT_EQ(below_.bytes[at + 150], 'n');
+  }
+}
+
+TEST_F(Bufa, OldBlocksAreWrittenWhileTheProgramDoesNothing) {
+  Opened file(65536, 4, true, O_WRONLY);
+  write_expected(file, 0, 100);
+  for (int i = 0; i < 400; ++i) {
+    usleep(10'000);
+    const std::lock_guard hold(below_.lock);
+    if (below_.bytes.size() == 100) break;
+  }
+  const std::lock_guard hold(below_.lock);
+  ASSERT_EQ(below_.bytes.size(), 100u);
+}
+
+TEST_F(Bufa, ABlockThatFailedOnceIsWrittenAtFlush) {
+  {
+    Opened file(65536, 4, true, O_WRONLY);
+    below_.errors_left = 1;
+    write_expected(file, 0, 100);
+    EXPECT_EQ(file.flush(), 0);
+    EXPECT_EQ(noted.errors, 0);
+    EXPECT_EQ(file.statistic(kRetries), 1u);
+  }
+  expect_written(100);
+}
+
+TEST_F(Bufa, ABlockThatFailsTwiceIsReportedOnceWithItsBytes) {
+  Opened file(65536, 4, true, O_WRONLY);
+  below_.errors_left = 2;
+  write_expected(file, 0, 100);
+  write_expected(file, 1000, 50);
+  file.flush();
+  EXPECT_EQ(noted.errors, 1);
+  EXPECT_EQ(noted.error, ENOSPC);
+  EXPECT_EQ(noted.lost_bytes, 150u);
+  file.flush();
+  EXPECT_EQ(noted.errors, 1);
+}
+
+TEST_F(Bufa, BytesBehindAFailedAppendDoNotOvertakeIt) {
+  {
+    Opened file(4096, 8, true, O_WRONLY | O_APPEND);
+    below_.steady_delay_us = 2000;
+    below_.errors_left = 1;
+    for (uint64_t at = 0; at < 8 * 4096; at += 64) {
+      std::vector<char> data(64);
+      for (uint64_t i = 0; i < 64; ++i) data[i] = expected_at(at + i);
+      ASSERT_EQ(file.append(data.data(), 64), 64);
+    }
+  }
+  EXPECT_EQ(noted.errors, 0);
+  expect_written(8 * 4096);
+}
+
+TEST_F(Bufa, WithoutAHelperWritesGoThrough) {
+  helper = false;
+  drain::ensure();
+  {
+    Opened file(65536, 4, true, O_WRONLY);
+    for (uint64_t at = 0; at < 1024; at += 64) write_expected(file, at, 64);
+    EXPECT_EQ(below_.writes, 16u);
+    EXPECT_EQ(noted.aside, stack::Reason::kNoDrain);
+  }
+  helper = true;
+  drain::ensure();
+  expect_written(1024);
+}
+
+TEST_F(Bufa, LargeRequestsPassStraightThroughAndSeeWhatIsDirty) {
+  fill(4 * kMiB);
+  Opened file(kMiB, 4, true);
+  const char x = 'x';
+  ASSERT_EQ(file.write(&x, 1, 700'000), 1);
+  below_.reads = 0;
+  std::vector<char> got(2 * kMiB);
+  ASSERT_EQ(file.read(got.data(), got.size(), 0), static_cast<Result>(got.size()));
+  EXPECT_EQ(got[700'000], 'x');
+  EXPECT_EQ(got[700'001], expected_at(700'001));
+  EXPECT_EQ(below_.reads, 1u);
+}
+
+TEST_F(Bufa, WhatTheKernelHasInMemoryIsLeftToItWhenRead) {
+  fill(kMiB);
+  Opened file(kMiB, 4, false, O_RDONLY);
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 100; ++i) read_and_check(file, random() % (kMiB - 100), 100);
+  EXPECT_EQ(noted.left, stack::Reason::kRandom);
+}
+
+}  // namespace
+}  // namespace weir::layers::bufa::test

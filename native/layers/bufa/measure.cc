@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the layer helps at all: told from what requests below it cost.
+#include <time.h>
+
+#include "layers/bufa/state.h"
+#include "os/clock.h"
+#include "pool/futex.h"
+#include "stack/lock.h"
+
+namespace weir::layers::bufa {
+
+uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC); }
+
+// The kernel's memory gives a request back in a few microseconds at more than 2 bytes a ns; no file system does.
+void learn(State& s, uint64_t bytes, uint64_t ns) {
+  const bool fast = ns < 15'000 + bytes / 2;
+  if (fast) {
+    if (s.quick < 8) ++s.quick;
+  } else {
+    s.quick = s.quick > 0 ? s.quick - 4 : s.quick > -8 ? s.quick - 1 : -8;
+  }
+  s.write_limit = quick(s) && !s.always ? kQuickRequest : s.block_bytes / 2 - 1;
+  if (s.write_limit >= s.block_bytes / 2) s.write_limit = s.block_bytes / 2 - 1;
+}
+
+void wait_for(Layer& l, pool::Job& job) {
+  if (pool::idle(job)) return;
+  const uint64_t began = now_ns();
+  pool::wait(job);
+  const uint64_t waited = now_ns() - began;
+  count(l, kWaits);
+  count(l, kWaitedNs, waited);
+  if (waited > l.statistics[kLongestWaitNs]) l.statistics[kLongestWaitNs] = waited;
+}
+
+namespace {
+
+// A request handed on as it is, timed. The lock is let go meanwhile when the layer has nothing to do with it: requests of several
+// threads run side by side then, as without layers.
+template <typename Below>
+Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
+  State& s = state_of(l);
+  count(l, kPassed);
+  const uint64_t began = now_ns();
+  Result result;
+  if (alone) {
+    base::fetch_add(&s.passing, 1u);
+    stack::unlock(l.file);
+    result = below(l, t);
+    if (base::fetch_add(&s.passing, ~0u) == 1) pool::futex_wake(&s.passing, INT32_MAX);
+    stack::lock(l.file);
+  } else {
+    result = below(l, t);
+  }
+  const uint64_t took = now_ns() - began;
+  s.spent_ns += took;
+  if (result > 0) learn(s, static_cast<uint64_t>(result), took);
+  return result;
+}
+
+}  // namespace
+
+Result pass_read(Layer& l, const Transfer& t, bool alone) {
+  count(l, kSystemReads);
+  return pass(l, t, alone, [](Layer& from, const Transfer& what) { return stack::read_below(from, what); });
+}
+
+Result pass_write(Layer& l, const Transfer& t, bool alone) {
+  count(l, kSystemWrites);
+  return pass(l, t, alone, [](Layer& from, const Transfer& what) { return stack::write_below(from, what); });
+}
+
+void of_no_use(Layer& l, Reason reason) {
+  State& s = state_of(l);
+  if (s.always) return;
+  if (++s.useless < kUseless) return;
+  if (quick(s)) {
+    stack::ask_to_leave(l, reason);
+  } else if (!s.noted) {
+    s.noted = true;
+    stack::note_aside(l, reason);
+  }
+}
+
+}  // namespace weir::layers::bufa

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a program walks through a file, told from its last requests. No memory of its own, no clock: a request in, a shape out.
+#pragma once
+
+#include <stdint.h>
+
+namespace weir::layers::bufa {
+
+enum class Shape : uint8_t { kNone, kForward, kBackward, kStrided };
+
+struct Found {
+  Shape shape;
+  int64_t step;  // kStrided: from one request's offset to the next one's
+};
+
+// The last requests that no stream expected. Several streams may be interleaved in any order: each new request is compared with all.
+class History {
+ public:
+  static constexpr uint32_t kRequests = 16;
+
+  // What the request makes of those before it; then it is one of them.
+  // Forward: it begins where one ended. Backward: it ends where one began, and that one did so too. Strided: four requests
+  // of one length at equal distances, of which a distance below four times the request's pages counts as forward or backward.
+  Found add(uint64_t offset, uint64_t bytes);
+  void clear() { count_ = 0; }
+
+ private:
+  struct Request {
+    uint64_t offset, bytes;
+  };
+  const Request* find(uint64_t offset, uint64_t bytes, uint32_t older_than, uint32_t* age) const;
+  const Request& aged(uint32_t age) const { return ring_[(count_ - 1 - age) % kRequests]; }  // 0: the newest
+  uint32_t known() const { return count_ < kRequests ? count_ : kRequests; }
+  Found look(uint64_t offset, uint64_t bytes) const;
+
+  Request ring_[kRequests];
+  uint32_t count_;  // of all; wraps
+};
+
+inline constexpr uint64_t kPage = 4096;
+constexpr uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+constexpr uint64_t round_down(uint64_t n, uint64_t to) { return n / to * to; }
+
+// So close to one another that reading everything is cheaper than reading the pieces.
+constexpr bool dense(int64_t step, uint64_t bytes) {
+  return static_cast<uint64_t>(step < 0 ? -step : step) <= 4 * round_up(bytes, kPage);
+}
+
+}  // namespace weir::layers::bufa

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading: from the window (the segment that the last request was in), from other segments, from bytes not yet written, from below.
+#include <string.h>
+
+#include "layers/bufa/cursor.h"
+#include "layers/bufa/state.h"
+#include "pool/futex.h"
+
+namespace weir::layers::bufa {
+namespace {
+
+uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// One piece of memory from below, with what is dirty laid over it. 0 at the end of the file.
+Result read_under(Layer& l, char* to, uint64_t bytes, uint64_t offset) {
+  State& s = state_of(l);
+  const uint64_t end = dirty_end(s);
+  if (end <= offset) {
+    count(l, kSystemReads);
+    return stack::read_below(l, to, bytes, offset);
+  }
+  // Dirty bytes that cover all of it need nothing from below.
+  if (const WriteBlock* b = first_dirty(s, offset, bytes); b != nullptr) {
+    for (uint32_t i = 0; i < b->count; ++i) {
+      const uint64_t lo = b->offset + b->ranges[i].lo, hi = b->offset + b->ranges[i].hi;
+      if (lo > offset || hi <= offset) continue;
+      const uint64_t n = smaller(bytes, hi - offset);
+      memcpy(to, b->data + (offset - b->offset), n);
+      return static_cast<Result>(n);
+    }
+  }
+  uint64_t got = 0;
+  while (got < bytes) {
+    count(l, kSystemReads);
+    const Result part = stack::read_below(l, to + got, bytes - got, offset + got);
+    if (part < 0) return part;
+    if (part == 0) break;
+    got += static_cast<uint64_t>(part);
+  }
+  // Behind the end of the file as it is on disk: zeros up to the dirty bytes.
+  const uint64_t there = smaller(bytes, end - offset);
+  if (got < there) {
+    memset(to + got, 0, there - got);
+    got = there;
+  }
+  overlay(s, to, got, offset);
+  return static_cast<Result>(got);
+}
+
+// All of a request from below; nothing of it is kept.
+Result read_past(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  Result result = 0;
+  if (dirty_end(s) <= t.offset) {
+    result = pass_read(l, t, true);
+  } else {
+    Cursor to(t);
+    uint64_t done = 0;
+    while (done < t.bytes) {
+      const Result got = read_under(l, to.at(), to.room(), t.offset + done);
+      if (got < 0 && done == 0) return got;
+      if (got <= 0) break;
+      done += static_cast<uint64_t>(got);
+      to.advance(static_cast<uint64_t>(got), done == t.bytes);
+    }
+    result = static_cast<Result>(done);
+  }
+  return result;
+}
+
+// The file is longer than it was: reading ahead may go on.
+void learn_size(Layer& l, uint64_t end) {
+  State& s = state_of(l);
+  if (end <= s.known_size) return;
+  const Result size = stack::size_below(l);
+  s.known_size = size > 0 && static_cast<uint64_t>(size) > end ? static_cast<uint64_t>(size) : end;
+}
+
+void open_window(State& s, Segment& g, const Transfer& t) {
+  s.window_segment = static_cast<int32_t>(&g - s.reader->segments);
+  s.window_offset = g.offset;
+  s.window_bytes = g.valid;
+  s.window_memory = g.memory;
+  s.window_begin = t.offset;
+  s.window_end = t.offset + t.bytes;
+  s.window_served = 0;
+}
+
+// From segments where there are some, from below where there are none.
+Result serve(Layer& l, const Transfer& t, Shape shape) {
+  State& s = state_of(l);
+  Cursor to(t);
+  uint64_t done = 0;
+  Segment* last = nullptr;
+  bool all = true;
+  while (done < t.bytes) {
+    const uint64_t at = t.offset + done;
+    uint64_t most = smaller(to.room(), t.bytes - done);
+    Segment* g = find(s, at);
+    if (g != nullptr) {
+      if (g->loading) settle(s, *g);
+      if (at - g->offset < g->valid) {
+        most = smaller(most, g->valid - (at - g->offset));
+        memcpy(to.at(), g->memory + (at - g->offset), most);
+        g->served += most;
+        g->stamp = s.reader->clock;
+        done += most;
+        to.advance(most, done == t.bytes);
+        last = g;
+        continue;
+      }
+      // It failed or came to an end: the program asks itself, and hears the error.
+      drop(s, *g);
+      if (last == g) last = nullptr;
+    }
+    all = false;
+    const Result got = read_under(l, to.at(), most, at);
+    if (got < 0 && done == 0) return got;
+    if (got <= 0) break;
+    done += static_cast<uint64_t>(got);
+    to.advance(static_cast<uint64_t>(got), done == t.bytes);
+    learn_size(l, at + static_cast<uint64_t>(got));
+  }
+  count(l, all ? kHits : kMisses);
+  if (last != nullptr && last->used) {
+    if (shape == Shape::kStrided) last->spent = true;
+    else if (done == t.bytes) open_window(s, *last, t);
+  }
+  return static_cast<Result>(done);
+}
+
+Result read_slowly(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  if (s.reader != nullptr) {
+    close_window(s);
+    ++s.reader->clock;
+  }
+  const bool large = t.bytes >= s.block_bytes / 2;
+  if (large || (quick(s) && t.bytes > kQuickRequest && !s.always)) {
+    of_no_use(l, large ? Reason::kLargeRequests : Reason::kCached);
+    return read_past(l, t);
+  }
+  Stream* st = s.reader == nullptr ? nullptr : expecting(s, t.offset, t.bytes);
+  if (st == nullptr) {
+    const Found found = s.history.add(t.offset, t.bytes);
+    const bool helps = found.shape != Shape::kNone && (found.shape != Shape::kStrided || !quick(s) || s.always);
+    const bool worth = s.always || s.spent_ns >= kWorthNs;
+    if (!helps || !worth || !begin_reader(s)) {
+      if (!helps) of_no_use(l, found.shape == Shape::kNone ? Reason::kRandom : Reason::kCached);
+      const Result result = read_past(l, t);
+      if (result > 0) learn_size(l, t.offset + static_cast<uint64_t>(result));
+      return result;
+    }
+    st = begin_stream(s, found, t.offset, t.bytes);
+  }
+  s.useless = 0;
+  const Shape shape = st->shape;
+  // A second field of the same record, say: it is there already, and says nothing of what comes.
+  if (shape != Shape::kStrided || st->next == t.offset) plan(l, *st, t.offset, t.bytes);
+  return serve(l, t, shape);
+}
+
+}  // namespace
+
+Result read(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  const uint64_t in = t.offset - s.window_offset;
+  if (WEIR_LIKELY(in < s.window_bytes && t.bytes <= s.window_bytes - in && t.count == 1)) {
+    memcpy(t.pieces->iov_base, s.window_memory + in, t.bytes);
+    s.window_begin = t.offset;
+    s.window_end = t.offset + t.bytes;
+    s.window_served += t.bytes;
+    count(l, kHits);
+    return static_cast<Result>(t.bytes);
+  }
+  return read_slowly(l, t);
+}
+
+void load(Segment& g) {
+  Layer& l = *g.layer;
+  const uint64_t began = now_ns();
+  uint32_t valid = 0, requests = 0;
+  while (valid < g.wanted) {
+    const iovec piece{g.memory + valid, g.wanted - valid};
+    ++requests;
+    const int twin = descriptor_for(state_of(l), piece.iov_base, piece.iov_len, g.offset + valid);
+    const Result got = stack::read_below(l, Transfer{&piece, 1, piece.iov_len, g.offset + valid, twin});
+    if (got <= 0) break;
+    valid += static_cast<uint32_t>(got);
+  }
+  g.valid = valid;
+  g.took_ns = now_ns() - began;
+  count_shared(l, kSystemReads, requests);
+  count_shared(l, kReadAheadBytes, valid);
+}
+
+void settle(State& s, Segment& g) {
+  wait_for(*s.layer, g.job);
+  g.loading = false;
+  learn(s, g.valid, g.took_ns);
+}
+
+void drop_all(Layer& l) {
+  State& s = state_of(l);
+  s.history.clear();
+  if (s.reader != nullptr) {
+    close_window(s);
+    for (uint32_t i = 0; i < s.reader->high; ++i) {
+      if (s.reader->segments[i].used) drop(s, s.reader->segments[i]);
+    }
+    for (Stream& st : s.reader->streams) st.shape = Shape::kNone;
+  }
+  for (uint32_t now = base::load(&s.passing); now != 0; now = base::load(&s.passing)) pool::futex_wait(&s.passing, now);
+}
+
+void patch(Layer& l, const char* data, uint64_t bytes, uint64_t offset) {
+  State& s = state_of(l);
+  for (uint32_t i = 0; i < s.reader->high; ++i) {
+    Segment& g = s.reader->segments[i];
+    if (!g.used || g.offset >= offset + bytes || g.offset + g.wanted <= offset) continue;
+    if (g.loading) settle(s, g);
+    const uint64_t from = g.offset > offset ? g.offset : offset;
+    const uint64_t to = smaller(g.offset + g.valid, offset + bytes);
+    if (from < to) memcpy(g.memory + (from - g.offset), data + (from - offset), to - from);
+  }
+}
+
+}  // namespace weir::layers::bufa

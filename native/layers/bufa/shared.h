@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all files of the process under bufa share: arenas by block size, and the list of files with dirty blocks. Gone in a forked
+// child, where arenas and threads are the parent's.
+#pragma once
+
+#include "drain/arena.h"
+#include "pool/pool.h"
+
+namespace weir::layers::bufa {
+
+struct State;
+
+inline constexpr int kArenas = 16;                    // block sizes in use at once; files of further ones write through
+inline constexpr uint64_t kArenaBytes = 4ull << 30;   // address space of one; memory is taken as blocks are
+inline constexpr uint32_t kFilesOfArena = 1024;
+
+struct Shared {
+  uint32_t lock;
+  struct {
+    drain::Arena* arena;
+    uint64_t block_bytes;
+  } arenas[kArenas];
+  State* dirty;    // files
+  pool::Job tick;
+  bool ticking;
+};
+
+Shared* shared();  // null: no memory
+drain::Arena* arena_for(uint64_t block_bytes);
+
+}  // namespace weir::layers::bufa
