@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drain/client.h"
 #include "hook/descriptors.h"
 #include "hook/mpi.h"
 #include "hook/mpi_file.h"
@@ -12,6 +13,7 @@
 #include "hook/real.h"
 #include "os/clock.h"
 #include "os/syscall.h"
+#include "pool/pool.h"
 #include "preload/environment.h"
 #include "preload/kinds.h"
 #include "record/log.h"
@@ -68,6 +70,7 @@ void in_forked_child() {
   os::forget_held();
   hook::share_all();
   stack::in_forked_child();
+  drain::forked();
 }
 
 void begin_trace(const Wishes& wishes) {
@@ -92,6 +95,7 @@ bool begin_layers(const Wishes& wishes) {
   if (rules.hint_count != 0) hook::set_hints(rules, wishes.rank);
   if (rules.rule_count == 0) return false;
   register_kinds();
+  pool::begin();
   stack::name_of_path = hook::path_at;
   stack::begin(rules, wishes.rank);
   return true;
