@@ -24,7 +24,7 @@ namespace weir::testfs {
 namespace {
 
 constexpr unsigned kLargestRequest = 1 << 20;
-constexpr int kRequestsEnd_ms = 2000;  // how long an unmount waits for what is still open
+constexpr int kRequestsEnd_ms = 500;  // how long an unmount waits for what is still open
 
 int ready_pipe = -1;
 

@@ -199,9 +199,11 @@ def test_with_a_page_cache_a_second_read_is_no_request(testfs):
 
 
 def test_reset_is_exact(fs):
-    (fs.path / "a").write_bytes(b"1")
+    fd = os.open(fs.path / "a", os.O_CREAT | os.O_WRONLY)
+    os.write(fd, b"1")
     fs.reset()
     stats = fs.stats()
+    os.close(fd)
     assert stats.total == 0 and stats.files == {} and stats.bytes_written == 0 and stats.writes.sizes == {}
 
 

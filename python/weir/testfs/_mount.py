@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -125,12 +125,13 @@ def unmount(folder: str | os.PathLike) -> None:
     if not is_mounted(path):
         raise NotThere(f"{path}: no test file system is mounted there")
     pid = _serving(path)
-    if not _run_unmount(path, lazy=False):
+    in_use = not _run_unmount(path, lazy=False)
+    if in_use:
         _run_unmount(path, lazy=True)
     if is_mounted(path):
         raise StorageError(f"{path}: cannot be unmounted, not even lazily; see mount(8) and who uses it (fuser -m)")
     if pid is not None:
-        _end(pid)
+        _end(pid, at_once=in_use)
 
 
 def find(folder: str | os.PathLike) -> Mount:
@@ -239,27 +240,23 @@ def _run_unmount(path: Path, *, lazy: bool) -> bool:
         return False
 
 
-def _end(pid: int) -> None:
-    """Wait until the process that served a mount has ended; after a while, see to it."""
+def _end(pid: int, *, at_once: bool) -> None:
+    """Wait until the process that served a mount has ended; with at_once, or after a while, see to it."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return
     try:
-        for number, wait_s in ((None, 1.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, _WAIT_S)):
-            if number is not None:
-                with suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(handle, number)
-            if _ended(handle, wait_s):
+        if not at_once and _ended(handle, _WAIT_S):
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, number)
+            if _ended(handle, _WAIT_S):
                 return
     finally:
         os.close(handle)
 
 
 def _ended(handle: int, wait_s: float) -> bool:
-    import select
-
-    until = time.monotonic() + wait_s
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(max(0, (until - time.monotonic()) * 1000)))
+    return bool(select.select([handle], [], [], wait_s)[0])

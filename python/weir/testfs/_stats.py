@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+_AFTERWARDS = ("release", "releasedir")
+
 
 @dataclass(frozen=True)
 class Transfers:
@@ -63,8 +65,8 @@ class Stats:
 
     @property
     def total(self) -> int:
-        """All requests."""
-        return sum(self.requests.values())
+        """All requests that a program waited for: releases, which arrive some time after a close, are not among them."""
+        return sum(count for kind, count in self.requests.items() if kind not in _AFTERWARDS)
 
     @property
     def data_requests(self) -> int:
