@@ -213,9 +213,9 @@ def split_words(line: str) -> list[Word]:
     return words
 
 
-def parse_lines(text: str, file: str) -> list[tuple[Place, str, Assignment]]:
-    """The assignments of a file's text, in its order. Raises RulesError."""
-    found, mistakes = [], []
+def parse_lines(text: str, file: str, mistakes: list[Mistake]) -> list[tuple[Place, str, Assignment]]:
+    """The assignments of a file's text, in its order; lines that are none become mistakes."""
+    found = []
     for number, line in enumerate(text.split("\n"), 1):
         try:
             words = split_words(line)
@@ -228,14 +228,11 @@ def parse_lines(text: str, file: str) -> list[tuple[Place, str, Assignment]]:
             found.append((Place(file, number, words[0].column(0)), line, parse_assignment(words[1:])))
         except Wrong as wrong:
             mistakes.append(Mistake(Place(file, number, wrong.offset), wrong.message, line))
-    if mistakes:
-        raise RulesError(mistakes)
     return found
 
 
-def rules_of(assignments: Iterable[tuple[Place, str, Assignment]]) -> tuple[Rule, ...]:
-    """Rules in the order in which they are asked. Raises RulesError."""
-    mistakes: list[Mistake] = []
+def rules_of(assignments: Iterable[tuple[Place, str, Assignment]], mistakes: list[Mistake]) -> tuple[Rule, ...]:
+    """Rules in the order in which they are asked. Raises RulesError with these mistakes and those found here."""
     made = [_rule(a, place, line, mistakes) for place, line, a in assignments]
     if mistakes:
         raise RulesError(mistakes)
@@ -244,7 +241,8 @@ def rules_of(assignments: Iterable[tuple[Place, str, Assignment]]) -> tuple[Rule
 
 def parse_assign(text: str, file: str) -> RuleSet:
     """The rules of an assignments file. Raises RulesError."""
-    return RuleSet(rules_of(parse_lines(text, file)), origins=(file,))
+    mistakes: list[Mistake] = []
+    return RuleSet(rules_of(parse_lines(text, file, mistakes), mistakes), origins=(file,))
 
 
 def assignment_file(environ: Mapping[str, str]) -> str:

@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from weir._errors import InputError, StorageError, UsageError
-from weir.rules.forms.assign import Assignment, parse_assign, parse_lines, rules_of
-from weir.rules.mistakes import Place, near
+from weir.rules.forms.assign import Assignment, parse_assign, parse_lines
+from weir.rules.mistakes import Mistake, RulesError, near
 from weir.rules.model import RuleSet
 
 
 def read_assignments(path: str) -> list[Assignment]:
     """The assignments of a file, none when it does not exist. Raises RulesError, InputError."""
-    return [a for _, _, a in parse_lines(_read(path), path)]
+    mistakes: list[Mistake] = []
+    known = [a for _, _, a in parse_lines(_read(path), path, mistakes)]
+    if mistakes:
+        raise RulesError(mistakes)
+    return known
 
 
 def read_assign(path: str) -> RuleSet:
@@ -56,7 +60,7 @@ def change(path: str, edit: Callable[[list[Assignment]], list[Assignment]]) -> N
     with _alone(folder):
         after = edit(read_assignments(path))
         text = "".join(f"{a.line()}\n" for a in after)
-        rules_of(parse_lines(text, path))  # nothing is written that could not be read
+        parse_assign(text, path)  # nothing is written that could not be read
         try:
             handle, temporary = tempfile.mkstemp(dir=folder, prefix=".assign-")
             try:
@@ -74,32 +78,20 @@ def change(path: str, edit: Callable[[list[Assignment]], list[Assignment]]) -> N
 
 def assign(path: str, objects: Sequence[str], new: Assignment, incremental: bool) -> None:
     """Give each object these attributes: in place of those it has, or beside them. Raises RulesError before anything changes."""
-    if not incremental:
-        given = [Assignment(o, new.spec, new.attributes) for o in objects]
-        rules_of([(Place("assign"), a.line(), _as_words(a)) for a in given])
 
     def edit(known: list[Assignment]) -> list[Assignment]:
-        for name in objects:
+        given = []
+        for name in dict.fromkeys(objects):
             old = next((a for a in known if a.object == name), None)
             made = Assignment(name, new.spec, dict(new.attributes))
             if incremental and old is not None:
                 made = Assignment(name, new.spec if new.spec is not None else old.spec, {**old.attributes, **new.attributes})
-                rules_of([(Place("assign"), made.line(), _as_words(made))])
-            elif incremental:
-                rules_of([(Place("assign"), made.line(), _as_words(made))])
-            if old is None:
-                known = [*known, made]
-            else:
-                known = [made if a is old else a for a in known]
+            known = [*known, made] if old is None else [made if a is old else a for a in known]
+            given.append(made.line())
+        parse_assign("\n".join(given), "assign")  # mistakes are shown in what was given, not in the file
         return known
 
     change(path, edit)
-
-
-def _as_words(made: Assignment) -> Assignment:
-    """The same, its words knowing their columns in its own line."""
-    (_, _, parsed), *_ = parse_lines(made.line(), "assign")
-    return parsed
 
 
 def remove(path: str, objects: Sequence[str]) -> None:

@@ -230,6 +230,8 @@ def _syntax_error(message: str, text: str) -> tuple[str, int, int]:
     found = _AT.search(message)
     lines = text.split("\n")
     said = _AT.sub("", message)
+    if said.lower() == "illegal character '\\n'":
+        said = "this text has no end on its line"
     said = f"TOML: {said[:1].lower()}{said[1:]}"
     if found and found[1]:
         return said, int(found[1]), int(found[2])

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The matcher of the preload library and the one that explains rules to people give the same answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rules_strategies import ELEMENTS, opens, patterns, rule_sets
+from weir_process import clean_environment
+
+from weir.rules.forms.compiled import compile_rules
+from weir.rules.matching.match import Open, first_match
+from weir.rules.matching.pattern import fits
+from weir.rules.model import ACCESSES, FORMS
+from weir.rules.values import normalised
+
+FLAGS = {
+    "read": os.O_RDONLY, "write": os.O_WRONLY, "readwrite": os.O_RDWR,
+    "append": os.O_APPEND, "create": os.O_CREAT, "truncate": os.O_TRUNC,
+}  # fmt: skip
+
+
+class Matcher:
+    """native/rules, asked through its test program."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment())
+
+    def ask(self, *words: object) -> str:
+        encoded = ["".join(f"%{b:02X}" for b in os.fsencode(str(w))) or "-" for w in words[1:]]
+        self.process.stdin.write(" ".join([str(words[0]), *encoded]).encode() + b"\n")
+        self.process.stdin.flush()
+        return os.fsdecode(self.process.stdout.readline()).rstrip("\n")
+
+    def open(self, what: Open) -> tuple[int, int]:
+        flags = sum(FLAGS[mode] for mode in what.modes)
+        answer = self.ask(
+            "open", what.path, flags, -1 if what.rank is None else what.rank, int(what.fortran), -1 if what.unit is None else what.unit,
+            0 if what.access is None else ACCESSES.index(what.access) + 1, 0 if what.form is None else FORMS.index(what.form) + 1,
+            what.size, what.fstype,
+        )  # fmt: skip
+        rule, hints = answer.split()
+        return int(rule), int(hints)
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        assert self.process.wait(timeout=10) == 0
+
+
+@pytest.fixture(scope="module")
+def matcher(native_build):
+    program = native_build / "native" / "rules" / "weir_rules_ask"
+    if not program.exists():
+        pytest.skip("the native tests are not built")
+    native = Matcher(program)
+    yield native
+    native.close()
+
+
+def index_of(given_rules, one) -> int:
+    return -1 if one is None else given_rules.index(one)
+
+
+@settings(max_examples=600, deadline=None, print_blob=True)
+@given(rules=rule_sets, asked=st.lists(opens(), min_size=1, max_size=12))
+def test_every_open_gets_the_same_rule_and_hints(matcher, rules, asked):
+    assert matcher.ask("rules", compile_rules(rules)) == f"ok {len(rules.rules)} {len(rules.hints)}"
+    for what in asked:
+        expected = index_of(rules.rules, first_match(rules.rules, what)), index_of(rules.hints, first_match(rules.hints, what))
+        assert matcher.open(what) == expected, (rules, what)
+
+
+@settings(max_examples=1500, deadline=None, print_blob=True)
+@given(pattern=patterns, name=st.lists(ELEMENTS, max_size=5).map("".join))
+def test_patterns_fit_the_same_names(matcher, pattern, name):
+    assert matcher.ask("pattern", pattern, name) == str(int(fits(pattern, name)))
+
+
+@settings(max_examples=500, deadline=None, print_blob=True)
+@given(words=st.lists(st.sampled_from(["a", "b", ".", "..", "", "..."]), max_size=6), directory=st.sampled_from(["/", "/x/y", "/x//z/"]))
+def test_paths_are_made_absolute_the_same_way(matcher, words, directory):
+    path = "/".join(words)
+    assert matcher.ask("absolute", directory, path) == normalised(os.path.join(directory, path))
+
+
+def test_rules_do_match_in_these_tests(matcher):
+    """The tests above would say little if hardly any open had a rule."""
+    found = []
+
+    @settings(max_examples=100, deadline=None, database=None)
+    @given(rules=rule_sets, what=opens())
+    def collect(rules, what):
+        if rules.rules:
+            found.append(first_match(rules.rules, what) is not None)
+
+    collect()
+    assert sum(found) > len(found) / 10, f"{sum(found)} of {len(found)} on {sys.platform}"
+
+
+def test_a_compiled_text_at_its_limit_is_parsed(matcher):
+    text = "weir-rules 1\n" + "rule name=a stack=system\n" * 2600
+    assert len(text) <= 64 << 10
+    assert matcher.ask("rules", text) == "ok 2600 0"
