@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "drain/client.h"
+#include "cache/cache.h"
 #include "hook/descriptors.h"
 #include "hook/mpi.h"
 #include "hook/mpi_file.h"
@@ -68,6 +69,7 @@ void in_forked_child() {
   record::process().forked();
   record::forget_own_log();
   os::forget_held();
+  cache::forked();
   hook::share_all();
   stack::in_forked_child();
   drain::forked();

@@ -22,6 +22,7 @@ struct File {
   bool holds;          // a layer has kHolds or kTransforms: the position below is the file's; else the kernel's is
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
+  bool coherent;       // every task that may have the file sees the same bytes in the layers: locks need no trip to the file
   bool left;           // its layers are gone: calls go to the kernel
   bool syncs;          // every write is flushed at once: the process is ending
   uint8_t leaving;     // Reason: leave at the next chance

@@ -111,7 +111,7 @@ bool is_of_whole(const struct flock* range) { return range->l_whence == SEEK_SET
 
 void before_waiting(int fd) {
   File* const f = file_at(fd);
-  if (f == nullptr || !f->holds || !enter(f, fd)) return;
+  if (f == nullptr || !f->holds || f->coherent || !enter(f, fd)) return;
   flush_inside(f);
   forget_clean(f);
   unlock(f);
@@ -120,16 +120,16 @@ void before_waiting(int fd) {
 void before_locking_from_position(int fd) {
   File* const f = file_at(fd);
   if (f == nullptr || !f->holds || !enter(f, fd)) return;
-  flush_inside(f);
+  if (!f->coherent) flush_inside(f);
   set_kernel_position(f);
-  forget_clean(f);
+  if (!f->coherent) forget_clean(f);
   unlock(f);
 }
 
 void after_waiting(int fd) {
   const int before = errno;
   File* const f = file_at(fd);
-  if (f == nullptr || !f->holds || !enter(f, fd)) return;
+  if (f == nullptr || !f->holds || f->coherent || !enter(f, fd)) return;
   flush_inside(f);  // what another thread wrote meanwhile
   forget_clean(f);
   unlock(f);

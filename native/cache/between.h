@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the nodes of a job: blocks that one node has read reach the others without the file system. Each block has a home, a place in
+// a store; a node that misses a block looks there, and if it is not there says that it is going to read it; the others wait for
+// it, a bounded time. What the store is made of decides who sets it up (docs/decisions): memory that nodes emulated on one host
+// share, or windows of MPI. Everything in it is a copy of what files had; losing it costs time alone.
+#pragma once
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/compiler.h"
+#include "cache/cache.h"
+
+namespace weir::cache {
+
+// A place's head, as it lies in the store.
+struct alignas(64) Place {
+  uint64_t word;     // 0 free; else a state (2 bits), a count of uses (14 bits) and a hash of key and block (48 bits)
+  uint64_t key, block;
+  uint64_t since_ns;  // CLOCK_REALTIME when it was claimed
+  int64_t bytes;      // that the file has of it
+  uint64_t unused[3];
+};
+
+// How a task reaches the store of node `home`. All are bounded in time; false: not reached, and not to be asked again.
+struct Reach {
+  void* context;
+  bool (*get)(void* context, uint32_t home, uint64_t at, void* to, uint64_t bytes);
+  bool (*put)(void* context, uint32_t home, uint64_t at, const void* from, uint64_t bytes);
+  bool (*swap)(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found);
+  // Whether the calling thread may do these.
+  bool (*may)(void* context);
+};
+
+struct Between {
+  Reach reach;
+  uint32_t homes, places;  // places of each home, a multiple of kPlaceWays
+  uint32_t place_bytes;    // room for a block
+  uint32_t broken;         // reached somebody in vain: only the file system from now on
+};
+
+inline constexpr uint32_t kPlaceWays = 4;
+
+inline uint64_t store_bytes(uint32_t places, uint32_t place_bytes) { return uint64_t{places} * (sizeof(Place) + place_bytes); }
+
+inline constexpr int64_t kBusy = -EAGAIN;  // being read by another node, and this task does not wait
+
+// Bytes of the block, kBusy, or -1: read it from the file, and tell by between_put (which knows whether this task has said that it would).
+int64_t between_get(Opening& o, const iovec* pieces, int count, uint64_t block);
+void between_put(Opening& o, const iovec* pieces, int count, uint64_t block, int64_t got);
+
+// A store in memory that all nodes of the job on this host map: for nodes emulated by WEIR_NODE_TASKS. Null: none.
+Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes);
+// The store that MPI's windows make, when there is one (set by hook/).
+extern WEIR_OWN Between* between_by_mpi;
+
+// Bumped at barriers of the whole job: who has files open looks whether others changed them.
+extern WEIR_OWN uint32_t barriers;
+
+}  // namespace weir::cache

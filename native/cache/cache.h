@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cache of blocks that the tasks of a node share: layers `global` and `gather` are policies over it. One cache for each pair of
+// block size and capacity, in shared memory; files come and go in it.
+//
+// Reading: the task that first wants a block reads it whole from the file; the others wait for it, a bounded time, and meanwhile
+// read the blocks that come next. Writing: bytes go into the block, exactly these bytes are marked dirty, and whoever completes a
+// block writes it. A task's write is in the block before it returns, so every later read on the node has it.
+//
+// Threads: one call at a time on an Opening (the file's lock), but prepare() may run beside it in another thread. Results are bytes or
+// -errno. No errno is touched, no hooked function called.
+#pragma once
+
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "cache/layout.h"
+
+namespace weir::cache {
+
+struct Shape {
+  uint32_t block_bytes;  // rounded up to whole pages
+  uint32_t slots;        // rounded up to whole sets
+};
+
+// The node's cache of this shape; null: no shared memory for it. Cheap after the first time in a process.
+Cache* attach(const Shape& shape);
+// In a forked child: what is mapped stays, under the child's own name.
+void forked();
+
+// How this opening reaches the file.
+struct Below {
+  void* context;
+  int64_t (*read)(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset);
+  int64_t (*write)(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset);
+  bool (*about)(void* context, Stamp* stamp);
+  void (*lost)(void* context, int error, uint64_t bytes);  // accepted bytes that were given up
+  const int* descriptor;
+  const char* path;
+  bool reads, writes;
+};
+
+// Blocks that other nodes have read already (cache/between.h). Null: only the file system.
+struct Between;
+
+enum Count : uint32_t {
+  kHits,         // pieces of requests answered by a block that was there
+  kLoads,        // blocks read from the file system
+  kReloads,      // of these, such as had been there before: the cache is too small or a task too slow
+  kFromNodes,    // blocks that another node had read
+  kWaits,        // for a block that another task was reading
+  kWaitNs,
+  kDirect,       // pieces of requests that went past the cache
+  kAccepted,     // pieces of writes taken into blocks
+  kFullWrites,   // whole blocks written
+  kOtherWrites,  // requests for parts of blocks
+  kStalls,       // writers that waited for others to complete a block
+  kTakenOver,    // blocks whose reader or writer had died
+  kCounts,
+};
+
+struct Policy {
+  bool keeps_reads;   // global; else only written bytes are kept (gather)
+  bool several_nodes; // tasks on other nodes may have the file: written blocks are not kept, close and barriers write through
+};
+
+struct Opening {
+  Cache* cache;
+  Below below;
+  Policy policy;
+  Between* between;
+  uint64_t* counts;     // kCounts
+  uint32_t file;        // its entry
+  int32_t enrolled;     // slot in the arena, -1
+  bool unprotected;     // nobody would drain: writes go through
+  uint64_t errors_seen;
+  uint64_t next_block;  // where a sequential reader goes on
+  uint64_t share_key;   // names the file and its state between nodes; 0: not to be shared
+  uint64_t claimed;     // word of the place between nodes that this task has said it would fill; 0: none
+  uint32_t claimed_home, claimed_place;
+  bool helping;         // reading a block while another is waited for: waits for nothing
+  char* spare;          // one block, for merging
+  uint32_t barriers;    // between::barriers when the file was last looked at
+  uint32_t fruitless;   // times that it waited for other tasks in vain
+};
+
+// 0 or -errno (no room: then no layer).
+int64_t open(Opening& o, uint64_t device, uint64_t inode);
+void close(Opening& o);  // flushed before, or given up
+
+int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset);
+int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset);
+// As readers on this node must see it.
+int64_t size(Opening& o);
+// After barriers of all nodes, or whenever others may have changed the file: clean blocks are forgotten if it shows that they have.
+void look_again(Opening& o);
+// Whether this is the only opening on the node, and nothing of the file is dirty: then requests may go past the cache.
+bool alone(const Opening& o);
+// patient: waits a bounded time for other tasks to complete the blocks that they share with this one. Everything dirty of the file is
+// written then. What cannot be is given up (Below::lost): 0 or that error.
+int64_t flush(Opening& o, bool patient);
+void truncated(Opening& o, uint64_t bytes);  // before and after the file itself is cut
+// Clean blocks of the file are forgotten.
+void invalidate(Opening& o);
+// An error that another task met while writing this file's blocks and that this opening has not reported; 0: none.
+int64_t take_error(Opening& o);
+// Loads a block that will be wanted. True when it did.
+bool prepare(Opening& o, uint64_t block);
+
+}  // namespace weir::cache

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache between processes: what each task reads is right, each block is asked for once, killed tasks hold up nobody.
+#include "cache/cache.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "cache/between.h"
+#include "cache/slots.h"
+#include "drain/client.h"
+#include "node/place.h"
+#include "os/syscall.h"
+
+namespace weir::cache {
+namespace {
+
+struct Shared {
+  uint32_t reads, first_reads, writes, arrived, wrong, go;
+  uint64_t read_bytes, written_bytes;
+  uint64_t counts[64][kCounts];
+};
+
+// A file, counters that all processes share, and a job of its own.
+class CacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    shared_ = static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    snprintf(path_, sizeof path_, "%s/weir-cache-XXXXXX", testing::TempDir().c_str());
+    fd_ = mkstemp(path_);
+    char job[64];
+    static int number = 0;
+    snprintf(job, sizeof job, "cache-test-%d-%d", getpid(), ++number);
+    setenv("WEIR_JOB", job, 1);
+    unsetenv("WEIR_NODE_TASKS");
+    drain::use_helper(WEIR_DRAIN_PROGRAM);
+  }
+  void TearDown() override {
+    munmap(shared_, sizeof(Shared));
+    ::close(fd_);
+    unlink(path_);
+    char command[256];
+    snprintf(command, sizeof command, "rm -rf /dev/shm/weir.%d.%s", static_cast<int>(geteuid()), getenv("WEIR_JOB"));
+    EXPECT_EQ(0, system(command));
+  }
+  static char byte_at(uint64_t offset) { return static_cast<char>(offset * 7 + offset / 251 + offset / 65537); }
+  void fill(uint64_t bytes) {
+    std::vector<char> data(bytes);
+    for (uint64_t i = 0; i < bytes; ++i) data[i] = byte_at(i);
+    ASSERT_EQ(static_cast<ssize_t>(bytes), pwrite(fd_, data.data(), bytes, 0));
+    const timespec old[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+    futimens(fd_, old);
+    usleep(120'000);  // its change is no longer so recent that it could change again without a sign
+  }
+  template <typename Body>
+  pid_t start(Body body) {
+    const pid_t child = fork();
+    if (child == 0) {
+      body();
+      _exit(0);
+    }
+    return child;
+  }
+  void wait_for(pid_t child, int status_wanted = 0) {
+    int status = -1;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(status_wanted, status);
+  }
+
+  Shared* shared_;
+  char path_[128];
+  int fd_;
+};
+
+// One task's opening of the file.
+struct Task {
+  Shared* shared;
+  int fd;
+  Opening o{};
+  void (*before_read)(Task&, uint64_t offset) = nullptr;
+  int fail_writes = 0;
+  uint64_t lost = 0;
+
+  static int64_t read_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
+    auto& t = *static_cast<Task*>(context);
+    base::fetch_add(&t.shared->reads, 1u);
+    base::fetch_add(&t.shared->read_bytes, bytes);
+    if (offset == 0) base::fetch_add(&t.shared->first_reads, 1u);
+    if (t.before_read != nullptr) t.before_read(t, offset);
+    const ssize_t n = preadv(t.fd, pieces, count, static_cast<off_t>(offset));
+    return n < 0 ? -errno : n;
+  }
+  static int64_t write_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
+    auto& t = *static_cast<Task*>(context);
+    base::fetch_add(&t.shared->writes, 1u);
+    if (t.fail_writes != 0) return -t.fail_writes;
+    base::fetch_add(&t.shared->written_bytes, bytes);
+    const ssize_t n = pwritev(t.fd, pieces, count, static_cast<off_t>(offset));
+    return n < 0 ? -errno : n;
+  }
+  static bool about(void* context, Stamp* to) {
+    struct stat s;
+    if (fstat(static_cast<Task*>(context)->fd, &s) != 0) return false;
+    *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
+           static_cast<uint32_t>(s.st_ctim.tv_nsec)};
+    return true;
+  }
+  static void lost_bytes(void* context, int, uint64_t bytes) { static_cast<Task*>(context)->lost += bytes; }
+
+  bool open(const char* path, Shape shape, int number, Policy policy = {true, false}) {
+    fd = ::open(path, O_RDWR);
+    struct stat s;
+    fstat(fd, &s);
+    o.below = {this, read_file, write_file, about, lost_bytes, &fd, path, true, true};
+    o.policy = policy;
+    o.counts = shared->counts[number];
+    o.cache = attach(shape);
+    return o.cache != nullptr && cache::open(o, s.st_dev, s.st_ino) == 0;
+  }
+  void finish() {
+    flush(o, true);
+    cache::close(o);
+    ::close(fd);
+  }
+};
+
+void meet(Shared* shared, uint32_t all) {
+  base::fetch_add(&shared->arrived, 1u);
+  while (base::load(&shared->arrived) < all) usleep(200);
+}
+
+TEST_F(CacheTest, each_block_is_read_once_by_tasks_in_step) {
+  constexpr uint64_t kBytes = 4 << 20;
+  fill(kBytes - 100);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) {
+    children.push_back(start([&, i] {
+      Task t{shared_, -1};
+      if (!t.open(path_, {65536, 16 * 8}, i)) _exit(3);
+      meet(shared_, 8);
+      char piece[1000];
+      for (uint64_t at = 0; at < kBytes - 100;) {
+        const int64_t n = cache::read(t.o, piece, sizeof piece, at);
+        if (n <= 0) _exit(4);
+        for (int64_t k = 0; k < n; ++k) {
+          if (piece[k] != byte_at(at + k)) _exit(5);
+        }
+        at += n;
+      }
+      if (cache::read(t.o, piece, sizeof piece, kBytes - 100) != 0) _exit(6);
+      t.finish();
+    }));
+  }
+  for (pid_t c : children) wait_for(c);
+  EXPECT_LE(shared_->reads, kBytes / 65536 + 1);  // the last block twice: a short read asks whether that was all
+  uint64_t loads = 0;
+  for (auto& counts : shared_->counts) loads += counts[kLoads];
+  EXPECT_EQ(kBytes / 65536, loads);
+}
+
+TEST_F(CacheTest, a_small_ring_serves_tasks_that_keep_together) {
+  constexpr uint64_t kBytes = 2 << 20;
+  fill(kBytes);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    children.push_back(start([&, i] {
+      Task t{shared_, -1};
+      if (!t.open(path_, {16384, 8}, i)) _exit(3);
+      char piece[4096];
+      for (uint64_t at = 0; at < kBytes; at += sizeof piece) {
+        if (at % 65536 == 0) meet(shared_, 4 * (at / 65536 + 1));
+        if (cache::read(t.o, piece, sizeof piece, at) != sizeof piece) _exit(4);
+        if (piece[1] != byte_at(at + 1) || piece[4095] != byte_at(at + 4095)) _exit(5);
+      }
+      t.finish();
+    }));
+  }
+  for (pid_t c : children) wait_for(c);
+  EXPECT_EQ(kBytes / 16384, shared_->reads);
+}
+
+TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
+  fill(1 << 20);
+  const pid_t victim = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {65536, 8}, 0)) _exit(3);
+    t.before_read = [](Task& task, uint64_t) {
+      base::store(&task.shared->go, 1u);
+      for (;;) pause();
+    };
+    char piece[100];
+    cache::read(t.o, piece, sizeof piece, 0);
+  });
+  while (base::load(&shared_->go) == 0) usleep(100);
+  std::vector<pid_t> children;
+  for (int i = 1; i < 4; ++i) {
+    children.push_back(start([&, i] {
+      Task t{shared_, -1};
+      if (!t.open(path_, {65536, 8}, i)) _exit(3);
+      meet(shared_, 3);
+      char piece[100];
+      if (cache::read(t.o, piece, sizeof piece, 200) != sizeof piece || piece[7] != byte_at(207)) _exit(4);
+      t.finish();
+    }));
+  }
+  while (base::load(&shared_->arrived) < 3) usleep(100);
+  usleep(20'000);
+  kill(victim, SIGKILL);
+  wait_for(victim, SIGKILL);
+  for (pid_t c : children) wait_for(c);
+  EXPECT_EQ(2u, shared_->first_reads);  // the dead one's and one more
+  EXPECT_EQ(1u, shared_->counts[1][kTakenOver] + shared_->counts[2][kTakenOver] + shared_->counts[3][kTakenOver]);
+}
+
+TEST_F(CacheTest, a_task_that_hangs_while_reading_delays_others_for_a_bounded_time) {
+  fill(1 << 20);
+  const pid_t stuck = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {65536, 8}, 0)) _exit(3);
+    t.before_read = [](Task& task, uint64_t) {
+      base::store(&task.shared->go, 1u);
+      for (;;) pause();
+    };
+    char piece[100];
+    cache::read(t.o, piece, sizeof piece, 0);
+  });
+  while (base::load(&shared_->go) == 0) usleep(100);
+  const pid_t other = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {65536, 8}, 1)) _exit(3);
+    char piece[100];
+    if (cache::read(t.o, piece, sizeof piece, 300) != sizeof piece || piece[0] != byte_at(300)) _exit(4);
+    t.finish();
+  });
+  wait_for(other);
+  EXPECT_EQ(1u, shared_->counts[1][kDirect]);
+  kill(stuck, SIGKILL);
+  wait_for(stuck, SIGKILL);
+}
+
+TEST_F(CacheTest, neighbouring_writes_of_several_tasks_become_whole_blocks) {
+  constexpr uint32_t kTasks = 4, kPiece = 1000, kPieces = 2000;
+  const pid_t parent = start([&] {
+    std::vector<pid_t> children;
+    for (uint32_t i = 0; i < kTasks; ++i) {
+      children.push_back(start([&, i] {
+        Task t{shared_, -1};
+        if (!t.open(path_, {65536, 16}, static_cast<int>(i))) _exit(3);
+        meet(shared_, kTasks);
+        char piece[kPiece];
+        for (uint32_t n = 0; n < kPieces; ++n) {
+          const uint64_t at = (uint64_t{n} * kTasks + i) * kPiece;
+          for (uint32_t k = 0; k < kPiece; ++k) piece[k] = byte_at(at + k);
+          if (cache::write(t.o, piece, kPiece, at) != kPiece) _exit(4);
+        }
+        t.finish();
+      }));
+    }
+    for (pid_t c : children) {
+      int status = -1;
+      waitpid(c, &status, 0);
+      if (status != 0) _exit(9);
+    }
+  });
+  wait_for(parent);
+  constexpr uint64_t kAll = uint64_t{kTasks} * kPiece * kPieces;
+  std::vector<char> got(kAll);
+  ASSERT_EQ(static_cast<ssize_t>(kAll), pread(fd_, got.data(), kAll, 0));
+  for (uint64_t i = 0; i < kAll; ++i) ASSERT_EQ(byte_at(i), got[i]) << i;
+  EXPECT_EQ(kAll, shared_->written_bytes);
+  printf("%u requests for %u writes\n", shared_->writes, kTasks * kPieces);
+  EXPECT_LE(shared_->writes, kAll / 65536 * 3 / 2);
+}
+
+TEST_F(CacheTest, what_one_task_writes_another_reads_at_once) {
+  const pid_t parent = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {16384, 8}, 0)) _exit(3);
+    if (cache::write(t.o, "one", 3, 20'000) != 3) _exit(4);
+    const pid_t child = start([&] {
+      node::forked();
+      cache::forked();
+      Task u{shared_, -1};
+      if (!u.open(path_, {16384, 8}, 1)) _exit(5);
+      char piece[10];
+      if (cache::size(u.o) != 20'003) _exit(6);
+      if (cache::read(u.o, piece, 10, 19'996) != 7 || memcmp(piece, "\0\0\0\0one", 7) != 0) _exit(7);
+      if (cache::write(u.o, "two", 3, 20'003) != 3) _exit(8);
+      u.finish();
+    });
+    int status = -1;
+    waitpid(child, &status, 0);
+    if (status != 0) _exit(10 + status / 256);
+    char piece[10];
+    if (cache::read(t.o, piece, 10, 20'000) != 6 || memcmp(piece, "onetwo", 6) != 0) _exit(9);
+    t.finish();
+  });
+  wait_for(parent);
+}
+
+TEST_F(CacheTest, a_failed_write_is_told_to_every_writer_once_and_counted_once) {
+  const pid_t parent = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {16384, 8}, 0)) _exit(3);
+    Task u{shared_, -1};
+    if (!u.open(path_, {16384, 8}, 1)) _exit(3);
+    t.fail_writes = ENOSPC;
+    if (cache::write(t.o, "lost", 4, 100) != 4) {
+      if (t.o.enrolled < 0) _exit(0);  // nobody to drain: nothing is accepted, nothing can be lost later
+      _exit(4);
+    }
+    if (flush(t.o, false) != -ENOSPC || t.lost != 4) _exit(5);
+    if (take_error(u.o) != -ENOSPC || take_error(u.o) != 0 || take_error(t.o) != 0) _exit(6);
+    if (flush(t.o, false) != 0) _exit(8);
+    t.fail_writes = 0;
+    t.finish();
+    u.finish();
+  });
+  wait_for(parent);
+}
+
+// Any sequence of reads and writes by openings of several kinds equals the same on an array.
+TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
+  const char* given = getenv("WEIR_TEST_SEED");
+  unsigned seed = given != nullptr ? static_cast<unsigned>(atoi(given)) : static_cast<unsigned>(getpid());
+  printf("WEIR_TEST_SEED=%u\n", seed);
+  for (const bool keeps : {true, false}) {
+    const pid_t child = start([&] {
+      Task tasks[3]{{shared_, -1}, {shared_, -1}, {shared_, -1}};
+      if (ftruncate(fd_, 0) != 0) _exit(2);
+      for (int i = 0; i < 3; ++i) {
+        if (!tasks[i].open(path_, {i == 2 ? 12'288u : 12'288u, 8}, i, {keeps, false})) _exit(3);
+      }
+      constexpr uint64_t kMost = 300'000;
+      std::vector<char> model(kMost + 50'000), got(50'000);
+      uint64_t end = 0;
+      for (int n = 0; n < 40'000; ++n) {
+        Task& t = tasks[rand_r(&seed) % 3];
+        const uint64_t at = rand_r(&seed) % kMost;
+        const uint32_t bytes = rand_r(&seed) % 20 == 0 ? 1 + rand_r(&seed) % 40'000 : 1 + rand_r(&seed) % 300;
+        const unsigned what = rand_r(&seed) % 100;
+        if (what < 50) {
+          for (uint32_t k = 0; k < bytes; ++k) model[at + k] = got[k] = static_cast<char>(rand_r(&seed));
+          if (cache::write(t.o, got.data(), bytes, at) != bytes) _exit(4);
+          if (at + bytes > end) end = at + bytes;
+        } else if (what < 97) {
+          const int64_t want = at >= end ? 0 : static_cast<int64_t>(end - at < bytes ? end - at : bytes);
+          const int64_t have = cache::read(t.o, got.data(), bytes, at);
+          if (have != want) {
+            fprintf(stderr, "operation %d: %ld of %u at %lu, end %lu, want %ld\n", n, have, bytes, at, end, want);
+            _exit(5);
+          }
+          if (memcmp(got.data(), model.data() + at, static_cast<size_t>(want)) != 0) {
+            fprintf(stderr, "operation %d: other bytes at %lu\n", n, at);
+            _exit(6);
+          }
+        } else if (what == 97) {
+          if (flush(t.o, false) != 0) _exit(7);
+        } else if (what == 98) {
+          if (cache::size(t.o) != static_cast<int64_t>(end)) _exit(8);
+        } else {
+          const uint64_t to = at;
+          truncated(t.o, to);
+          if (ftruncate(fd_, static_cast<off_t>(to)) != 0) _exit(9);
+          truncated(t.o, to);
+          if (to < end) memset(model.data() + to, 0, end - to);
+          else memset(model.data() + end, 0, to - end);
+          end = to;
+        }
+      }
+      for (Task& t : tasks) t.finish();
+      std::vector<char> file(end);
+      if (pread(fd_, file.data(), end, 0) != static_cast<ssize_t>(end) || memcmp(file.data(), model.data(), end) != 0) _exit(10);
+    });
+    wait_for(child);
+  }
+}
+
+TEST_F(CacheTest, nodes_of_a_job_read_each_block_once) {
+  constexpr uint64_t kBytes = 4 << 20;
+  fill(kBytes);
+  setenv("WEIR_NODE_TASKS", "1", 1);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    children.push_back(start([&, i] {
+      node::set_rank(i);
+      Task t{shared_, -1};
+      if (!t.open(path_, {65536, 8}, i, {true, true})) _exit(3);
+      t.o.between = between_on_host(4, 16, 65536);
+      if (t.o.between == nullptr) _exit(4);
+      t.o.share_key = 42;
+      t.o.below.writes = false;
+      base::store(&entry(t.o).writers, 0u);
+      char piece[4096];
+      for (uint64_t at = 0; at < kBytes; at += sizeof piece) {
+        if (at % (8 * sizeof piece) == 0) meet(shared_, 4 * (at / (8 * sizeof piece) + 1));
+        const int64_t n = cache::read(t.o, piece, sizeof piece, at);
+        for (int64_t k = 0; k < n; ++k) {
+          if (piece[k] != byte_at(at + k)) _exit(5);
+        }
+      }
+      t.finish();
+    }));
+  }
+  for (pid_t c : children) wait_for(c);
+  EXPECT_EQ(kBytes / 65536, shared_->reads);
+  EXPECT_EQ(kBytes, shared_->read_bytes);
+}
+
+}  // namespace
+}  // namespace weir::cache

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Caches of this process, the table of files in them, and what opening, closing and truncating mean to blocks.
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cache/slots.h"
+#include "drain/client.h"
+#include "os/clock.h"
+#include "os/syscall.h"
+
+namespace weir::cache {
+namespace {
+
+constexpr uint32_t kPage = 4096;
+constexpr uint32_t kShapes = 32;         // different caches in one process
+constexpr uint64_t kFreshNs = 100 * kMillisecond;  // clocks of file systems tick every few ms
+constexpr uint32_t kEnrolments = 64;     // files open for writing at a time, in one cache
+
+struct Attached {
+  uint32_t block_bytes, slots;
+  Cache cache;
+};
+Attached attached[kShapes];
+uint32_t attached_count = 0;
+uint32_t attaching = 0;
+
+uint32_t piece_bytes_for(uint32_t block_bytes) {
+  const uint32_t piece = (block_bytes + kPieces - 1) / kPieces;
+  return (piece + kPage - 1) / kPage * kPage;
+}
+
+bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
+  c.piece_bytes = piece_bytes_for(block_bytes);
+  c.block_bytes = block_bytes;
+  c.pieces = (block_bytes + c.piece_bytes - 1) / c.piece_bytes;
+  c.slots = slots;
+  c.sets = slots / kWays;
+  char name[48];
+  base::Writer(name, sizeof name).add("cache-").add_number(block_bytes).add("-").add_number(slots);
+  const uint64_t directory = sizeof(Directory) + uint64_t{slots} * sizeof(Slot);
+  const uint64_t extra = directory + uint64_t{slots} * c.pieces * sizeof(uint32_t);
+  c.arena = drain::share_arena(name, slots * c.pieces, c.piece_bytes, kEnrolments, extra);
+  if (c.arena == nullptr) return false;
+  c.directory = static_cast<Directory*>(drain::extra(c.arena));
+  c.blocks = reinterpret_cast<uint32_t*>(static_cast<char*>(drain::extra(c.arena)) + directory);
+  node::acquire(c.directory->files_lock);
+  Directory& d = *c.directory;
+  if (base::load(&d.ready) != kVersion) {
+    d.slots = slots;
+    d.sets = c.sets;
+    d.pieces = c.pieces;
+    d.piece_bytes = c.piece_bytes;
+    d.block_bytes = block_bytes;
+    base::store(&d.ready, kVersion);
+  }
+  node::release(d.files_lock);
+  return true;
+}
+
+// Nothing of the file is in the cache any more; false when something is dirty.
+bool forget_file(Cache& c, uint32_t file) {
+  for (uint32_t i = 0; i < c.slots; ++i) {
+    Slot& s = c.slot(i);
+    if (s.tag == 0 || file_of(s.tag) != file) continue;
+    lock(c, s);
+    const bool dirty = s.tag != 0 && file_of(s.tag) == file && s.touched != 0;
+    if (!dirty && s.tag != 0 && file_of(s.tag) == file && s.state != kLoading) make_free(s);
+    const bool there = s.tag != 0 && file_of(s.tag) == file;
+    unlock(s);
+    if (there) return false;
+  }
+  return true;
+}
+
+// The file's entry, or one for it: a free one, else the one that nobody has had open for longest. Under files_lock.
+FileEntry* entry_for(Cache& c, uint64_t device, uint64_t inode) {
+  Directory& d = *c.directory;
+  FileEntry* free_entry = nullptr;
+  for (FileEntry& e : d.files) {
+    if (e.device == device && e.inode == inode && (e.generation & 1) != 0) return &e;
+    if (free_entry == nullptr && (e.generation & 1) == 0) free_entry = &e;
+  }
+  for (int tries = 0; free_entry == nullptr && tries < 8; ++tries) {
+    FileEntry* oldest = nullptr;
+    for (FileEntry& e : d.files) {
+      if (e.openings == 0 && (oldest == nullptr || e.used < oldest->used)) oldest = &e;
+    }
+    if (oldest == nullptr) return nullptr;
+    oldest->used = base::load(&d.clock);
+    if (!forget_file(c, static_cast<uint32_t>(oldest - d.files))) continue;
+    base::fetch_add(&oldest->generation, 1u);
+    free_entry = oldest;
+  }
+  if (free_entry == nullptr) return nullptr;
+  const uint32_t generation = free_entry->generation;
+  memset(static_cast<void*>(free_entry), 0, sizeof *free_entry);
+  free_entry->device = device;
+  free_entry->inode = inode;
+  base::store(&free_entry->generation, generation + 1);  // odd: in use
+  return free_entry;
+}
+
+bool changed_just_now(const Stamp& stamp) {
+  const auto now = static_cast<int64_t>(os::clock_ns(CLOCK_REALTIME));
+  const auto fresh = static_cast<int64_t>(kFreshNs);
+  const int64_t m = now - (stamp.mtime_s * 1'000'000'000 + stamp.mtime_ns), i = now - (stamp.ctime_s * 1'000'000'000 + stamp.ctime_ns);
+  return (m < fresh && m > -fresh) || (i < fresh && i > -fresh);
+}
+
+// Whether the file may have changed since it was last looked at.
+bool compare(FileEntry& e, const Stamp& stamp) {
+  const bool changed = e.fresh != 0 || !(e.stamp == stamp);
+  e.stamp = stamp;
+  e.fresh = changed_just_now(stamp) ? 1 : 0;
+  return changed;
+}
+
+}  // namespace
+
+Cache* attach(const Shape& shape) {
+  const uint32_t block_bytes = (shape.block_bytes + kPage - 1) / kPage * kPage;
+  uint32_t slots = (shape.slots + kWays - 1) / kWays * kWays;
+  if (slots > kMostSlots) slots = kMostSlots;
+  const uint32_t pieces = (block_bytes + piece_bytes_for(block_bytes) - 1) / piece_bytes_for(block_bytes);
+  while (slots > kWays && slots * pieces > drain::kMostBlocks) slots -= kWays;
+  for (uint32_t expected = 0; !base::compare_exchange(&attaching, &expected, 1u); expected = 0) os::yield();
+  Cache* found = nullptr;
+  for (uint32_t i = 0; i < attached_count; ++i) {
+    if (attached[i].block_bytes == block_bytes && attached[i].slots == slots) found = &attached[i].cache;
+  }
+  if (found == nullptr && attached_count < kShapes && block_bytes != 0 && slots != 0) {
+    Attached& next = attached[attached_count];
+    if (map_cache(next.cache, block_bytes, slots)) {
+      next.block_bytes = block_bytes;
+      next.slots = slots;
+      ++attached_count;
+      found = &next.cache;
+    }
+  }
+  base::store(&attaching, 0u);
+  return found;
+}
+
+void forked() {
+  attached_count = 0;  // the arenas were the parent's participations
+  base::store(&attaching, 0u);
+}
+
+int64_t open(Opening& o, uint64_t device, uint64_t inode) {
+  Stamp stamp;
+  if (!o.below.about(o.below.context, &stamp)) return -EIO;
+  const Inside in;
+  if (in.nested()) return -EAGAIN;
+  Directory& d = *o.cache->directory;
+  node::acquire(d.files_lock);
+  FileEntry* e = entry_for(*o.cache, device, inode);
+  bool changed = false;
+  if (e != nullptr) {
+    o.file = static_cast<uint32_t>(e - d.files);
+    if (e->writers == 0 && e->end == 0) e->extent = 0;
+    changed = compare(*e, stamp);
+    e->openings += 1;
+    if (o.below.writes) e->writers += 1;
+    e->used = base::fetch_add(&d.clock, uint64_t{1});
+    o.errors_seen = e->errors;
+  }
+  node::release(d.files_lock);
+  if (e == nullptr) return -ENOMEM;
+  o.enrolled = -1;
+  if (changed) invalidate(o);
+  return 0;
+}
+
+void close(Opening& o) {
+  if (o.spare != nullptr) os::unmap(o.spare, o.cache->block_bytes);
+  o.spare = nullptr;
+  if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled);
+  o.enrolled = -1;
+  Directory& d = *o.cache->directory;
+  node::acquire(d.files_lock);
+  FileEntry& e = entry(o);
+  if (e.openings > 0) e.openings -= 1;
+  if (o.below.writes && e.writers > 0) e.writers -= 1;
+  node::release(d.files_lock);
+}
+
+int64_t size(Opening& o) {
+  const FileEntry& e = entry(o);
+  uint64_t bytes = base::load(&e.end);
+  if (bytes != 0) {  // asked after each write: no request for that
+    const uint64_t extent = base::load(&e.extent), before = base::load(&e.stamp.size);
+    if (extent > bytes) bytes = extent;
+    return static_cast<int64_t>(before > bytes ? before : bytes);
+  }
+  Stamp stamp;
+  if (!o.below.about(o.below.context, &stamp)) return -EIO;
+  return static_cast<int64_t>(stamp.size);
+}
+
+void look_again(Opening& o) {
+  Stamp stamp;
+  if (!o.below.about(o.below.context, &stamp)) return;
+  const Inside in;
+  if (in.nested()) return;
+  Directory& d = *o.cache->directory;
+  node::acquire(d.files_lock);
+  const bool changed = compare(entry(o), stamp);
+  node::release(d.files_lock);
+  if (changed) invalidate(o);
+}
+
+bool alone(const Opening& o) { return base::load_relaxed(&entry(o).openings) < 2 && base::load_relaxed(&entry(o).end) == 0; }
+
+void invalidate(Opening& o) {
+  Cache& c = *o.cache;
+  for (uint32_t i = 0; i < c.slots; ++i) {
+    Slot& s = c.slot(i);
+    if (s.tag == 0 || file_of(s.tag) != o.file) continue;
+    lock(c, s);
+    if (s.tag != 0 && file_of(s.tag) == o.file) {
+      if (s.state == kLoading) {
+        base::store(&s.discard, 1u);
+      } else if (s.touched == 0) {
+        make_free(s);
+      } else {
+        base::fetch_add(&s.generation, 1u);
+        base::store(&s.state, uint32_t{kPartial});
+      }
+    }
+    unlock(s);
+  }
+}
+
+void truncated(Opening& o, uint64_t bytes) {
+  Cache& c = *o.cache;
+  FileEntry& e = entry(o);
+  for (uint32_t i = 0; i < c.slots; ++i) {
+    Slot& s = c.slot(i);
+    if (s.tag == 0 || file_of(s.tag) != o.file) continue;
+    lock(c, s);
+    const uint64_t begin = block_of(s.tag) * c.block_bytes;
+    if (s.tag != 0 && file_of(s.tag) == o.file && s.state != kLoading && begin + c.block_bytes > bytes) {
+      const uint32_t keep = bytes > begin ? static_cast<uint32_t>(bytes - begin) : 0;
+      for (uint32_t piece = keep / c.piece_bytes; piece < c.pieces; ++piece) {
+        if ((s.touched >> piece & 1) == 0) continue;
+        const int block = c.arena_block(s, piece);
+        const uint32_t lo = keep > piece * c.piece_bytes ? keep - piece * c.piece_bytes : 0;
+        drain::lock_block(c.arena, block);
+        if (!drain::mark_clean(c.arena, block, lo, UINT32_MAX)) drain::mark_clean(c.arena, block);
+        drain::unlock_block(c.arena, block);
+      }
+      count_pieces(c, s);
+    }
+    unlock(s);
+  }
+  invalidate(o);
+  base::store(&e.end, bytes < e.end ? bytes : e.end);
+  base::store(&e.extent, bytes < e.extent ? bytes : e.extent);
+  base::store(&e.stamp.size, bytes);
+}
+
+int64_t take_error(Opening& o) {
+  FileEntry& e = entry(o);
+  const uint64_t errors = base::load(&e.errors);
+  if (errors == o.errors_seen || !o.below.writes) return 0;
+  o.errors_seen = errors;
+  return -static_cast<int64_t>(e.error);
+}
+
+}  // namespace weir::cache

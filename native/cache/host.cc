@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store between nodes that are emulated on one host (WEIR_NODE_TASKS): a file in the job's folder of shared memory, above those of the
+// nodes, which all of the job's tasks on the host map. The homes' parts lie one after another.
+#include <string.h>
+
+#include "base/text.h"
+#include "cache/between.h"
+#include "node/lock.h"
+#include "node/place.h"
+#include "os/syscall.h"
+
+namespace weir::cache {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+struct HostStore {
+  Between between;
+  char* memory;
+  uint64_t home_bytes;  // of one home's part
+  uint32_t* backed;     // by page of the file, one bit: this process has seen to its memory
+  char path[node::kPathBytes];
+};
+HostStore stores[8];
+uint32_t store_count = 0;
+uint32_t making = 0;
+
+// tmpfs that is full would end the process by SIGBUS: memory is asked for before it is touched.
+bool back(HostStore& store, uint64_t at, uint64_t bytes) {
+  const uint64_t first = at / kPage, last = (at + bytes - 1) / kPage;
+  bool all = true;
+  for (uint64_t page = first; page <= last && all; ++page) all = (base::load_relaxed(&store.backed[page / 32]) >> (page % 32) & 1) != 0;
+  if (all) return true;
+  const os::HoldsDescriptor held;
+  const long fd = os::open_at(AT_FDCWD, store.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (os::failed(fd)) return false;
+  const long done = os::allocate(static_cast<int>(fd), first * kPage, (last - first + 1) * kPage);
+  os::close_fd(static_cast<int>(fd));
+  if (os::failed(done)) return false;
+  for (uint64_t page = first; page <= last; ++page) {
+    __atomic_fetch_or(&store.backed[page / 32], uint32_t{1} << (page % 32), __ATOMIC_RELAXED);
+  }
+  return true;
+}
+
+bool host_get(void* context, uint32_t home, uint64_t at, void* to, uint64_t bytes) {
+  auto& store = *static_cast<HostStore*>(context);
+  at += home * store.home_bytes;
+  if (!back(store, at, bytes)) return false;
+  memcpy(to, store.memory + at, bytes);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  return true;
+}
+bool host_put(void* context, uint32_t home, uint64_t at, const void* from, uint64_t bytes) {
+  auto& store = *static_cast<HostStore*>(context);
+  at += home * store.home_bytes;
+  if (!back(store, at, bytes)) return false;
+  memcpy(store.memory + at, from, bytes);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  return true;
+}
+bool host_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found) {
+  auto& store = *static_cast<HostStore*>(context);
+  at += home * store.home_bytes;
+  if (!back(store, at, sizeof(uint64_t))) return false;
+  base::compare_exchange(reinterpret_cast<uint64_t*>(store.memory + at), &expected, wanted);
+  *found = expected;
+  return true;
+}
+bool host_may(void*) { return true; }
+
+// The node's folder without its last part.
+bool path_of(HostStore& store, const Between& b) {
+  const char* folder = node::folder();
+  if (folder == nullptr) return false;
+  const char* slash = strrchr(folder, '/');
+  if (slash == nullptr || slash == folder) return false;
+  base::Writer text(store.path, sizeof store.path);
+  text.add({folder, static_cast<size_t>(slash - folder)}).add("/between-").add_number(b.homes).add("-").add_number(b.places);
+  text.add("-").add_number(b.place_bytes);
+  return !text.cut();
+}
+
+bool map_store(HostStore& store, const Between& b) {
+  if (!path_of(store, b)) return false;
+  store.home_bytes = (store_bytes(b.places, b.place_bytes) + kPage - 1) / kPage * kPage;
+  const uint64_t all = store.home_bytes * b.homes;
+  const os::HoldsDescriptor held;
+  const long fd = os::open_at(AT_FDCWD, store.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (os::failed(fd)) return false;
+  bool fine = !os::failed(os::system_call(SYS_ftruncate, fd, static_cast<long>(all)));
+  const long memory = fine ? os::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd)) : -1;
+  os::close_fd(static_cast<int>(fd));
+  const long bits = os::map((all / kPage + 7) / 8 + sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (!fine || os::failed(memory) || os::failed(bits)) return false;
+  store.memory = reinterpret_cast<char*>(memory);
+  store.backed = reinterpret_cast<uint32_t*>(bits);
+  store.between = b;
+  store.between.reach = {&store, host_get, host_put, host_swap, host_may};
+  return true;
+}
+
+}  // namespace
+
+Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes) {
+  if (nodes < 2) return nullptr;
+  const Between wanted{{}, nodes, (places + kPlaceWays - 1) / kPlaceWays * kPlaceWays, place_bytes, 0};
+  for (uint32_t expected = 0; !base::compare_exchange(&making, &expected, 1u); expected = 0) os::yield();
+  Between* found = nullptr;
+  for (uint32_t i = 0; i < store_count; ++i) {
+    Between& b = stores[i].between;
+    if (b.homes == wanted.homes && b.places == wanted.places && b.place_bytes == wanted.place_bytes) found = &b;
+  }
+  if (found == nullptr && store_count < sizeof stores / sizeof stores[0] && map_store(stores[store_count], wanted)) {
+    found = &stores[store_count++].between;
+  }
+  base::store(&making, 0u);
+  return found;
+}
+
+}  // namespace weir::cache

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large this job is, as launchers say it in the environment: how many tasks share a node's cache, and whether there are others.
+#pragma once
+
+#include <stdint.h>
+
+namespace weir::cache {
+
+struct Job {
+  uint32_t tasks;     // of this node, at least 1
+  uint32_t nodes;     // 1 when not known to be more
+  bool one_host;      // its nodes are emulated by WEIR_NODE_TASKS, on one host
+};
+
+// Read once.
+const Job& job();
+
+}  // namespace weir::cache

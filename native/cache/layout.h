@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache as it lies in the extra part of a shared arena (drain/arena.h): a table of files, sets of slots, and a slot for each block
+// that can be there at a time. The bytes of a slot lie in pieces, which are the arena's blocks: so a killed task's dirty bytes are
+// found and written out by weir-drain, which knows nothing of this directory.
+//
+// All of it is sound at every instruction, for any task may be killed at any: locks name their owner (node/lock.h), a slot that
+// is being filled names the task that fills it, and what a dead task left is taken over by whoever comes upon it.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "drain/arena.h"
+#include "node/lock.h"
+
+namespace weir::cache {
+
+inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
+inline constexpr uint32_t kPieces = 64;    // of a slot, at most
+inline constexpr uint32_t kFiles = 512;    // known at a time
+inline constexpr uint32_t kMostSlots = 2048;
+
+enum State : uint32_t {
+  kFree,
+  kLoading,  // one task is reading it; nothing in it is dirty
+  kWhole,    // bytes [0, valid) are the file's, dirty ones among them
+  kPartial,  // only the dirty bytes mean anything
+};
+
+struct alignas(128) Slot {
+  node::Lock lock;       // for every change but the filling of a slot that is loading
+  uint32_t generation;   // changes whenever the bytes may become another block's: readers copy, then look whether it is still the same
+  uint64_t tag;          // file and block; 0: free
+  uint32_t state;        // State; a futex for who waits until it is loaded
+  uint32_t valid;
+  node::Identity loader;
+  uint32_t discard;      // what is being loaded is out of date already
+  uint32_t failures;     // writes of its dirty bytes that failed
+  uint64_t used;         // the cache's clock when it was last of use
+  uint64_t complete;     // by piece: dirty from its first to its last byte
+  uint64_t touched;      // by piece: some of it is dirty
+  uint32_t backed;       // its pieces have been taken
+  uint32_t unused;
+};
+
+// What shows that somebody else changed a file.
+struct Stamp {
+  uint64_t size;
+  int64_t mtime_s, ctime_s;
+  uint32_t mtime_ns, ctime_ns;
+  bool operator==(const Stamp&) const = default;
+};
+
+struct FileEntry {
+  node::Lock lock;
+  uint32_t generation;  // of its use for one file
+  uint64_t device, inode;
+  Stamp stamp;
+  uint32_t fresh;       // the stamp was taken so soon after the last change that another change could look the same
+  uint32_t openings;    // too many when tasks were killed
+  uint32_t writers;     // openings that may write
+  uint32_t error;       // errno of the last failed write
+  uint64_t errors;      // counts them
+  uint64_t end;         // where the accepted bytes end; the file itself may be shorter
+  uint64_t extent;      // where the bytes end that the node's tasks ever wrote
+  uint64_t progress;    // counts pieces of writes that were accepted: whether waiting for others makes sense
+  uint64_t reached;     // first block that was never loaded
+  uint64_t used;
+  uint32_t suspect;     // a signal handler went past the cache: clean blocks are forgotten at the next call
+};
+
+struct Directory {
+  uint32_t ready;  // kVersion, when the rest is there
+  uint32_t slots, sets, pieces, piece_bytes, block_bytes;
+  uint64_t clock;
+  node::Lock files_lock;
+  node::Lock set_locks[kMostSlots / kWays];
+  FileEntry files[kFiles];
+  Slot slot[];  // then uint32_t blocks[slots][pieces], of the arena, plus one; 0: not taken yet
+};
+
+inline uint64_t tag_of(uint32_t file, uint64_t block) { return uint64_t{file + 1} << 48 | block; }
+inline uint32_t file_of(uint64_t tag) { return static_cast<uint32_t>(tag >> 48) - 1; }
+inline uint64_t block_of(uint64_t tag) { return tag & ((uint64_t{1} << 48) - 1); }
+
+// A cache as this process has it mapped.
+struct Cache {
+  drain::Arena* arena;
+  Directory* directory;
+  uint32_t* blocks;
+  uint32_t block_bytes, pieces, piece_bytes, slots, sets;
+
+  Slot& slot(uint32_t n) const { return directory->slot[n]; }
+  uint32_t number(const Slot& s) const { return static_cast<uint32_t>(&s - directory->slot); }
+  int arena_block(const Slot& s, uint32_t piece) const { return static_cast<int>(blocks[number(s) * pieces + piece]) - 1; }
+  char* bytes_of(const Slot& s, uint32_t piece) const {
+    return static_cast<char*>(drain::data(arena, arena_block(s, piece)));
+  }
+  uint32_t set_of(uint64_t block) const { return static_cast<uint32_t>(block % sets); }
+};
+
+}  // namespace weir::cache

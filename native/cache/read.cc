@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading through the cache.
+#include <errno.h>
+#include <string.h>
+
+#include "cache/between.h"
+#include "cache/slots.h"
+#include "os/syscall.h"
+
+namespace weir::cache {
+namespace {
+
+constexpr int kTries = 64;
+constexpr int kHelps = 8;  // blocks read while waiting for one
+constexpr int64_t kAgain = INT64_MIN;  // the slot has changed meanwhile
+
+// Until `bytes` are there or the file ends.
+int64_t read_fully(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
+  const int64_t got = o.below.read(o.below.context, pieces, count, bytes, offset);
+  if (got <= 0 || static_cast<uint64_t>(got) == bytes) return got;
+  uint64_t done = static_cast<uint64_t>(got);
+  iovec rest[kPieces];
+  for (int tries = 0; done < bytes && tries < kTries; ++tries) {
+    int n = 0;
+    uint64_t skip = done;
+    for (int i = 0; i < count; ++i) {
+      if (skip >= pieces[i].iov_len) {
+        skip -= pieces[i].iov_len;
+        continue;
+      }
+      rest[n++] = iovec{static_cast<char*>(pieces[i].iov_base) + skip, pieces[i].iov_len - skip};
+      skip = 0;
+    }
+    const int64_t more = o.below.read(o.below.context, rest, n, bytes - done, offset + done);
+    if (more < 0) return more;
+    if (more == 0) break;
+    done += static_cast<uint64_t>(more);
+  }
+  return static_cast<int64_t>(done);
+}
+
+int64_t direct(Opening& o, void* to, uint32_t n, uint64_t offset) {
+  count(o, kDirect);
+  const iovec piece{to, n};
+  return o.below.read(o.below.context, &piece, 1, n, offset);
+}
+
+int64_t fetch(Opening& o, Slot& s, uint64_t block) {
+  Cache& c = *o.cache;
+  iovec pieces[kPieces];
+  const int used = pieces_of(c, s, 0, c.block_bytes, pieces);
+  const bool between = o.between != nullptr && o.share_key != 0;
+  if (between) {
+    const int64_t got = between_get(o, pieces, used, block);
+    if (got >= 0 || got == kBusy) return got;
+  }
+  FileEntry& e = entry(o);
+  count(o, kLoads);
+  uint64_t reached = base::load_relaxed(&e.reached);
+  if (block < reached) count(o, kReloads);
+  while (block >= reached && !base::compare_exchange(&e.reached, &reached, block + 1)) {
+  }
+  const int64_t got = read_fully(o, pieces, used, c.block_bytes, block * c.block_bytes);
+  if (between) between_put(o, pieces, used, block, got);
+  return got;
+}
+
+// Fills a slot that this task has claimed. Bytes, 0 at the end of the file, or -errno; the slot is whole or free after it.
+int64_t load(Opening& o, Slot& s, uint64_t block) {
+  const int64_t got = fetch(o, s, block);
+  lock(*o.cache, s);
+  if (s.tag == tag(o, block) && s.state == kLoading && s.loader == node::self()) {
+    if (got <= 0 || s.discard != 0) {
+      make_free(s);
+    } else {
+      s.valid = static_cast<uint32_t>(got);
+      base::store(&s.state, uint32_t{kWhole});
+      node::wake(&s.state);
+    }
+  }
+  unlock(s);
+  return got;
+}
+
+// Bytes of a whole block, as many as the file has of them.
+int64_t from_whole(Opening& o, Slot& s, uint64_t wanted, char* to, uint32_t lo, uint32_t n) {
+  const uint32_t generation = base::load(&s.generation);
+  if (base::load(&s.tag) != wanted || base::load(&s.state) != kWhole) return kAgain;
+  const uint32_t valid = base::load(&s.valid);
+  uint32_t have = valid > lo ? (valid - lo < n ? valid - lo : n) : 0;
+  copy_out(*o.cache, s, lo, have, to);
+  if (WEIR_UNLIKELY(have < n)) {  // the file has become longer elsewhere: here is a hole
+    const uint64_t begin = block_of(wanted) * o.cache->block_bytes + lo, extent = base::load(&entry(o).extent);
+    const uint64_t there = extent > begin ? (extent - begin < n ? extent - begin : n) : 0;
+    if (there > have) {
+      memset(to + have, 0, there - have);
+      have = static_cast<uint32_t>(there);
+    }
+  }
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (base::load(&s.generation) != generation || base::load(&s.tag) != wanted) return kAgain;
+  touch(*o.cache, s);
+  return have;
+}
+
+// Dirty bytes of [lo, lo + n) of a locked slot, copied over what the file has there. The end of the last of them, relative to lo.
+uint32_t overlay(Cache& c, Slot& s, char* to, uint32_t lo, uint32_t n, uint64_t* covered) {
+  uint32_t end = 0;
+  *covered = 0;
+  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < lo + n; ++piece) {
+    if ((s.touched >> piece & 1) == 0) continue;
+    drain::Range ranges[drain::kRanges];
+    const uint32_t count = drain::dirty(c.arena, c.arena_block(s, piece), ranges);
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t base = piece * c.piece_bytes;
+      const uint32_t from = base + ranges[i].lo > lo ? base + ranges[i].lo : lo;
+      const uint32_t until = base + ranges[i].hi < lo + n ? base + ranges[i].hi : lo + n;
+      if (from >= until) continue;
+      memcpy(to + (from - lo), c.bytes_of(s, piece) + (from - base), until - from);
+      *covered += until - from;
+      end = until - lo;
+    }
+  }
+  return end;
+}
+
+// The rest of a partial block from the file, for a cache that keeps it. The slot is locked.
+bool make_whole(Opening& o, Slot& s, uint64_t block) {
+  Cache& c = *o.cache;
+  if (o.spare == nullptr) {
+    const long got = os::map(c.block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    if (os::failed(got)) return false;
+    o.spare = reinterpret_cast<char*>(got);
+  }
+  const iovec piece{o.spare, c.block_bytes};
+  const int64_t got = read_fully(o, &piece, 1, c.block_bytes, block * c.block_bytes);
+  if (got < 0) return false;
+  count(o, kLoads);
+  uint32_t valid = static_cast<uint32_t>(got);
+  memset(o.spare + valid, 0, c.block_bytes - valid);
+  uint64_t covered = 0;
+  const uint32_t end = overlay(c, s, o.spare, 0, c.block_bytes, &covered);
+  copy_in(c, s, 0, c.block_bytes, o.spare);
+  s.valid = end > valid ? end : valid;
+  base::store(&s.state, uint32_t{kWhole});
+  return true;
+}
+
+int64_t from_partial(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo, uint32_t n) {
+  Cache& c = *o.cache;
+  lock(c, s);
+  int64_t result = kAgain;
+  if (s.tag == tag(o, block) && s.state == kPartial) {
+    uint64_t covered = 0;
+    overlay(c, s, to, lo, n, &covered);
+    if (covered == n) {
+      result = n;
+    } else if (!o.policy.keeps_reads || o.policy.several_nodes || !make_whole(o, s, block)) {
+      const int64_t got = direct(o, to, n, block * c.block_bytes + lo);
+      if (got >= 0) {
+        memset(to + got, 0, n - static_cast<uint64_t>(got));
+        const uint32_t end = overlay(c, s, to, lo, n, &covered);
+        result = end > got ? end : got;
+      } else {
+        result = got;
+      }
+    }
+  }
+  unlock(s);
+  return result;
+}
+
+}  // namespace
+
+// Reads one that follows. Only for who reads in sequence.
+bool help(Opening& o, uint64_t block) {
+  if (o.helping || (o.next_block != block && o.next_block != block + 1)) return false;
+  const uint64_t ahead = o.cache->slots / 4 < 8 ? o.cache->slots / 4 : 8;
+  o.helping = true;
+  bool helped = false;
+  for (uint64_t next = block + 1; next <= block + ahead && !helped; ++next) helped = prepare(o, next);
+  o.helping = false;
+  return helped;
+}
+
+namespace {
+
+int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n) {
+  Cache& c = *o.cache;
+  const uint64_t wanted = tag(o, block);
+  const bool keeps = o.policy.keeps_reads && !(o.policy.several_nodes && base::load_relaxed(&entry(o).writers) != 0);
+  bool loaded = false;
+  int helped = 0;
+  for (int tries = 0; tries < kTries; ++tries) {
+    Slot* s = find(c, wanted);
+    if (s == nullptr) {
+      if (!keeps) break;
+      const Claimed claimed = claim(o, wanted, true, &s);
+      if (claimed == Claimed::kThere) continue;
+      if (claimed != Claimed::kMine) break;
+      const int64_t got = load(o, *s, block);
+      if (got == 0) return 0;
+      if (got < 0) break;  // the program asks itself, and gets its own error
+      loaded = true;
+      continue;
+    }
+    int64_t result = kAgain;
+    switch (base::load(&s->state)) {
+      case kWhole: result = from_whole(o, *s, wanted, to, lo, n); break;
+      case kPartial: result = from_partial(o, *s, block, to, lo, n); break;
+      case kLoading: {
+        if (helped++ < kHelps && help(o, block)) break;
+        const Waited waited = wait_loaded(o, *s, wanted);
+        if (waited == Waited::kMine) load(o, *s, block);
+        if (waited == Waited::kTooLong) return direct(o, to, n, block * c.block_bytes + lo);
+        break;
+      }
+    }
+    if (result == kAgain) continue;
+    if (!loaded) count(o, kHits);
+    return result;
+  }
+  return direct(o, to, n, block * c.block_bytes + lo);
+}
+
+// Bytes that the file does not have yet, but has to its readers: up to the end of what was accepted there are zeros.
+uint64_t zeros_to_end(Opening& o, char* to, uint64_t done, uint64_t bytes, uint64_t offset) {
+  const uint64_t end = base::load(&entry(o).end);
+  if (end <= offset + done) return 0;
+  const uint64_t n = end - offset - done < bytes - done ? end - offset - done : bytes - done;
+  memset(to + done, 0, n);
+  return n;
+}
+
+}  // namespace
+
+bool prepare(Opening& o, uint64_t block) {
+  Cache& c = *o.cache;
+  if (!o.policy.keeps_reads || block * c.block_bytes >= entry(o).stamp.size || find(c, tag(o, block)) != nullptr) return false;
+  Slot* s = nullptr;
+  return claim(o, tag(o, block), true, &s) == Claimed::kMine && load(o, *s, block) > 0;
+}
+
+int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
+  const Inside in;
+  if (in.nested()) {
+    const iovec piece{to, bytes};
+    return o.below.read(o.below.context, &piece, 1, bytes, offset);
+  }
+  uint32_t one = 1;
+  if (WEIR_UNLIKELY(base::load_relaxed(&entry(o).suspect) != 0) && base::compare_exchange(&entry(o).suspect, &one, 0u)) invalidate(o);
+  Cache& c = *o.cache;
+  auto* at = static_cast<char*>(to);
+  uint64_t done = 0;
+  while (done < bytes) {
+    const uint64_t block = (offset + done) / c.block_bytes;
+    const auto lo = static_cast<uint32_t>((offset + done) % c.block_bytes);
+    const uint64_t left = bytes - done;
+    const uint32_t n = left < c.block_bytes - lo ? static_cast<uint32_t>(left) : c.block_bytes - lo;
+    int64_t got = read_block(o, at + done, block, lo, n);
+    if (got == 0 && find(c, tag(o, block)) != nullptr) {  // the block ends before it: has the file grown since?
+      Stamp stamp;
+      if (o.below.about(o.below.context, &stamp) && stamp.size > offset + done) {
+        invalidate(o);
+        got = read_block(o, at + done, block, lo, n);
+      }
+    }
+    if (got < 0) return done > 0 ? static_cast<int64_t>(done) : got;
+    done += static_cast<uint64_t>(got);
+    o.next_block = lo + static_cast<uint64_t>(got) == c.block_bytes ? block + 1 : block;
+    if (static_cast<uint32_t>(got) < n) {
+      const uint64_t zeros = zeros_to_end(o, at, done, done + (n - static_cast<uint64_t>(got)), offset);
+      done += zeros;
+      if (zeros == 0 || static_cast<uint32_t>(got) + zeros < n) break;
+    }
+  }
+  return static_cast<int64_t>(done);
+}
+
+}  // namespace weir::cache

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/slots.h"
+
+#include <string.h>
+
+#include "os/clock.h"
+#include "os/syscall.h"
+
+namespace weir::cache {
+namespace {
+
+WEIR_THREAD bool inside = false;
+constexpr uint64_t kStillNs = 64 * kMillisecond;  // nobody writes: nobody will complete this
+constexpr uint32_t kHopeless = 64;
+
+bool take_memory(Cache& c, Slot& s) {
+  if (s.backed != 0) return true;
+  uint32_t* blocks = c.blocks + c.number(s) * c.pieces;
+  for (uint32_t piece = 0; piece < c.pieces; ++piece) {
+    if (blocks[piece] != 0) continue;  // of one who died here
+    const int got = drain::take_block(c.arena);
+    if (got < 0) return false;
+    blocks[piece] = static_cast<uint32_t>(got) + 1;
+  }
+  base::store(&s.backed, 1u);
+  return true;
+}
+
+// The owner of the slot's lock died: bytes that are not marked dirty may be half copied.
+void repair(Cache& c, Slot& s) {
+  count_pieces(c, s);
+  if (s.state == kWhole || s.state == kPartial) {
+    base::fetch_add(&s.generation, 1u);
+    if (s.touched != 0) base::store(&s.state, uint32_t{kPartial});
+    else make_free(s);
+  }
+}
+
+bool abandoned(const Slot& s) { return s.state == kLoading && !node::alive(s.loader); }
+
+// The best slot of a set to take; *dirty: the longest unused one of this file that would have to be written.
+Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
+  Cache& c = *o.cache;
+  Slot* best = nullptr;
+  Slot* oldest = nullptr;
+  for (uint32_t way = 0; way < kWays; ++way) {
+    Slot& s = c.slot(set * kWays + way);
+    const uint32_t state = base::load(&s.state);
+    if (base::load(&s.tag) == 0 && state == kFree) return &s;
+    if (state == kLoading) continue;
+    if (s.touched != 0) {
+      if (file_of(s.tag) == o.file && (oldest == nullptr || s.used < oldest->used)) oldest = &s;
+    } else if (best == nullptr || s.used < best->used) {
+      best = &s;
+    }
+  }
+  *dirty = oldest;
+  if (best != nullptr || oldest != nullptr) return best;
+  for (uint32_t way = 0; way < kWays; ++way) {
+    Slot& s = c.slot(set * kWays + way);
+    if (abandoned(s)) return &s;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC); }
+
+Inside::Inside() : nested_(inside) { inside = true; }
+Inside::~Inside() {
+  if (!nested_) inside = false;
+}
+
+void lock(Cache& c, Slot& s) {
+  if (node::acquire(s.lock)) repair(c, s);
+}
+
+Slot* find_locked(Cache& c, uint64_t tag) {
+  for (;;) {
+    Slot* s = find(c, tag);
+    if (s == nullptr) return nullptr;
+    lock(c, *s);
+    if (s->tag == tag) return s;
+    unlock(*s);
+  }
+}
+
+void make_free(Slot& s) {
+  base::fetch_add(&s.generation, 1u);
+  base::store(&s.tag, uint64_t{0});
+  base::store(&s.state, uint32_t{kFree});
+  node::wake(&s.state);
+}
+
+void count_pieces(Cache& c, Slot& s) {
+  s.complete = s.touched = 0;
+  if (s.backed == 0) return;
+  for (uint32_t piece = 0; piece < c.pieces; ++piece) {
+    drain::Range ranges[drain::kRanges];
+    const uint32_t n = drain::dirty(c.arena, c.arena_block(s, piece), ranges);
+    if (n == 0) continue;
+    s.touched |= uint64_t{1} << piece;
+    if (n == 1 && ranges[0].lo == 0 && ranges[0].hi == c.piece_bytes) s.complete |= uint64_t{1} << piece;
+  }
+}
+
+Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {
+  Cache& c = *o.cache;
+  const uint32_t set = c.set_of(block_of(tag));
+  node::Lock& set_lock = c.directory->set_locks[set];
+  node::acquire(set_lock);
+  Claimed result = Claimed::kNone;
+  Slot* dirty = nullptr;
+  if (find(c, tag) != nullptr) {
+    result = Claimed::kThere;
+  } else if (Slot* s = choose(o, set, &dirty); s != nullptr) {
+    lock(c, *s);  // held for a moment only, or by one who is writing it
+    if (s->touched == 0 && (s->state != kLoading || abandoned(*s)) && take_memory(c, *s)) {
+      base::fetch_add(&s->generation, 1u);
+      __atomic_thread_fence(__ATOMIC_SEQ_CST);  // before any byte of the next block
+      s->discard = s->failures = 0;
+      s->valid = 0;
+      s->complete = 0;
+      s->loader = node::self();
+      base::store(&s->used, base::fetch_add(&c.directory->clock, uint64_t{1}) + 1);
+      base::store(&s->state, uint32_t{to_load ? kLoading : kPartial});
+      base::store(&s->tag, tag);
+      *slot = s;
+      result = Claimed::kMine;
+    } else {
+      result = Claimed::kThere;  // it has changed: look again
+    }
+    if (result != Claimed::kMine || to_load) unlock(*s);
+    if (result == Claimed::kThere && s->backed == 0) result = Claimed::kNone;
+  } else if (dirty != nullptr) {
+    *slot = dirty;
+    result = Claimed::kDirty;
+  }
+  node::release(set_lock);
+  return result;
+}
+
+Waited wait_loaded(Opening& o, Slot& s, uint64_t tag) {
+  const uint64_t begun = now_ns();
+  Waited result = Waited::kOver;
+  count(o, kWaits);
+  while (base::load(&s.state) == kLoading && base::load(&s.tag) == tag) {
+    node::sleep_on(&s.state, kLoading, kLookNs);
+    if (base::load(&s.state) != kLoading) break;
+    const uint64_t waited = now_ns() - begun;
+    if (waited < kLookNs / 2) continue;
+    if (abandoned(s)) {
+      lock(*o.cache, s);
+      const bool mine = s.tag == tag && abandoned(s);
+      if (mine) {
+        s.loader = node::self();
+        base::store(&s.discard, 0u);
+      }
+      unlock(s);
+      if (!mine) continue;
+      count(o, kTakenOver);
+      result = Waited::kMine;
+      break;
+    }
+    if (waited > kLongestWaitNs) {
+      result = Waited::kTooLong;
+      break;
+    }
+  }
+  count(o, kWaitNs, now_ns() - begun);
+  return result;
+}
+
+int pieces_of(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, iovec* to) {
+  int used = 0;
+  while (n > 0) {
+    const uint32_t piece = lo / c.piece_bytes, within = lo % c.piece_bytes;
+    const uint32_t part = n < c.piece_bytes - within ? n : c.piece_bytes - within;
+    char* at = c.bytes_of(s, piece) + within;
+    if (used > 0 && static_cast<char*>(to[used - 1].iov_base) + to[used - 1].iov_len == at) to[used - 1].iov_len += part;
+    else to[used++] = iovec{at, part};
+    lo += part;
+    n -= part;
+  }
+  return used;
+}
+
+void copy_out(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, char* to) {
+  iovec parts[kPieces];
+  const int used = pieces_of(c, s, lo, n, parts);
+  for (int i = 0; i < used; ++i) {
+    memcpy(to, parts[i].iov_base, parts[i].iov_len);
+    to += parts[i].iov_len;
+  }
+}
+
+void copy_in(const Cache& c, Slot& s, uint32_t lo, uint32_t n, const char* from) {
+  iovec parts[kPieces];
+  const int used = pieces_of(c, s, lo, n, parts);
+  for (int i = 0; i < used; ++i) {
+    memcpy(parts[i].iov_base, from, parts[i].iov_len);
+    from += parts[i].iov_len;
+  }
+}
+
+void fill_zeros(const Cache& c, Slot& s, uint32_t lo, uint32_t hi) {
+  if (lo >= hi) return;
+  iovec parts[kPieces];
+  const int used = pieces_of(c, s, lo, hi - lo, parts);
+  for (int i = 0; i < used; ++i) memset(parts[i].iov_base, 0, parts[i].iov_len);
+}
+
+bool Patience::others_go_on() {
+  FileEntry& file = entry(opening_);
+  if (base::load_relaxed(&file.writers) < 2) return false;
+  if (begun_ == 0) {
+    // Who has waited in vain often enough (all writers are openings of one process, or others compute) tries it seldom.
+    if (opening_.fruitless >= kHopeless && ++opening_.fruitless % kHopeless != 0) return false;
+    begun_ = moved_ = now_ns();
+    progress_ = base::load(&file.progress);
+    count(opening_, kStalls);
+  }
+  uint32_t word = 0;
+  node::sleep_on(&word, 0, kMillisecond / 2);
+  const uint64_t now = now_ns(), progress = base::load(&file.progress);
+  if (progress != progress_) {
+    progress_ = progress;
+    moved_ = now;
+    opening_.fruitless = 0;
+  }
+  const uint64_t still = kStillNs >> (opening_.fruitless < 6 ? opening_.fruitless : 6);
+  if (now - moved_ < still && now - begun_ < kLongestWaitNs) return true;
+  ++opening_.fruitless;
+  return false;
+}
+
+}  // namespace weir::cache

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots of a cache: finding, locking, taking and giving them up. Order of locks: a set's, then a slot's, then an arena block's;
+// whoever has a slot's takes no set's.
+#pragma once
+
+#include "cache/cache.h"
+
+namespace weir::cache {
+
+inline constexpr uint64_t kMillisecond = 1'000'000;
+inline constexpr uint64_t kLongestWaitNs = 2000 * kMillisecond;  // for a task that lives and does not go on
+inline constexpr uint64_t kLookNs = 5 * kMillisecond;            // between looks whether it does
+
+uint64_t now_ns();
+
+// A call of the cache within another of the same thread (a signal handler's) would wait for itself.
+class Inside {
+ public:
+  Inside();
+  ~Inside();
+  bool nested() const { return nested_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool nested_;
+};
+
+inline FileEntry& entry(const Opening& o) { return o.cache->directory->files[o.file]; }
+inline uint64_t tag(const Opening& o, uint64_t block) { return tag_of(o.file, block); }
+inline void count(Opening& o, Count what, uint64_t n = 1) {
+  if (o.counts != nullptr) base::fetch_add(&o.counts[what], n);
+}
+inline void touch(Cache& c, Slot& s) {
+  const uint64_t clock = base::load_relaxed(&c.directory->clock);
+  if (base::load_relaxed(&s.used) != clock) base::store_relaxed(&s.used, clock);
+}
+
+// Without a lock: what was so a moment ago.
+inline Slot* find(const Cache& c, uint64_t tag) {
+  Slot* s = &c.slot(c.set_of(block_of(tag)) * kWays);
+  for (uint32_t way = 0; way < kWays; ++way, ++s) {
+    if (base::load(&s->tag) == tag) return s;
+  }
+  return nullptr;
+}
+
+void lock(Cache& c, Slot& s);
+inline void unlock(Slot& s) { node::release(s.lock); }
+// The block's slot, locked; null when it has none.
+Slot* find_locked(Cache& c, uint64_t tag);
+
+// A locked slot without dirty bytes becomes free, and who waits for it looks again.
+void make_free(Slot& s);
+// The pieces that are dirty, as the arena has it.
+void count_pieces(Cache& c, Slot& s);
+
+enum class Claimed { kMine, kThere, kDirty, kNone };
+// A slot for a block that has none. to_load: it is loading, by this task, and not locked; else it is partial, and locked.
+// kThere: the block has got one meanwhile; kDirty: *slot, unlocked, is one of this file that had to be written first.
+Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot);
+
+enum class Waited { kOver, kMine, kTooLong };
+// Until the slot is no longer loading that block. kMine: the task that did is dead, and this one is to load it now.
+Waited wait_loaded(Opening& o, Slot& s, uint64_t tag);
+
+// Bytes [lo, lo + n) of a slot as pieces of memory that follow one another; their number, at most kPieces.
+int pieces_of(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, iovec* to);
+void copy_out(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, char* to);
+void copy_in(const Cache& c, Slot& s, uint32_t lo, uint32_t n, const char* from);
+void fill_zeros(const Cache& c, Slot& s, uint32_t lo, uint32_t hi);
+
+// While a block is waited for: reads one that follows, if this task reads in sequence. True when it did.
+bool help(Opening& o, uint64_t block);
+
+// Writes the slot's dirty bytes, as few requests as their ranges allow. The slot is locked and of o's file. 0 or -errno.
+// last: what cannot be written is given up.
+int64_t write_out(Opening& o, Slot& s, bool last);
+
+// Whether waiting for other tasks still makes sense; sleeps a little.
+class Patience {
+ public:
+  explicit Patience(Opening& o) : opening_(o) {}
+  bool others_go_on();
+
+ private:
+  Opening& opening_;
+  uint64_t begun_ = 0, moved_ = 0, progress_ = 0;
+};
+
+}  // namespace weir::cache

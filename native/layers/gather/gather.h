@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer gather: small writes of a node's tasks become whole stripes (README.md here).
+#pragma once
+
+#include "stack/layer.h"
+
+namespace weir::layers {
+
+extern const stack::Kind kGather;
+
+}  // namespace weir::layers

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer global: one cache for all tasks that have the file open (README.md here).
+#pragma once
+
+#include "stack/layer.h"
+
+namespace weir::layers {
+
+extern const stack::Kind kGlobal;
+
+}  // namespace weir::layers

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/global/shared_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/text.h"
+#include "cache/between.h"
+#include "cache/job.h"
+#include "os/syscall.h"
+#include "rules/rules.h"
+#include "stack/file.h"
+
+namespace weir::layers::shared_file {
+namespace {
+
+using stack::File;
+using stack::Layer;
+using stack::Reason;
+using stack::Result;
+using stack::Transfer;
+
+constexpr uint8_t kCachedInARow = 8;   // blocks that the kernel had before the layer believes that it has all
+constexpr uint64_t kLargestBlock = 64u << 20;
+constexpr int kNoWait = 8;             // RWF_NOWAIT
+
+// File systems of the node itself: the kernel keeps their pages once for all tasks.
+bool is_local(uint32_t type) {
+  switch (type) {
+    case 0x01021994: case 0x858458f6: case 0xef53: case 0x58465342: case 0x9123683e: case 0x794c7630: case 0xf2f52010: case 0x2fc12fc1:
+      return true;  // tmpfs, ramfs, ext2/3/4, xfs, btrfs, overlay, f2fs, zfs
+  }
+  return false;
+}
+
+bool in_kernel(int fd, uint64_t offset) {
+  char byte;
+  const iovec piece{&byte, 1};
+  return os::system_call(SYS_preadv2, fd, reinterpret_cast<long>(&piece), 1, static_cast<long>(offset), 0, kNoWait) == 1;
+}
+
+// A block about to be read: when the kernel has had so many of them, the layer is of no use.
+void look_for_pages(Layer& l, uint64_t offset) {
+  State& s = state_of(l);
+  if (s.always || s.found_cached >= kCachedInARow || s.opening.below.writes || s.opening.policy.several_nodes) return;
+  s.found_cached = in_kernel(l.file->descriptor, offset) ? static_cast<uint8_t>(s.found_cached + 1) : 0;
+  if (s.found_cached == kCachedInARow) stack::ask_to_leave(l, Reason::kCached);
+}
+
+int64_t read_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
+  auto& l = *static_cast<Layer*>(context);
+  look_for_pages(l, offset);
+  return stack::read_below(l, Transfer{pieces, count, bytes, offset});
+}
+int64_t write_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
+  return stack::write_below(*static_cast<Layer*>(context), Transfer{pieces, count, bytes, offset});
+}
+bool about_file(void* context, cache::Stamp* to) {
+  struct stat s;
+  if (os::system_call(SYS_fstat, static_cast<Layer*>(context)->file->descriptor, reinterpret_cast<long>(&s)) != 0) return false;
+  *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
+         static_cast<uint32_t>(s.st_ctim.tv_nsec)};
+  return true;
+}
+void lost(void* context, int error, uint64_t bytes) { stack::defer_error(*static_cast<Layer*>(context), error, bytes); }
+
+// The same file in the same state has the same key on all nodes, wherever it is mounted.
+uint64_t key_of(const File& f, const cache::FileEntry& e) {
+  struct {
+    uint64_t inode;
+    cache::Stamp stamp;
+  } const what{f.inode, e.stamp};
+  const char* name = f.path;
+  for (const char* p = f.path; *p != 0; ++p) {
+    if (*p == '/') name = p + 1;
+  }
+  const uint64_t parts[] = {what.inode,
+                            what.stamp.size,
+                            static_cast<uint64_t>(what.stamp.mtime_s) << 32 ^ what.stamp.mtime_ns,
+                            static_cast<uint64_t>(what.stamp.ctime_s) << 32 ^ what.stamp.ctime_ns};
+  const uint64_t key = base::hash({reinterpret_cast<const char*>(parts), sizeof parts}, base::hash(base::text(name), e.fresh));
+  return key != 0 ? key : 1;
+}
+
+void join_nodes(Layer& l) {
+  State& s = state_of(l);
+  cache::Opening& o = s.opening;
+  const cache::Job& job = cache::job();
+  if (!s.keeps_reads || !o.policy.several_nodes || o.below.writes) return;
+  const cache::FileEntry& e = o.cache->directory->files[o.file];
+  if (e.fresh != 0) return;  // it may change without a sign
+  o.between = cache::between_by_mpi != nullptr ? cache::between_by_mpi
+              : job.one_host                   ? cache::between_on_host(job.nodes, o.cache->slots, o.cache->block_bytes)
+                                               : nullptr;
+  o.share_key = key_of(*l.file, e);
+}
+
+bool attach(Layer& l) {
+  State& s = state_of(l);
+  if (WEIR_LIKELY(s.tried)) return s.attached;
+  s.tried = true;
+  cache::Opening& o = s.opening;
+  File& f = *l.file;
+  const int mode = f.flags & O_ACCMODE;
+  o.below = {&l, read_file, write_file, about_file, lost, &f.descriptor, f.path, mode != O_WRONLY, mode != O_RDONLY};
+  o.policy = {s.keeps_reads, cache::job().nodes > 1};
+  o.counts = l.statistics;
+  o.cache = cache::attach({s.block_bytes, s.slots});
+  o.barriers = base::load_relaxed(&cache::barriers);
+  s.attached = o.cache != nullptr && cache::open(o, f.device, f.inode) == 0;
+  if (!s.attached) {
+    stack::ask_to_leave(l, Reason::kNoMemory);
+    return false;
+  }
+  join_nodes(l);
+  return true;
+}
+
+// A large request of a file that nobody else has open: the layer would only copy it.
+bool passes(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  if (s.always || t.bytes < s.block_bytes / 2 || s.opening.policy.several_nodes || !cache::alone(s.opening)) return false;
+  if (!s.noted_large) stack::note_aside(l, Reason::kLargeRequests);
+  s.noted_large = true;
+  return true;
+}
+
+void renew(State& s) {
+  cache::Opening& o = s.opening;
+  const uint32_t barriers = base::load_relaxed(&cache::barriers);
+  if (WEIR_LIKELY(o.barriers == barriers)) return;
+  o.barriers = barriers;
+  if (!o.policy.several_nodes) return;
+  cache::look_again(o);
+  o.share_key = 0;  // the file is being changed: each node for itself
+}
+
+}  // namespace
+
+constinit const stack::Statistic kStatistics[cache::kCounts] = {
+    {"hits"},      {"loads"},    {"reloads"},      {"from_other_nodes"}, {"waits"},  {"waited"},
+    {"passed_on"}, {"accepted"}, {"whole_writes"}, {"part_writes"},      {"stalls"}, {"taken_over"},
+};
+
+void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
+  State& s = state_of(l);
+  s.block_bytes = static_cast<uint32_t>(block_bytes < 4096 ? 4096 : block_bytes < kLargestBlock ? block_bytes : kLargestBlock);
+  s.slots = static_cast<uint32_t>(slots < cache::kMostSlots ? slots : cache::kMostSlots);
+  s.keeps_reads = keeps_reads;
+  s.always = rules::option_number(*l.spec, "always", 0) != 0;
+}
+
+Result ready(Layer& l) {
+  State& s = state_of(l);
+  File& f = *l.file;
+  const bool one_node = cache::job().nodes <= 1;
+  // Where every task that may have the file sees the same blocks, a lock needs no trip to the file.
+  f.coherent = one_node;
+  if ((f.flags & O_APPEND) != 0) stack::ask_to_leave(l, Reason::kUnsupported);
+  else if (!s.always && is_local(f.fs_type) && (one_node || cache::job().one_host)) stack::ask_to_leave(l, Reason::kShared);
+  return 0;
+}
+
+Result read(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  if (!attach(l)) return stack::read_below(l, t);
+  renew(s);
+  if (passes(l, t)) return stack::read_below(l, t);
+  uint64_t done = 0;
+  for (int i = 0; i < t.count; ++i) {
+    if (t.pieces[i].iov_len == 0) continue;
+    const int64_t got = cache::read(s.opening, t.pieces[i].iov_base, t.pieces[i].iov_len, t.offset + done);
+    if (got < 0) return done > 0 ? static_cast<Result>(done) : got;
+    done += static_cast<uint64_t>(got);
+    if (static_cast<uint64_t>(got) < t.pieces[i].iov_len) break;
+  }
+  return static_cast<Result>(done);
+}
+
+Result write(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  if (!attach(l)) return stack::write_below(l, t);
+  cache::Opening& o = s.opening;
+  if (const int64_t error = cache::take_error(o); WEIR_UNLIKELY(error != 0)) return error;
+  if (WEIR_UNLIKELY((l.file->flags & O_APPEND) != 0)) {  // the kernel alone knows where the end is for all
+    const int64_t flushed = cache::flush(o, false);
+    stack::ask_to_leave(l, Reason::kUnsupported);
+    return flushed < 0 ? flushed : stack::write_below(l, t);
+  }
+  uint64_t done = 0;
+  for (int i = 0; i < t.count; ++i) {
+    if (t.pieces[i].iov_len == 0) continue;
+    const int64_t put = cache::write(o, t.pieces[i].iov_base, t.pieces[i].iov_len, t.offset + done);
+    if (put < 0) return done > 0 ? static_cast<Result>(done) : put;
+    done += static_cast<uint64_t>(put);
+    if (static_cast<uint64_t>(put) < t.pieces[i].iov_len) break;
+  }
+  return static_cast<Result>(done);
+}
+
+Result size(Layer& l) {
+  State& s = state_of(l);
+  return s.attached ? cache::size(s.opening) : stack::size_below(l);
+}
+
+Result truncate(Layer& l, uint64_t bytes) {
+  State& s = state_of(l);
+  if (!attach(l)) return stack::truncate_below(l, bytes);
+  cache::truncated(s.opening, bytes);
+  const Result result = stack::truncate_below(l, bytes);
+  cache::truncated(s.opening, bytes);
+  return result;
+}
+
+Result flush(Layer& l) {
+  State& s = state_of(l);
+  if (!s.attached) return 0;
+  const int64_t error = cache::flush(s.opening, true);
+  return error != 0 ? error : cache::take_error(s.opening);
+}
+
+Result sync(Layer& l, bool data_only) {
+  State& s = state_of(l);
+  int64_t error = 0;
+  if (s.attached) {
+    error = cache::flush(s.opening, false);
+    if (error == 0) error = cache::take_error(s.opening);
+  }
+  const Result synced = stack::sync_below(l, data_only);
+  return error != 0 ? error : synced;
+}
+
+void invalidate(Layer& l) {
+  State& s = state_of(l);
+  if (s.attached) cache::invalidate(s.opening);
+  stack::invalidate_below(l);
+}
+
+void close(Layer& l) {
+  State& s = state_of(l);
+  if (s.attached) cache::close(s.opening);
+  s.attached = false;
+}
+
+}  // namespace weir::layers::shared_file

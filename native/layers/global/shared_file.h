@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file whose blocks the tasks of a node share: what layers `global` and `gather` have in common. The cache itself, and who waits for
+// whom in it, is cache/; here is decided which files are worth it, and what goes past it.
+#pragma once
+
+#include "cache/cache.h"
+#include "stack/layer.h"
+
+namespace weir::layers::shared_file {
+
+struct State {
+  cache::Opening opening;
+  uint32_t block_bytes, slots;
+  bool keeps_reads;
+  bool always;    // never steps aside: for tests, and for who knows better
+  bool tried, attached;
+  bool noted_large;
+  uint8_t found_cached;  // blocks in a row that the kernel had already
+};
+
+inline State& state_of(stack::Layer& l) { return *static_cast<State*>(l.state()); }
+
+// slots: blocks that the node's cache has for such files.
+void begin(stack::Layer&, uint64_t block_bytes, uint64_t slots, bool keeps_reads);
+stack::Result ready(stack::Layer&);
+stack::Result read(stack::Layer&, const stack::Transfer&);
+stack::Result write(stack::Layer&, const stack::Transfer&);
+stack::Result size(stack::Layer&);
+stack::Result truncate(stack::Layer&, uint64_t bytes);
+stack::Result flush(stack::Layer&);
+stack::Result sync(stack::Layer&, bool data_only);
+void invalidate(stack::Layer&);
+void close(stack::Layer&);
+
+extern const stack::Statistic kStatistics[cache::kCounts];
+
+}  // namespace weir::layers::shared_file
