@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -47,18 +46,30 @@ Server::Server(const std::string& folder, const std::string& run) : arenas_(fold
 Server::~Server() {
   if (socket_ >= 0) close(socket_);
   if (lock_file_ >= 0) close(lock_file_);
+  if (page_ != nullptr) munmap(page_, drain::kPageBytes);
+}
+
+// The kernel says that the last one is dead before it frees what that one had locked.
+bool Server::take_lock() {
+  for (int i = 0; i < 1000; ++i) {
+    if (flock(lock_file_, LOCK_EX | LOCK_NB) == 0) return true;
+    const uint32_t word = base::load(&page_->word);
+    if ((word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0) return false;
+    usleep(2000);
+  }
+  return false;
 }
 
 bool Server::begin() {
   const std::string& folder = arenas_.folder();
   lock_file_ = open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock_file_ < 0 || flock(lock_file_, LOCK_EX | LOCK_NB) != 0) return false;
   const int fd = open((folder + "/pulse").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0 || posix_fallocate(fd, 0, drain::kPageBytes) != 0) return false;
+  if (lock_file_ < 0 || fd < 0 || posix_fallocate(fd, 0, drain::kPageBytes) != 0) return false;
   void* at = mmap(nullptr, drain::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (at == MAP_FAILED) return false;
   page_ = static_cast<drain::PulsePage*>(at);
+  if (!take_lock()) return false;
 
   sockaddr_un here{};
   here.sun_family = AF_UNIX;

@@ -28,6 +28,7 @@ class Server {
   uint64_t recover();
 
  private:
+  bool take_lock();
   void receive();
   void handle(const drain::Message& message, int descriptor);
   void take_file(Held& held, const drain::Message& message, int descriptor);
