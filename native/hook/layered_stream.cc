@@ -95,7 +95,8 @@ ssize_t read_file(void* slot, char* to, size_t n) {
 }
 
 ssize_t write_file(void* slot, const char* from, size_t n) {
-  const int fd = stream_of(slot)->_fileno;
+  FILE* const f = stream_of(slot);
+  const int fd = f->_fileno;
   size_t done = 0;
   while (done < n) {
     stack::File* const file = stack::file_at(fd);
@@ -104,6 +105,7 @@ ssize_t write_file(void* slot, const char* from, size_t n) {
     if (written < 0) break;
     done += static_cast<size_t>(written);
   }
+  if (f->_offset >= 0) f->_offset += static_cast<off64_t>(done);  // glibc does it for files, and forgets cookie streams
   return static_cast<ssize_t>(done);
 }
 
@@ -210,7 +212,7 @@ int flags_of_mode(const char* mode) {
   return access | more;
 }
 
-FILE* with_layers(FILE* plain) {
+FILE* with_layers(FILE* plain, bool at_end) {
   const int fd = plain->_fileno;
   if (stack::file_at(fd) == nullptr) return plain;
   const int before = errno;
@@ -221,12 +223,12 @@ FILE* with_layers(FILE* plain) {
   if (s != nullptr) f = make_stream(s, plain);
   if (f != nullptr) {
     drop_plain(plain);
-    go_to_end(f);
+    if (at_end) go_to_end(f);
   } else {
     if (s != nullptr) give_back(s);
     stack::leave(fd, stack::Reason::kUnsupported);
     f = plain;
-    if ((f->_flags & (kAppending | kNoReads)) == (kAppending | kNoReads)) os::system_call(SYS_lseek, fd, 0, SEEK_END);
+    if (at_end && (f->_flags & (kAppending | kNoReads)) == (kAppending | kNoReads)) os::system_call(SYS_lseek, fd, 0, SEEK_END);
   }
   errno = before;
   return f;
@@ -236,7 +238,11 @@ FILE* open_by_layers(stack::Ticket& t, const char* path, const char* mode) {
   const int fd = stack::finish_open(t, stack::open_ordered(t, 0666), path);
   if (fd < 0) return nullptr;
   FILE* const plain = WEIR_REAL(fdopen)(fd, mode);
-  if (plain != nullptr) return with_layers(plain);
+  if (plain != nullptr) {
+    FILE* const f = with_layers(plain, true);
+    if ((flags_of_mode(mode) & O_CLOEXEC) != 0) f->_flags2 |= kClosedOnExec;  // fdopen does not; freopen asks
+    return f;
+  }
   const int before = errno;
   stack::closing(fd, [fd] { return static_cast<int>(with_errno(os::close_fd(fd))); });
   errno = before;

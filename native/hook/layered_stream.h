@@ -49,8 +49,8 @@ WEIR_INLINE bool is_layered(const FILE* f) {
 // The flags of open(2) that a stream's mode stands for, as glibc reads it; -1: it is none.
 int flags_of_mode(const char* mode);
 
-// fopen: the stream that the program gets for the one that glibc opened, or null.
-FILE* with_layers(FILE* plain);
+// The stream that the program gets for the one that glibc made. at_end: glibc has put one that appends at the end of the file.
+FILE* with_layers(FILE* plain, bool at_end);
 // Through layers that take part in the open.
 FILE* open_by_layers(stack::Ticket& t, const char* path, const char* mode);
 // freopen of a stream that is layered or on a file that is known.
@@ -72,7 +72,7 @@ FILE* opening_layers(const char* path, const char* mode, Real real) {
   if (stack::begin_open(t, AT_FDCWD, path, flags)) return open_by_layers(t, path, mode);
   FILE* const f = real();
   stack::finish_open(t, f != nullptr ? f->_fileno : -1, path);
-  return f != nullptr ? with_layers(f) : nullptr;
+  return f != nullptr ? with_layers(f, true) : nullptr;
 }
 
 // Bytes out of a layered stream, as glibc's fread does it on a file: what the buffer does not have goes straight to the caller's memory.

@@ -91,15 +91,15 @@ int closing_stream(FILE* f, Real real) {
   return result;
 }
 
-// fdopen: glibc has asked the kernel for the descriptor's mode, and may have set O_APPEND.
+// fdopen: glibc has asked the kernel for the descriptor's mode; where it has set O_APPEND it has also gone to the end.
 FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
+  if (!stack::active() || stack::known_at(fd) == nullptr) return real(fd, mode);
+  const long before = os::system_call(SYS_fcntl, fd, F_GETFL);
   FILE* const f = real(fd, mode);
-  if (f == nullptr || !stack::active() || stack::known_at(fd) == nullptr) return f;
-  if (mode[0] == 'a') {
-    const long flags = os::system_call(SYS_fcntl, fd, F_GETFL);
-    if (!os::failed(flags)) stack::flags_set(fd, static_cast<int>(flags));
-  }
-  return with_layers(f);
+  if (f == nullptr) return f;
+  const long flags = os::system_call(SYS_fcntl, fd, F_GETFL);
+  if (flags != before) stack::flags_set(fd, static_cast<int>(flags));
+  return with_layers(f, flags != before);
 }
 
 }  // namespace

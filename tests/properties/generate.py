@@ -12,7 +12,7 @@ from model import MAPS, SLOTS, STREAMS, Block, Model, Process
 
 RANGE = 32768  # of one of several threads
 NAMES = ("fa", "fb", "fc", "fd", "fe")
-MODES = ("r", "r+", "w", "w+", "a", "a+", "rb", "r+b", "wb+", "wx", "w+x", "ae", "rm", "rbe", "ab+", "q")
+MODES = ("r", "r+", "w", "w+", "a", "a+", "rb", "r+b", "wb+", "wx", "w+x", "ae", "rbe", "ab+", "q")
 
 
 class Draw:
@@ -191,7 +191,8 @@ def script(rng: random.Random, flavour: str, operations: int) -> list:
         if luck < kind.blocks:
             head = rng.choice(("fork", "fork", "exec", "spawn"))
             candidate = Block(head, (rng.randrange(2),) if head == "fork" else (), [propose() for _ in range(rng.randrange(1, 12))])
-            whole.append(("fflush", -1)) if model.apply(("fflush", -1)) else None
+            unflushed = [("fflush", at) for at, stream in enumerate(model.processes[0].streams) if stream and not stream.level]
+            whole += [flush for flush in unflushed if model.apply(flush)]
         elif luck < kind.blocks + kind.threads:
             candidate = _at_once(rng, draw, model)
             for slot in sorted({op[1] for _, op in candidate.body} if candidate else ()):

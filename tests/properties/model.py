@@ -44,9 +44,11 @@ class Stream:
     opened: Opened
     writes: bool
     reads: bool
-    clean: bool = True  # holds nothing that is not in the file, and nothing read ahead
+    clean: bool = True  # holds nothing that is not in the file
+    level: bool = True  # and stands where its descriptor stands
     last: str | None = None
     wide: bool = False
+    wrote: bool = False
     phase: str | None = None  # "reads", "writes"
 
 
@@ -91,7 +93,8 @@ class Model:
 
     def _block(self, block: Block) -> bool:
         me = self.processes[0]
-        if any(s and not s.clean for p in self.processes.values() for s in p.streams):
+        exits = block.head == "fork" and block.words[0] == 0  # the child's streams then give back what they have read ahead
+        if any(s and not (s.level if exits else s.clean) for p in self.processes.values() for s in p.streams):
             return False
         before = copy.copy(me)
         before.fds, before.streams, before.maps = list(me.fds), list(me.streams), list(me.maps)
@@ -280,6 +283,8 @@ class Model:
             return False
         stream = self._new_stream(entry[0], mode)
         access = entry[0].flags & os.O_ACCMODE
+        if entry[0].flags & os.O_APPEND and mode[0] != "a":
+            return False  # glibc would not know where its writes go
         if stream is False or sum(e is not None and e[0] is entry[0] for p in self.processes.values() for e in p.fds) > 1:
             return False
         if mode[0] == "r" and access == os.O_WRONLY or mode[0] != "r" and access == os.O_RDONLY or "+" in mode and access != os.O_RDWR:
@@ -305,19 +310,23 @@ class Model:
         for stream in self.me.streams if at < 0 else [self.me.streams[at]]:
             if stream and stream.last != "ungetc":
                 stream.clean, stream.phase = True, None
+                stream.level = stream.level or at >= 0
         return at < 0 or self.me.streams[at] is not None
 
     def _on_stream(self, name, at, *words) -> bool:
         stream = self.me.streams[at]
         if stream is None or not self._may(stream.opened.inode, stream.writes, stream):
             return False
+        if name in ("fread", "fwrite") and 0 in words:
+            return False
         if self._mapped(stream.opened.inode) or not self._in_turn(stream, name):
             return False
-        stream.clean, stream.last = False, name
+        stream.clean = stream.level = False
+        stream.last = name
         return True
 
     def _in_turn(self, stream, name) -> bool:
-        """What C wants: a seek or flush between reading and writing, a byte pushed back after a read and not written over, characters
+        """What C wants: a seek or flush between writing and reading (glibc needs none the other way), a byte pushed back after a read and not written over, characters
         that are wide or not."""
         if name in WIDE or stream.wide:
             stream.wide = stream.wide or stream.last is None
@@ -327,13 +336,18 @@ class Model:
             return stream.last != "ungetc" or name == "ftell"
         if name in ("fseek", "rewind", "below"):
             stream.phase = None
+            stream.wrote = stream.wrote or name == "below"
             return name != "below" or stream.last != "ungetc"
         if name == "ungetc":
             return stream.reads and stream.phase == "reads" and stream.last in READS
-        phase = "reads" if name in READS or name == "position" else "writes"
-        if stream.phase not in (None, phase) or name == "position" and stream.last == "ungetc":
+        if stream.last == "ungetc" and name not in READS:
             return False
-        stream.phase = phase
+        phase = "reads" if name in READS or name == "position" else "writes"
+        if (stream.phase, phase) == ("writes", "reads") or name == "position" and stream.last == "ungetc":
+            return False
+        if phase == "reads" and not stream.reads and stream.wrote:
+            return False
+        stream.phase, stream.wrote = phase, stream.wrote or phase == "writes"
         return True
 
     _fread = _fwrite = _fgetc = _fputc = _fgets = _getline = _fputs = _fprintf = _fscanf = _ungetc = _on_stream

@@ -72,7 +72,10 @@ void result_of(long value, int failed, const void* bytes, long size) {
 char* room(size_t size) {
   static __thread char* at;
   static __thread size_t have;
-  if (size > have) at = realloc(at, have = size + 4096);
+  if (size > have) {
+    free(at);
+    at = aligned_alloc(4096, have = (size + 8191) & -4096ul);
+  }
   return at;
 }
 
