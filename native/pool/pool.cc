@@ -17,14 +17,14 @@ constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK (Linux 4.14)
 // All of the pool, in a page which the kernel zeroes in a forked child: there the threads are gone and so is their work.
 struct State {
   Job* inbox;         // what was submitted, newest first; anybody adds, without a lock
-  uint32_t posted;    // changes with each submission: what idle threads sleep on
+  uint32_t tokens;    // one for each submission, for a thread to take; idle threads sleep while there is none
   uint32_t sleepers;
   uint32_t threads;
   uint32_t lock;      // of what follows; threads of the pool alone take it
   Job* first;         // ready, oldest first
   Job* last;
   Job* later;         // by the time they are due
-  bool watched;       // one thread sleeps only until the first of `later` is due
+  uint64_t watched;   // when the thread wakes that sleeps only until the first of `later` is due; 0: none does
 };
 State* state_page = nullptr;
 
@@ -51,9 +51,17 @@ void push(State& pool, Job& job) {
   while (!base::compare_exchange(&pool.inbox, &head, &job));
 }
 
-void wake(State& pool, int how_many) {
-  __atomic_fetch_add(&pool.posted, 1u, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST) != 0) futex_wake(&pool.posted, how_many);
+void give_token(State& pool) {
+  __atomic_fetch_add(&pool.tokens, 1u, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST) != 0) futex_wake(&pool.tokens, 1);
+}
+
+bool take_token(State& pool) {
+  uint32_t now = base::load(&pool.tokens);
+  while (now != 0) {
+    if (base::compare_exchange(&pool.tokens, &now, now - 1)) return true;
+  }
+  return false;
 }
 
 // What came in goes to its list; the lock is held.
@@ -82,7 +90,7 @@ void sort_inbox(State& pool) {
   }
 }
 
-// What is due or hurried joins those that are ready; the lock is held.
+// What is due or hurried joins those that are ready, with a token each; the lock is held.
 void take_due(State& pool, uint64_t now) {
   for (Job** at = &pool.later; *at != nullptr;) {
     Job* job = *at;
@@ -95,29 +103,42 @@ void take_due(State& pool, uint64_t now) {
     job->next = nullptr;
     (pool.first == nullptr ? pool.first : pool.last->next) = job;
     pool.last = job;
+    give_token(pool);
   }
 }
 
-struct Taken {
-  Job* job;
-  bool more;         // others are ready
-  uint64_t wait_ns;  // without a job: how long to sleep
-  bool watches;      // and whether for the first that is due
-};
-
-Taken take(State& pool) {
+// The oldest job that is ready; null: none.
+Job* take(State& pool) {
   const Lock lock(&pool.lock);
   sort_inbox(pool);
-  const uint64_t now = pool.later == nullptr ? 0 : os::clock_ns(CLOCK_MONOTONIC);
-  take_due(pool, now);
-  if (Job* job = pool.first; job != nullptr) {
-    pool.first = job->next;
-    job->next = nullptr;
-    return {job, pool.first != nullptr, 0, false};
+  if (pool.later != nullptr) take_due(pool, os::clock_ns(CLOCK_MONOTONIC));
+  Job* job = pool.first;
+  if (job == nullptr) return nullptr;
+  pool.first = job->next;
+  job->next = nullptr;
+  return job;
+}
+
+// How long to sleep, and until when that is if it is for something due. A thread watches when no other one wakes in time.
+uint64_t sleep_ns(State& pool, uint64_t* watches) {
+  *watches = 0;
+  if (base::load(&pool.later) == nullptr) return kIdleNs;
+  const Lock lock(&pool.lock);
+  uint64_t due = ~uint64_t{0};
+  for (Job* job = pool.later; job != nullptr; job = job->next) {
+    if (const uint64_t its = base::load(&job->due_ns); its < due) due = its;
   }
-  if (pool.later == nullptr || pool.watched) return {nullptr, false, kIdleNs, false};
-  pool.watched = true;
-  return {nullptr, false, pool.later->due_ns > now ? pool.later->due_ns - now : 1, true};
+  if (pool.later == nullptr || (pool.watched != 0 && pool.watched <= due)) return kIdleNs;
+  const uint64_t now = os::clock_ns(CLOCK_MONOTONIC);
+  *watches = pool.watched = due;
+  return due > now ? due - now : 1;
+}
+
+// The thread that watched is awake.
+void stop_watching(State& pool, uint64_t until) {
+  const Lock lock(&pool.lock);
+  if (pool.watched == until) pool.watched = 0;
+  take_due(pool, os::clock_ns(CLOCK_MONOTONIC));
 }
 
 void run(Job& job) {
@@ -132,7 +153,7 @@ void run(Job& job) {
     if (again) {
       State& pool = *state();
       push(pool, job);
-      wake(pool, 1);
+      give_token(pool);
     } else if ((now & kWaited) != 0) {
       futex_wake(&job.state, INT32_MAX);
     }
@@ -147,31 +168,33 @@ void* work(void*) {
   os::system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>("weir-io"));
   if (cores_bytes > 0) os::system_call(SYS_sched_setaffinity, 0, cores_bytes, reinterpret_cast<long>(cores));
   for (;;) {
-    const uint32_t posted = __atomic_load_n(&pool.posted, __ATOMIC_SEQ_CST);
-    const Taken taken = take(pool);
-    if (taken.job != nullptr) {
-      // Somebody must be there for the next one: a thread that sleeps, or one more.
+    if (take_token(pool)) {
+      Job* job = take(pool);
+      if (job == nullptr) continue;
+      // Somebody must be there for the next one, and for what is due later.
       if (base::load(&pool.sleepers) == 0) {
         start_thread(pool);
-      } else if (taken.more || base::load(&pool.later) != nullptr) {
-        wake(pool, 1);
+      } else if (base::load(&pool.later) != nullptr && base::load(&pool.watched) == 0) {
+        // It gets nothing, and watches.
+        give_token(pool);
       }
-      run(*taken.job);
+      run(*job);
       continue;
     }
+    uint64_t watches;
+    const uint64_t limit = sleep_ns(pool, &watches);
     __atomic_fetch_add(&pool.sleepers, 1u, __ATOMIC_SEQ_CST);
-    const long why = futex_wait(&pool.posted, posted, taken.wait_ns);
+    const long why = futex_wait(&pool.tokens, 0, limit);
     __atomic_fetch_sub(&pool.sleepers, 1u, __ATOMIC_SEQ_CST);
-    if (taken.watches) {
-      const Lock lock(&pool.lock);
-      pool.watched = false;
+    if (watches != 0) {
+      stop_watching(pool, watches);
       continue;
     }
     if (why != -ETIMEDOUT) continue;
-    // Nothing to do for long. Whoever submits after this sees one thread fewer, or is seen here.
-    // The last one stays while something is due later.
+    // Nothing to do for long. Whoever submits after this sees one thread fewer, or is seen here. The last one stays while
+    // something is due later.
     const bool last = __atomic_fetch_sub(&pool.threads, 1u, __ATOMIC_SEQ_CST) == 1;
-    const bool needed = __atomic_load_n(&pool.inbox, __ATOMIC_SEQ_CST) != nullptr || (last && base::load(&pool.later) != nullptr);
+    const bool needed = __atomic_load_n(&pool.tokens, __ATOMIC_SEQ_CST) != 0 || (last && base::load(&pool.later) != nullptr);
     if (!needed) return nullptr;
     __atomic_fetch_add(&pool.threads, 1u, __ATOMIC_SEQ_CST);
   }
@@ -219,7 +242,7 @@ bool enqueue(Job& job, uint64_t due_ns) {
     }
   }
   push(*pool, job);
-  wake(*pool, 1);
+  give_token(*pool);
   // The last thread may have ended in between.
   if (WEIR_UNLIKELY(__atomic_load_n(&pool->threads, __ATOMIC_SEQ_CST) == 0)) {
     const os::SignalsBlocked blocked;
@@ -252,8 +275,7 @@ void hurry(Job& job) {
   if (pool == nullptr || idle(job)) return;
   // Not 0: before it is sorted that would make it an ordinary one, which is as good.
   base::store(&job.due_ns, uint64_t{1});
-  // A thread that watches for the first one due must look again, and it may be any of those that sleep.
-  wake(*pool, INT32_MAX);
+  give_token(*pool);
 }
 
 uint32_t threads() {
