@@ -152,11 +152,21 @@ namespace {
 template <typename Real>
 int setting_flags(int fd, int flags, Real real) {
   if ((flags & O_DIRECT) != 0) stack::leave(fd, stack::Reason::kDirect);
-  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
+  // Where a layer decides what lies where on disk the kernel must not append by itself.
+  const stack::File* const f = stack::file_at(fd);
+  const int given = f != nullptr && f->transforms ? flags & ~O_APPEND : flags;
+  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return real(given); });
   if (result != 0) return result;
   appends(fd, (flags & O_APPEND) != 0);
   stack::flags_set(fd, flags);
   return 0;
+}
+
+template <typename Real>
+int getting_flags(int fd, Real real) {
+  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
+  const stack::File* const f = stack::file_at(fd);
+  return result >= 0 && f != nullptr && f->transforms ? result | (f->flags & O_APPEND) : result;
 }
 
 bool is_lock(int command) {
@@ -183,10 +193,12 @@ int locking(int fd, int command, long argument, Real real) {
     va_start(arguments, command);                                                                                 \
     const long argument = va_arg(arguments, long);                                                                \
     va_end(arguments);                                                                                            \
-    const auto real = [&] { return WEIR_REAL(symbol)(fd, command, argument); };                                   \
+    const auto with = [&](long given) { return WEIR_REAL(symbol)(fd, command, given); };                          \
+    const auto real = [&] { return with(argument); };                                                             \
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copying(Op::kFcntl, fd, -1, real);                   \
-    if (command == F_SETFL) return setting_flags(fd, static_cast<int>(argument), real);                           \
-    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return locking(fd, command, argument, real); });                                                                                                \
+    if (command == F_SETFL) return setting_flags(fd, static_cast<int>(argument), with);                           \
+    if (command == F_GETFL) return getting_flags(fd, real);                                                       \
+    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return locking(fd, command, argument, real); }); \
   }
 WEIR_FCNTL(fcntl)
 WEIR_FCNTL(fcntl64)

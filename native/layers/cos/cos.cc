@@ -272,8 +272,14 @@ Result truncate(Layer& layer, uint64_t bytes) {
   return flush(layer);
 }
 
-// What the file is: empty, or one record. Anything else is left as it is.
-Result ready(Layer& layer) {
+// Writes go where they belong, which is not the end of what lies on disk.
+Result open(Layer& layer, Opening& o) {
+  Opening below = o;
+  below.flags &= ~O_APPEND;
+  return open_below(layer, below);
+}
+
+Result understand(Layer& layer) {
   State& s = state(layer);
   const File& f = *layer.file;
   s.writes = (f.flags & O_ACCMODE) != O_RDONLY;
@@ -288,6 +294,16 @@ Result ready(Layer& layer) {
   if (bytes < 0) return -EINVAL;
   s.size = s.ended_at = static_cast<uint64_t>(bytes);
   return 0;
+}
+
+// What the file is: empty, or one record. Anything else is left as it is, to the kernel, which then appends by itself again.
+Result ready(Layer& layer) {
+  const Result result = understand(layer);
+  if (result < 0 && (layer.file->flags & O_APPEND) != 0) {
+    const long flags = os::system_call(SYS_fcntl, layer.file->descriptor, F_GETFL);
+    if (flags >= 0) os::system_call(SYS_fcntl, layer.file->descriptor, F_SETFL, flags | O_APPEND);
+  }
+  return result;
 }
 
 void invalidate(Layer& layer) {
@@ -316,8 +332,8 @@ void close(Layer& layer) {
 }  // namespace
 
 const Kind kCos = {
-    .name = "cos", .flags = kHolds | kTransforms, .state_bytes = sizeof(State), .statistics = nullptr, .statistics_count = kCount,
-    .create = create, .open = nullptr, .ready = ready, .read = read, .write = write, .size = size, .truncate = truncate, .flush = flush,
+    .name = "cos", .flags = kHolds | kTransforms | kOrdered, .state_bytes = sizeof(State), .statistics = nullptr, .statistics_count = kCount,
+    .create = create, .open = open, .ready = ready, .read = read, .write = write, .size = size, .truncate = truncate, .flush = flush,
     .sync = sync, .invalidate = invalidate, .close = close,
 };
 

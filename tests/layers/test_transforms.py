@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that store a file in another form (cos, stripe): the program sees the plain file, and what lies on disk is what the
+layer's page says. A seeded program makes the same calls with and without the layer; every result must be the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from weir.stripe import join, read_index
+
+PLAYER = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static unsigned long state;
+static unsigned long next(unsigned long below) { state = state * 6364136223846793005ul + 1442695040888963407ul; return (state >> 33) % below; }
+static char data[70000];
+static void say(const char* what, long result) { printf("%s %ld %d\n", what, result, result < 0 ? errno : 0); }
+int main(int argc, char** argv) {
+  state = strtoul(argv[2], 0, 10);
+  int calls = atoi(argv[3]);
+  int fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0) return 1;
+  for (int i = 0; i < calls; ++i) {
+    unsigned long n = next(4) == 0 ? next(sizeof data) : next(300), at = next(200000);
+    struct stat about;
+    switch (next(11)) {
+      case 0: case 1: memset(data, 'a' + i % 26, n); say("write", write(fd, data, n)); break;
+      case 2: memset(data, 'A' + i % 26, n); say("pwrite", pwrite(fd, data, n, at)); break;
+      case 3: case 4: case 5: {
+        long got = next(2) ? read(fd, data, n) : pread(fd, data, n, at);
+        unsigned long sum = 0;
+        for (long k = 0; k < got; ++k) sum = sum * 31 + (unsigned char)data[k];
+        say("read", got);
+        printf("sum %lu\n", sum);
+        break;
+      }
+      case 6: say("seek", lseek(fd, (long)next(3) == 0 ? 0 : (long)next(100000), next(3) == 0 ? SEEK_END : SEEK_SET)); break;
+      case 7: if (next(4) == 0) say("truncate", ftruncate(fd, at)); break;
+      case 8: fstat(fd, &about); say("size", about.st_size); break;
+      case 9: if (next(8) == 0) say("fsync", fsync(fd)); break;
+      case 10:
+        if (next(8) == 0) { say("close", close(fd)); fd = open(argv[1], next(2) ? O_RDWR : O_RDWR | O_APPEND); say("open", fd < 0 ? -1 : 0); }
+        break;
+    }
+  }
+  say("close", close(fd));
+}
+"""
+
+
+def played(execute, program, path, seed, calls, env=None):
+    return execute([program, path, str(seed), str(calls)], env=env, timeout=120).ok().stdout
+
+
+@pytest.fixture
+def layered(weir, tmp_path):
+    """``layered(stack, command)`` runs a command with the stack on files that are called layered*."""
+
+    def run(stack, *command):
+        rules = tmp_path / "rules.toml"
+        rules.write_text(f'[[rule]]\nname = "layered*"\nstack = "{stack}"\n')
+        return weir("run", "--rules", rules, "--", *command, cwd=tmp_path, timeout=120).ok()
+
+    return run
+
+
+def unblocked(raw: bytes) -> bytes:
+    """A plain reader of COS blocking, from the table in native/layers/cos/README.md."""
+    data, block, word = bytearray(), 0, 0
+    while block * 4096 < len(raw):
+        control = int.from_bytes(raw[block * 4096 + word * 8 :][:8], "big")
+        mode, to_next = control >> 60, control & 0x1FF
+        if mode == 0:
+            assert control >> 9 & 0xFFFFFF == block
+        if mode == 8:
+            unused = (control >> 54 & 0x3F) // 8
+            del data[len(data) - unused :]
+        if mode == 15:
+            return bytes(data)
+        data += raw[block * 4096 + (word + 1) * 8 : block * 4096 + min(word + 1 + to_next, 512) * 8]
+        word += to_next + 1
+        if word >= 512:
+            block, word = block + 1, 0
+    raise AssertionError("no end of data")
+
+
+@pytest.mark.parametrize("buffer", ["cos:1", "cos:3", "cos:48", "event | cos:2 | event"])
+def test_cos_is_the_plain_file_to_the_program_and_blocked_on_disk(layered, execute, cc, tmp_path, buffer):
+    program = cc(PLAYER)
+    seed = random.randrange(2**31)
+    print("seed", seed)
+    plain = played(execute, program, tmp_path / "plain", seed, 1500)
+    done = layered(buffer, program, tmp_path / "layered", seed, 1500)
+    assert done.stdout == plain
+    raw = (tmp_path / "layered").read_bytes()
+    assert len(raw) % 4096 == 0
+    assert unblocked(raw) == (tmp_path / "plain").read_bytes()
+
+
+@pytest.mark.parametrize("unit", ["1", "4096B", "1000B"])
+def test_stripe_is_the_plain_file_to_the_program_and_pieces_on_disk(layered, execute, cc, tmp_path, unit):
+    program = cc(PLAYER)
+    seed = random.randrange(2**31)
+    print("seed", seed)
+    folders = [tmp_path / name for name in "abc"]
+    for folder in folders:
+        folder.mkdir()
+    plain = played(execute, program, tmp_path / "plain", seed, 1500)
+    stack = f"stripe:dirs={','.join(map(str, folders))}:unit={unit}"
+    done = layered(stack, program, tmp_path / "layered", seed, 1500)
+    assert done.stdout == plain
+    pieces = read_index(tmp_path / "layered").pieces
+    assert [piece.parent for piece in pieces] == folders
+    join(tmp_path / "layered")
+    assert (tmp_path / "layered").read_bytes() == (tmp_path / "plain").read_bytes()
+
+
+def test_a_plain_file_stays_plain_under_both(layered, tmp_path, cc):
+    (tmp_path / "layered").write_text("not blocked, not striped")
+    folders = [tmp_path / name for name in "ab"]
+    for folder in folders:
+        folder.mkdir()
+    for stack in ("cos:2", f"stripe:dirs={folders[0]},{folders[1]}"):
+        assert layered(stack, "python3", "-c", "print(open('layered').read())").stdout == "not blocked, not striped\n"
+
+
+GFORTRAN = """
+program p
+  implicit none
+  integer :: i, k
+  real(8) :: x(1000)
+  open(11, file='layered_scf', form='unformatted', access='sequential', status='replace')
+  do i = 1, 200
+    x = real(i, 8)
+    write(11) i, x(:mod(i * 37, 1000) + 1)
+  end do
+  rewind(11)
+  do i = 1, 200
+    read(11) k, x(:mod(i * 37, 1000) + 1)
+    if (k /= i .or. any(x(:mod(i * 37, 1000) + 1) /= real(i, 8))) error stop 'record differs'
+  end do
+  close(11)
+  open(11, file='layered_scf', form='unformatted', access='sequential', status='old', position='append')
+  write(11) 201, x(:5)
+  backspace(11)
+  read(11) k
+  if (k /= 201) error stop 'appended record differs'
+  close(11)
+  print *, 'fine'
+end program p
+"""
+
+
+@pytest.mark.parametrize("stack", ["cos:48", "cos:1", "stripe"])
+def test_gfortran_writes_rewinds_appends_and_reads(layered, execute, fc, tmp_path, stack):
+    if stack == "stripe":
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        stack = f"stripe:dirs={tmp_path}/a,{tmp_path}/b:unit=8KiB"
+    program = fc(GFORTRAN)
+    assert layered(stack, program).stdout.strip() == "fine"
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    execute([program], cwd=plain).ok()
+    found = tmp_path / "layered_scf"
+    if stack.startswith("stripe"):
+        join(found)
+        assert found.read_bytes() == (plain / "layered_scf").read_bytes()
+    else:
+        assert unblocked(found.read_bytes()) == (plain / "layered_scf").read_bytes()
