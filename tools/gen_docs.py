@@ -18,6 +18,8 @@ import typer
 
 from weir.capture._environment import VARIABLES
 from weir.cli._app import app
+from weir.rules.layers import ERRNOS, KINDS, Argument
+from weir.rules.values import size_text
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "reference"
@@ -120,7 +122,46 @@ def environment() -> str:
     )
 
 
-PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "environment.md": environment}
+def argument_bounds(argument: Argument) -> str:
+    show = size_text if argument.kind in ("size", "bytes") else str
+    if argument.choices:
+        return ", ".join(f"`{c}`" for c in argument.choices)
+    if argument.kind in ("size", "count", "bytes"):
+        return f"from {show(argument.low)}" + (f" to {show(argument.high)}" if argument.high < (1 << 62) else "")
+    return {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "folders": "absolute"}[argument.kind]
+
+
+def layer_rows(kind: Any) -> list[list[str]]:
+    rows = []
+    for argument in (*kind.positional, *kind.options):
+        default = argument.default or ""
+        if argument.kind == "size" and default:
+            default = size_text(int(default))
+        name = argument.name if argument in kind.positional else f"{argument.name}="
+        rows.append([f"`{name}`", argument.kind, f"`{default}`" if default else "", argument_bounds(argument), argument.help])
+    return rows
+
+
+def layers() -> str:
+    parts = [
+        "# Layers and their arguments\n\n",
+        made_from("python/weir/rules/layers.py"),
+        "\nWhat a stack in [rules](../guide/rules.md) may consist of. A *size* without a unit counts blocks of 4 KiB as in FFIO, and is a\n"
+        "multiple of 4 KiB; *bytes* without a unit are bytes. Arguments without = go by their place, those with = follow in any order.\n",
+    ]
+    for kind in KINDS:
+        usage = ":".join([kind.name, *(a.name for a in kind.positional)]) + "".join(f"[:{o.name}=]" for o in kind.options)
+        page = ROOT / "native" / "layers" / kind.name / "README.md"
+        link = f" [Its page](../../native/layers/{kind.name}/README.md)." if page.exists() else ""
+        parts += [f"\n## {kind.name}\n\n`{usage}`: {kind.summary}.{link}\n"]
+        if rows := layer_rows(kind):
+            parts += ["\n", table(["argument", "kind", "default", "bounds", "meaning"], rows)]
+    errnos = [[f"`{op}`", ", ".join(f"`{e}`" for e in sorted(known))] for op, known in ERRNOS.items()]
+    parts += ["\n## What error may fail with\n\nOnly what the call documents.\n\n", table(["op", "errno"], errnos)]
+    return "".join(parts)
+
+
+PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "environment.md": environment, "layers.md": layers}
 
 
 def main(arguments: list[str]) -> int:

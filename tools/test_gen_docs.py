@@ -15,7 +15,7 @@ def test_pages_are_what_the_command_says(execute, root):
 
 def test_every_verb_option_and_variable_has_a_line(weir, root):
     page = (root / "docs" / "reference" / "commands.md").read_text()
-    for verb in ("trace", "env", "report", "doctor"):
+    for verb in ("trace", "run", "assign", "env", "report", "doctor"):
         section = page.split(f"\n## weir {verb}\n")[1].split("\n## ")[0]
         lines = weir(verb, "--help").ok().stdout.split("Options:")[1].splitlines()
         declared = {w.rstrip(",") for line in lines if line.startswith("  -") for w in line.split("  ")[1].split() if w.startswith("-")}

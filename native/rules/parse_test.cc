@@ -168,11 +168,6 @@ TEST(Environment, without_rules_there_are_none) {
   setenv("WEIR_RULES", "x", 1);
   EXPECT_FALSE(parse_environment(&rules, &mistake));
   unsetenv("WEIR_RULES");
-  setenv("WEIR_NODE_TASKS", "2", 1);
-  EXPECT_EQ(node_tasks(), 2);
-  setenv("WEIR_NODE_TASKS", "-2", 1);
-  EXPECT_EQ(node_tasks(), 0);
-  unsetenv("WEIR_NODE_TASKS");
 }
 
 // Everything that was parsed is read once, so that a wrong pointer or length shows (best with -fsanitize=address).

@@ -117,8 +117,6 @@ void forget(Rules* rules);
 
 // The rules of this process, from WEIR_RULES. False when it is set and wrong; true with no rules when it is not set.
 bool parse_environment(Rules* out, const char** mistake);
-// WEIR_NODE_TASKS: so many tasks of a job act as one node; 0 when not set.
-int node_tasks();
 
 // The first rule that matches, or null.
 const Rule* match(const Rules& rules, const Open& what);

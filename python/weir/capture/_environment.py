@@ -88,6 +88,12 @@ VARIABLES = (
         "So many tasks of a job act as one node: lets one machine stand for several nodes to the layers that tasks share.",
     ),
     Variable(
+        "WEIR_JOB",
+        "a name",
+        "the batch system's number of the job",
+        "Programs of one job share on a node what their layers share: which files are open, what is yet to be written.",
+    ),
+    Variable(
         "WEIR_ASSIGN_FILE",
         "path",
         "`FILENV`, else `.assign`",

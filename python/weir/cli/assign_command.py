@@ -13,7 +13,7 @@ from weir.cli import _rules
 
 Objects = Annotated[
     list[str] | None,
-    typer.Argument(metavar="OBJECT", show_default=False, help="f:NAME, p:PATTERN, u:UNIT, g:su, g:sf, g:du, g:df or g:all; several are allowed."),
+    typer.Argument(metavar="[OBJECT]...", show_default=False, help="f:NAME, p:PATTERN, u:UNIT, g:su, g:sf, g:du, g:df or g:all; several are allowed."),
 ]
 Spec = Annotated[str | None, typer.Option("-F", metavar="SPEC", help="Layers from the top, as in bufa:256:2 or event,bufa:1MiB:2.")]
 View = Annotated[bool, typer.Option("-V", help="Show what is assigned to the objects, or to all.")]

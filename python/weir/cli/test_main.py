@@ -62,7 +62,7 @@ def test_a_fault_of_weir_shows_where_and_gives_70(monkeypatch, capsys):
     assert "deep inside" in said and "fault in weir" in said
 
 
-@pytest.mark.parametrize("verb", ["trace", "env", "report", "doctor"])
+@pytest.mark.parametrize("verb", ["trace", "run", "assign", "env", "report", "doctor"])
 def test_each_verb_explains_itself(weir, verb):
     assert weir(verb, "--help").ok().stdout.startswith(f"Usage: weir {verb}")
     assert weir(verb, "-h").ok().stdout == weir(verb, "--help").stdout
