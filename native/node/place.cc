@@ -10,7 +10,7 @@ namespace weir::node {
 namespace {
 
 // What a launcher or batch system calls one job; the first that is set.
-constexpr const char* kJobs[] = {"WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID"};
+constexpr const char* kJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID"};
 
 enum State : uint32_t { kUnknown, kMaking, kMade, kNone };
 constinit uint32_t state = kUnknown;
@@ -24,6 +24,8 @@ void add_safely(base::Writer& to, base::Text name) {
 }
 
 base::Text job_name() {
+  const char* own = getenv("WEIR_JOB");
+  if (own != nullptr && *own != 0) return base::text(own);
   for (const char* variable : kJobs) {
     const char* value = getenv(variable);
     if (value != nullptr && *value != 0) return base::text(value);

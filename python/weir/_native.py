@@ -8,6 +8,7 @@ from pathlib import Path
 
 PRELOAD = "libweir-preload.so"
 READER = "libweir-reader.so"
+DRAIN = "weir-drain"
 WRAP = "libweir-wrap.a"
 WRAP_FLAGS = "weir-wrap.flags"
 

@@ -12,6 +12,7 @@ from weir.cli import (
     assign_command,
     bench_command,
     doctor_command,
+    drain_command,
     env_command,
     join_command,
     report_command,
@@ -56,5 +57,6 @@ app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(testfs_command.app, name="testfs")
 app.add_typer(bench_command.app, name="bench")
+app.command("drain")(drain_command.drain)
 app.command("join")(join_command.join)
 app.command("wrap-flags")(wrap_flags_command.wrap_flags)

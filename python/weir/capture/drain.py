@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes that programs had accepted when they died: where they lie, waiting until the helper has written them, and what it
+could not write. The helper itself is the program ``weir-drain`` (native/helper); the files are those of
+docs/formats/arena.md. All of this is about one node, the one it runs on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir._errors import InputError
+from weir._native import DRAIN, LibraryMissing, library_path
+
+SHARED_MEMORY = Path("/dev/shm")
+# As native/node/place.cc has them: the first that is set names the job.
+JOB_VARIABLES = ("WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID")
+
+
+@dataclass(frozen=True)
+class Arena:
+    """One process's (or, shared, one node's) dirty bytes. ``failed``: some could not be written when they were due."""
+
+    folder: Path
+    name: str
+    pid: int
+    alive: bool
+    dirty_bytes: int
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Accepted bytes of a file that did not reach it."""
+
+    path: str
+    error: str
+    lost_bytes: int
+    pid: int
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.lost_bytes} bytes accepted from process {self.pid} are not on disk: {self.error}"
+
+
+def job_name(environ: Mapping[str, str]) -> str:
+    """What the programs of this environment call their job."""
+    return next((environ[name] for name in JOB_VARIABLES if environ.get(name)), "none")
+
+
+def node_folders(job: str) -> list[Path]:
+    """The folders of the job on this node: one, or one for each emulated node."""
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", job.encode("utf-8", "surrogateescape")[:64].decode("latin-1"))
+    folder = SHARED_MEMORY / f"weir.{os.geteuid()}.{safe}"
+    if not folder.is_dir() or folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+        return []
+    return sorted(node for node in folder.iterdir() if node.name.isdigit())
+
+
+def arenas(job: str) -> list[Arena]:
+    """Every arena of the job on this node. Raises InputError when the helper program is missing."""
+    found = []
+    for folder in node_folders(job):
+        lines = _call("--status", folder).stdout.splitlines()
+        for one in map(json.loads, lines):
+            found.append(Arena(folder, one["arena"], one["pid"], one["alive"], one["dirty_bytes"], one["failed"]))
+    return found
+
+
+def wait(job: str, run: str | None = None) -> bool:
+    """Wait until what dead programs had accepted is written, as far as it can be. False: something is not.
+
+    Whatever helper is running does it; where there is none it is done here. Failures are added to the folder's report, and to
+    the one in ``run``.
+    """
+    return all([_call("--wait", folder, run).returncode == 0 for folder in node_folders(job)])
+
+
+def recover(job: str, run: str | None = None) -> bool:
+    """The same, and what could not be written before is tried again."""
+    return all([_call("--recover", folder, run).returncode == 0 for folder in node_folders(job)])
+
+
+def report_sizes(job: str) -> dict[Path, int]:
+    """How long each report is now: what losses_since() skips."""
+    return {path: path.stat().st_size for path in _reports(job)}
+
+
+def losses_since(job: str, before: Mapping[Path, int]) -> list[Loss]:
+    """What has been reported since."""
+    found = []
+    for path in _reports(job):
+        with path.open("rb") as file:
+            file.seek(before.get(path, 0))
+            for line in file.read().decode("utf-8", "surrogateescape").splitlines():
+                one = json.loads(line)
+                found.append(Loss(one["path"], one["error"], one["lost_bytes"], one["pid"]))
+    return found
+
+
+def finish(environ: Mapping[str, str], before: Mapping[Path, int], run: str | None = None) -> list[str]:
+    """At the end of a command with layers: wait, and say in whole sentences what is lost and what can be done."""
+    job = job_name(environ)
+    try:
+        complete = wait(job, run)
+    except InputError as error:
+        return [str(error)]
+    said = [str(loss) for loss in losses_since(job, before)]
+    if not complete:
+        said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover --job {job}`")
+    return said
+
+
+def _reports(job: str) -> list[Path]:
+    return [path for folder in node_folders(job) if (path := folder / "errors").is_file()]
+
+
+def _call(what: str, folder: Path, run: str | None = None) -> subprocess.CompletedProcess[str]:
+    try:
+        command: Sequence[str] = [str(library_path(DRAIN)), what, str(folder), *([run] if run else [])]
+    except LibraryMissing as error:
+        raise InputError(str(error)) from error
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir drain`` on what killed programs have left, and what ``weir run`` says at its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from weir_process import clean_environment
+
+from weir.capture import drain
+
+
+@pytest.fixture
+def job():
+    name = f"pytest-{uuid.uuid4().hex[:12]}"
+    yield name
+    subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{name}"], check=True)
+
+
+def left_behind(native_build: Path, tmp_path: Path, job: str, records: int = 30) -> Path:
+    """A file with bytes that only an arena has: its writer and the helper are dead."""
+    file, page = tmp_path / "file", tmp_path / "page"
+    command = [native_build / "native/drain/weir_drain_writer", native_build / "native/helper/weir-drain"]
+    process = subprocess.Popen([*command, file, page, "position", "1", str(records), "kill"], env=clean_environment({"WEIR_JOB": job}))
+    end = time.monotonic() + 30
+    while not page.exists() or page.read_bytes()[8:16] != struct.pack("Q", records):
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    (folder,) = drain.node_folders(job)
+    os.kill(struct.unpack("4I", (folder / "pulse").read_bytes()[:16])[2], signal.SIGKILL)
+    process.kill()
+    process.wait()
+    return file
+
+
+def test_what_is_left_is_listed_and_waited_for(weir, native_build, job, tmp_path):
+    file = left_behind(native_build, tmp_path, job)
+    (arena,) = drain.arenas(job)
+    assert not arena.alive and arena.dirty_bytes > 0
+    assert f"dead  {arena.dirty_bytes} bytes" in weir("drain", "--job", job).ok().stdout
+    before = file.stat().st_size
+    assert weir("drain", "--wait", env={"WEIR_JOB": job}).ok().stdout == ""
+    assert file.stat().st_size == before + arena.dirty_bytes
+    assert "nothing is held" in weir("drain", "--job", job).ok().stdout
+
+
+def test_what_cannot_be_written_is_said_and_kept(weir, native_build, job, tmp_path):
+    file = left_behind(native_build, tmp_path, job)
+    file.rename(tmp_path / "moved")
+    bytes_ = drain.arenas(job)[0].dirty_bytes
+    done = weir("drain", "--wait", "--job", job)
+    assert done.returncode == 1
+    assert f"{file}: {bytes_} bytes accepted from process" in done.stderr and "ENOENT" in done.stderr
+    (tmp_path / "moved").rename(file)
+    weir("drain", "--recover", "--job", job).ok()
+    assert drain.arenas(job) == []
+
+
+def test_an_unknown_job_has_nothing(weir, job):
+    assert "nothing is held" in weir("drain", "--job", job).ok().stdout
+    weir("drain", "--wait", "--job", job).ok()
+    assert weir("drain", "--wait", "--status").returncode == 2
+
+
+def test_the_job_has_the_name_that_programs_give_it():
+    assert drain.job_name({}) == "none"
+    assert drain.job_name({"SLURM_JOB_ID": "17"}) == "17"
+    assert drain.job_name({"SLURM_JOB_ID": "17", "WEIR_JOB": "mine"}) == "mine"
