@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drain/client.h"
 #include "cache/cache.h"
+#include "drain/client.h"
 #include "hook/descriptors.h"
 #include "hook/mpi.h"
 #include "hook/mpi_file.h"
 #include "hook/observe.h"
 #include "hook/real.h"
+#include "node/registry.h"
 #include "os/clock.h"
 #include "os/syscall.h"
 #include "pool/pool.h"
@@ -99,6 +100,7 @@ bool begin_layers(const Wishes& wishes) {
   register_kinds();
   pool::begin();
   stack::name_of_path = hook::path_at;
+  node::on_dead_holder(drain::hurry);
   stack::begin(rules, wishes.rank);
   return true;
 }

@@ -139,7 +139,15 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
     arguments, preloaded = list(command), {**environ, **variables}
     if is_open_mpi(command[0], idle_environment(environ)):
         arguments, preloaded = with_forwarding(command, preloaded, library)
-    return run_command(arguments, preloaded)
+    if "WEIR_RULES" not in preloaded:
+        return run_command(arguments, preloaded)
+    from weir.capture import drain
+
+    reported = drain.report_sizes(drain.job_name(preloaded))
+    status = run_command(arguments, preloaded)
+    for message in drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR")):
+        say(message)
+    return status
 
 
 def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:
