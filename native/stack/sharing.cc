@@ -130,9 +130,13 @@ void recall(uint64_t device, uint64_t inode) {
 
 void publish(File* f) {
   const Result size = f->enter.size->kind->size(*f->enter.size);
-  if (size <= 0 || static_cast<uint64_t>(size) <= f->published) return;
+  if (size > 0) publish_end(f, static_cast<uint64_t>(size));
+}
+
+void publish_end(File* f, uint64_t end) {
+  if (end <= f->published) return;
   if (f->published == 0) base::fetch_add(&unwritten, 1u);
-  f->published = static_cast<uint64_t>(size);
+  f->published = end;
   if (f->lease != nullptr) node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
 }
 

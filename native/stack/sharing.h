@@ -21,6 +21,8 @@ void recall(uint64_t device, uint64_t inode);
 
 // After a write: the size that others must see.
 void publish(File* f);
+// The same after a write, which asks nobody: the file ends there or behind it.
+void publish_end(File* f, uint64_t end);
 // The kernel knows the size.
 void withdraw(File* f);
 bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes);

@@ -125,7 +125,7 @@ Result write_inside(const Request& q) {
   const uint64_t moved = r > 0 ? static_cast<uint64_t>(r) : 0;
   if (WEIR_UNLIKELY(moved < q.bytes) && q.offset == kImplicit) f->position = moved == 0 ? before : f->position - (q.bytes - moved);
   if (moved == 0) return r;
-  publish(f);
+  publish_end(f, offset + moved);
   r = sync_after(q, r);
   if (WEIR_UNLIKELY(f->syncs)) flush_inside(f);
   return r;
