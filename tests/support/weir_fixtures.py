@@ -131,3 +131,15 @@ def testfs(tmp_path_factory):
     mounts = Mounts(tmp_path_factory.mktemp("testfs"))
     yield mounts
     mounts.close()
+
+
+@pytest.fixture(scope="session")
+def glusterfs():
+    """A mounted GlusterFS of two bricks in memory with shards of 4 MiB: ``path`` and ``bricks``; one for the whole session."""
+    from weir_glusterfs import GlusterFs, why_not
+
+    if reason := why_not():
+        pytest.skip(reason)
+    cluster = GlusterFs()
+    yield cluster
+    cluster.close()

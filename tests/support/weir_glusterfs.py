@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real distributed file system on this machine, for tests: GlusterFS of two bricks in memory, files in shards of 4 MiB.
+
+Bricks and client are started from volume files of their own, without the daemon that manages volumes: nothing of the
+system's own GlusterFS is touched, it is there in a fraction of a second, and it ends with pytest.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+BRICKS = 2
+START_S = 30.0
+PROGRAMS = ("glusterfsd", "glusterfs")
+PR_SET_PDEATHSIG = 1
+
+BRICK = """
+volume posix
+  type storage/posix
+  option directory {folder}
+end-volume
+volume locks
+  type features/locks
+  subvolumes posix
+end-volume
+volume brick
+  type performance/io-threads
+  subvolumes locks
+end-volume
+volume server
+  type protocol/server
+  option transport-type tcp
+  option transport.address-family inet
+  option transport.socket.bind-address 127.0.0.1
+  option transport.socket.listen-port {port}
+  option auth.addr.brick.allow 127.0.0.1
+  subvolumes brick
+end-volume
+"""
+CLIENT_OF_BRICK = """
+volume brick{number}
+  type protocol/client
+  option transport-type tcp
+  option transport.address-family inet
+  option remote-host 127.0.0.1
+  option remote-port {port}
+  option remote-subvolume brick
+end-volume
+"""
+CLIENT = """
+volume spread
+  type cluster/distribute
+  subvolumes {bricks}
+end-volume
+volume shard
+  type features/shard
+  option shard-block-size 4MB
+  subvolumes spread
+end-volume
+"""
+
+
+def why_not() -> str | None:
+    """Why there can be no GlusterFS here, if so."""
+    missing = [program for program in PROGRAMS if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None]
+    if missing:
+        return f"GlusterFS is not installed (no {', '.join(missing)}; Debian: glusterfs-client)"
+    if os.getuid() != 0:
+        return "GlusterFS keeps attributes that root alone may set"
+    if not os.path.exists("/dev/fuse"):
+        return "no /dev/fuse here: this kernel or container has no FUSE"
+    return None
+
+
+class GlusterFs:
+    """``path`` is the mount, ``bricks`` the folders in memory that hold what is written there."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="weir-glusterfs-", dir="/dev/shm"))
+        self._processes: list[subprocess.Popen] = []
+        self.path = self._folder / "mount"
+        self.bricks = [self._folder / f"brick{number}" for number in range(BRICKS)]
+        for folder in (self.path, *self.bricks):
+            folder.mkdir()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        subprocess.run(["umount", "--lazy", self.path], capture_output=True, timeout=START_S)
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        ports = _free_ports(BRICKS)
+        for number, (folder, port) in enumerate(zip(self.bricks, ports, strict=True)):
+            self._run("glusterfsd", f"brick{number}", BRICK.format(folder=folder, port=port))
+        names = [f"brick{number}" for number in range(BRICKS)]
+        parts = [CLIENT_OF_BRICK.format(number=number, port=port) for number, port in enumerate(ports)]
+        self._run("glusterfs", "client", "".join(parts) + CLIENT.format(bricks=" ".join(names)), str(self.path))
+        self._wait_until_mounted()
+
+    def _run(self, program: str, name: str, volume: str, *arguments: str) -> None:
+        file = self._folder / f"{name}.vol"
+        file.write_text(volume)
+        command = [program, "--no-daemon", f"--volfile={file}", f"--log-file={self._log(name)}", f"--pid-file={file}.pid", *arguments]
+        environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin"}
+        self._processes.append(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={k: v for k, v in environment.items() if k != "LD_PRELOAD"},
+                preexec_fn=_die_with_parent,
+            )
+        )
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    def _wait_until_mounted(self) -> None:
+        end = time.monotonic() + START_S
+        # The kernel shows the mount before the client answers; it answers when it has found its bricks.
+        while not self._answers():
+            ended = [process.args[0] for process in self._processes if process.poll() is not None]
+            if ended or time.monotonic() > end:
+                said = "\n".join(self._log(name).read_text()[-3000:] for name in ("client", "brick0") if self._log(name).exists())
+                raise RuntimeError(f"GlusterFS did not start{f': {ended} ended' if ended else ''}\n{said}")
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        log = self._log("client")
+        if not log.exists() or "switched to graph 0" not in log.read_text():
+            return False
+        asked = subprocess.run(["mountpoint", "-q", self.path], timeout=START_S, check=False)
+        return asked.returncode == 0
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _die_with_parent() -> None:
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
