@@ -137,6 +137,7 @@ KINDS: tuple[Kind, ...] = (
         options=(
             Argument("files", "count", None, "descriptors that are kept", 1, 65536),
             Argument("bytes", "size", None, "memory for what is appended", BLOCK, GIB),
+            Argument("valid_ms", "count", None, "for so long a name is believed to be the same file on other nodes", 0, 3600000),
         ),
     ),
     Kind(
@@ -147,6 +148,15 @@ KINDS: tuple[Kind, ...] = (
             Argument("unit", "size", str(MIB), "bytes in one folder before the next is used", BLOCK, GIB),
         ),
         instead_of=("disk", "partition", "raid0"),
+    ),
+    Kind(
+        "hints",
+        "stripes of files that are made on Lustre",
+        options=(
+            Argument("striping_factor", "count", None, "targets; 65535: all", 1, 65535),
+            Argument("striping_unit", "size", None, "bytes on one target before the next is used", 64 * 1024, GIB),
+        ),
+        instead_of=("lustre", "setstripe"),
     ),
     Kind(
         "error",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 _BARE_END = set(" \t\r\n=.[]{},#\"'")
 _ESCAPES = {"u": 4, "U": 8, "x": 2}
+_LETTERS = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}
 
 
 @dataclass
@@ -178,7 +179,7 @@ class Scanner:
         digits = _ESCAPES.get(kind, 0)
         code = self.text[self.at + 2 : self.at + 2 + digits]
         self.at += 2 + digits
-        return chr(int(code, 16)) if digits else kind
+        return chr(int(code, 16)) if digits else _LETTERS.get(kind, kind)
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
