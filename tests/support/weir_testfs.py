@@ -38,6 +38,18 @@ class TestMount:
         self.mount.unmount()
 
 
+MEMORY = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
+BACKING = "weir-testfs-backing-"
+
+
+def remove_what_killed_runs_left() -> None:
+    """A pytest that is killed loses its mounts by their owner, but not the files behind them, which take memory."""
+    for folder in MEMORY.glob(f"{BACKING}*-*"):
+        pid = folder.name.removeprefix(BACKING).split("-")[0]
+        if not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 class Mounts:
     """``testfs("lustre", data_us=0)``: mounts with the options of ``weir.testfs.mount``; backing defaults to a new folder in
     memory, which goes with the test."""
@@ -46,13 +58,13 @@ class Mounts:
         self._folder = folder
         self._mounts: list[Mount] = []
         self._backings: list[Path] = []
+        remove_what_killed_runs_left()
 
     def __call__(self, preset: str = "direct", *, backing: Path | None = None, **options: object) -> TestMount:
         point = self._folder / f"mount{len(self._mounts)}"
         point.mkdir()
         if backing is None:
-            memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-            backing = Path(tempfile.mkdtemp(prefix="weir-testfs-backing-", dir=memory))
+            backing = Path(tempfile.mkdtemp(prefix=f"{BACKING}{os.getpid()}-", dir=MEMORY))
             backing.chmod(0o755)
             self._backings.append(backing)
         made = mount(point, backing=backing, preset=preset, owner=os.getpid(), **options)

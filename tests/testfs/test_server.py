@@ -11,6 +11,11 @@ import time
 MIB = 1 << 20
 
 
+def own(name: str) -> str:
+    """A bucket that other test runs at the same time do not use."""
+    return f"{name}-{os.getpid()}"
+
+
 def seconds(action) -> float:
     start = time.monotonic()
     action()
@@ -82,8 +87,8 @@ def test_bytes_take_their_share_of_the_bandwidth(testfs):
 
 
 def test_mounts_of_one_bucket_share_its_bandwidth(testfs):
-    first = testfs("direct", bandwidth_mb=100, bucket="test-bandwidth")
-    second = testfs("direct", bandwidth_mb=100, bucket="test-bandwidth", backing=first.backing)
+    first = testfs("direct", bandwidth_mb=100, bucket=own("test-bandwidth"))
+    second = testfs("direct", bandwidth_mb=100, bucket=own("test-bandwidth"), backing=first.backing)
     (first.backing / "a").write_bytes(bytes(10 * MIB))
     took = together(*[reader(fs, requests=10, size=MIB) for fs in (first, second)])
     assert took >= 20 * MIB / 100e6
@@ -91,8 +96,8 @@ def test_mounts_of_one_bucket_share_its_bandwidth(testfs):
 
 
 def test_mounts_of_one_bucket_share_its_metadata_server(testfs):
-    first = testfs("direct", metadata_us=5000, bucket="test-metadata")
-    second = testfs("direct", metadata_us=5000, bucket="test-metadata", backing=first.backing)
+    first = testfs("direct", metadata_us=5000, bucket=own("test-metadata"))
+    second = testfs("direct", metadata_us=5000, bucket=own("test-metadata"), backing=first.backing)
     (first.backing / "a").touch()
     took = together(*[lambda fs=fs: [os.stat(fs.path / "a") for _ in range(10)] for fs in (first, second)])
     served = sum(fs.stats().total for fs in (first, second))
@@ -102,12 +107,12 @@ def test_mounts_of_one_bucket_share_its_metadata_server(testfs):
 def test_a_bucket_goes_with_its_last_mount(testfs):
     from weir.testfs._mount import _bucket_path
 
-    first = testfs(bucket="test-last")
-    second = testfs(bucket="test-last")
+    first = testfs(bucket=own("test-last"))
+    second = testfs(bucket=own("test-last"))
     first.unmount()
-    assert _bucket_path("test-last").exists()
+    assert _bucket_path(own("test-last")).exists()
     second.unmount()
-    assert not _bucket_path("test-last").exists()
+    assert not _bucket_path(own("test-last")).exists()
 
 
 def test_one_mount_sees_at_once_what_another_did(testfs):

@@ -8,6 +8,7 @@ unmount until the next mount there; see native/testfs/state.h.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import select
 import signal
@@ -25,6 +26,7 @@ from weir.testfs._stats import Stats
 
 PROGRAM = "weir-testfs"
 TYPE = "fuse.weir-testfs"
+_STATES_KEPT = 32
 _WAIT_S = 10.0  # for what takes milliseconds unless something is wrong
 
 
@@ -59,8 +61,6 @@ class Mount:
     @property
     def pid(self) -> int:
         """The process that serves it."""
-        import json
-
         return json.loads(self.stats_json())["pid"]
 
     def _state(self) -> Path:
@@ -94,6 +94,7 @@ def mount(
         raise UsageError(f"no preset `{preset}`; there are {', '.join(PRESETS)}")
     if is_mounted(path):
         raise UsageError(f"{path}: a test file system is mounted there already; weir testfs umount {path}")
+    _forget_what_is_gone()
     values: dict[str, object] = {**PRESETS[preset].options(), **{k: v for k, v in options.items() if v is not None}}
     given = [f"{name}={_plain(value)}" for name, value in values.items()] + [f"fail={rule}" for rule in fail]
     if bucket is not None:
@@ -183,6 +184,16 @@ def _states() -> Path:
 
 def _state_of(path: Path) -> Path:
     return _states() / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}-{path.name[:64]}.state"
+
+
+def _forget_what_is_gone() -> None:
+    """Removes the states of mounts whose folder no longer exists, when many have come together."""
+    states = sorted(_states().glob("*.state"))
+    for state in states if len(states) > _STATES_KEPT else ():
+        with suppress(Error, OSError):
+            data = json.loads(_library.stats(state, reset=False))
+            if not data["running"] and not os.path.isdir(data["mount"]):
+                state.unlink()
 
 
 def _bucket_path(name: str) -> Path:
