@@ -109,6 +109,12 @@ class Lab:
         moved = counted.bytes_read + counted.bytes_written
         return {**result, "requests": counted.data_requests, "all_requests": counted.total, "moved": moved}
 
+    def worthwhile(self, few: int, many: int, plain: Callable[[int], Run], layered: Callable[[int], Run]) -> int:
+        """`many` calls for the layered run where a trial of `few` shows that it is the quicker one by far, else `few`:
+        a layer that steps aside would need hours for what it should do in a second."""
+        slow, quick = plain(few), layered(few)
+        return many if quick["seconds"] * 5 < slow["seconds"] else min(few, many)
+
     def interleaved(self, **ways: Callable[[], Run]) -> dict[str, list[Run]]:
         """Each way once in every repetition, one after the other."""
         runs: dict[str, list[Run]] = {name: [] for name in ways}

@@ -51,9 +51,14 @@ def whole(size: float, unit: int) -> int:
 def read_small(lab: Lab) -> Outcome:
     size = whole(256 * MIB * lab.scale, 4 * MIB)
     file, few = filled(lab, "read.dat", size), lab.count(4096)
+
+    def reads(count: int, stack: str | None = None) -> Run:
+        return lab.alone("read", file, KIB, count, KIB, 1, stack=stack)
+
+    many = lab.worthwhile(few, size // KIB, reads, lambda count: reads(count, lab.stacks["read"]))
     runs = lab.interleaved(
-        plain=lambda: lab.alone("read", file, KIB, few, KIB, 1),
-        layered=lambda: lab.alone("read", file, KIB, size // KIB, KIB, 1, stack=lab.stacks["read"]),
+        plain=lambda: reads(few),
+        layered=lambda: reads(many, lab.stacks["read"]),
         limit=lambda: lab.alone("parallel", file, size, 16),
     )
     figures = tuple(Figure(name, "MB/s", spread(runs[name], rate)) for name in runs)
@@ -93,6 +98,7 @@ def write_small(lab: Lab) -> Outcome:
         lab.alone("check", lab.backing / "write.dat", 64 * count)
         return result
 
+    many = lab.worthwhile(few, many, lambda count: written(count, None), lambda count: written(count, lab.stacks["write"]))
     runs = lab.interleaved(plain=lambda: written(few, None), layered=lambda: written(many, lab.stacks["write"]))
     figures = tuple(Figure(name, "MB/s", spread(runs[name], rate)) for name in runs)
     return Outcome(figures, (Check("x plain", figures[1].spread.median / figures[0].spread.median, 1000),))
@@ -160,6 +166,7 @@ def keep(lab: Lab, program: str) -> Outcome:
             lab.alone("check", lab.backing / "append.dat", 96 * count)
         return result
 
+    many = lab.worthwhile(few, many, lambda count: called(count, None), lambda count: called(count, lab.stacks["keep"]))
     runs = lab.interleaved(plain=lambda: called(few, None), layered=lambda: called(many, lab.stacks["keep"]))
     figures = tuple(Figure(name, "us/call", spread(runs[name], per_call_us)) for name in runs)
     return Outcome(figures, (Check("x plain", figures[0].spread.median / figures[1].spread.median, 500),))
