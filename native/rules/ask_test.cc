@@ -4,6 +4,7 @@
 //   open PATH FLAGS RANK FORTRAN UNIT ACCESS FORM SIZE FSTYPE     -> index of the rule, of the hints; -1: none
 //   pattern PATTERN TEXT                                          -> 0 | 1
 //   absolute DIRECTORY PATH                                       -> the path
+//   facts PATH FLAGS                                              -> bytes of the file, kind of its file system
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -74,6 +75,12 @@ int main() {
       const std::string directory = word(line), path = word(line);
       char to[8192];
       printf("%s\n", rules::make_absolute(view(directory), view(path), to, sizeof to) ? to : "");
+    } else if (verb == "facts") {
+      const std::string path = word(line);
+      rules::Open what{path.c_str()};
+      what.flags = static_cast<int>(number(line));
+      const base::Text kind = rules::file_system_of(what);
+      printf("%lu %.*s\n", static_cast<unsigned long>(rules::size_of(what)), static_cast<int>(kind.size), kind.data);
     } else {
       return 2;
     }

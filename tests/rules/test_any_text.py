@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from weir.rules.forms.assign import parse_assign
 from weir.rules.forms.compiled import compile_rules
 from weir.rules.forms.iobuf import parse_iobuf
+from weir.rules.forms.mpiio_hints import parse_mpiio_hints
 from weir.rules.forms.toml import parse_toml
 from weir.rules.mistakes import RulesError
 from weir.rules.stack import StackError, parse_stack
@@ -20,10 +21,11 @@ WORDS = {
     "assign": ["assign ", "weir ", "-F ", "-I ", "bufa:256:2 ", "'a b' ", '"', "'", "\\", "f:x ", "p:%a_ ", "u:61 ", "u:x ", "g:su ", "g:", "--mode ",
                "--mode=read ", "--ranks=", "1-0 ", "\n", "#", "é", "none ", "/a/../b "],
     "iobuf": ["*", "a.nc", "%stdout", ":", ",", "size=", "8M", "count=", "0", "prefetch=1", "verbose", "direct", "=", " ", "[a", "é", "siz=1", "\n"],
+    "hints": ["*", "wrf", ":", ",", "cb_nodes=16", "=", " ", "[a", "/x", "\n", "é"],
     "stack": ["event", "bufa", "cos", "error", "stripe", "none", "system", ":", "|", ",", " ", "256", "1MiB", "0", "op=write", "errno=ENOSPC", "dirs=/a,/b", "=", "é",
               "rate=0.5", "direct", "-1", "99999999999999999999"],
 }  # fmt: skip
-READERS = {"toml": parse_toml, "assign": parse_assign, "iobuf": parse_iobuf}
+READERS = {"toml": parse_toml, "assign": parse_assign, "iobuf": parse_iobuf, "hints": parse_mpiio_hints}
 
 
 @pytest.mark.parametrize("form", sorted(READERS))

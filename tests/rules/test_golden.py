@@ -23,6 +23,7 @@ def answered(path: Path) -> str:
     from weir.rules.forms.assign import parse_assign
     from weir.rules.forms.compiled import compile_rules
     from weir.rules.forms.iobuf import parse_iobuf
+    from weir.rules.forms.mpiio_hints import parse_mpiio_hints
     from weir.rules.forms.toml import parse_toml
     from weir.rules.mistakes import RulesError
 
@@ -30,10 +31,11 @@ def answered(path: Path) -> str:
     assert found, f"{path}: not of the form of a golden file"
     text, file = found["text"], found["file"]
     try:
-        if file.endswith(".toml"):
-            rules = parse_toml(text, file)
+        variables = {"IOBUF_PARAMS": parse_iobuf, "MPICH_MPIIO_HINTS": parse_mpiio_hints}
+        if file in variables:
+            rules = variables[file](text.rstrip("\n"), file)
         else:
-            rules = parse_iobuf(text.rstrip("\n"), file) if file == "IOBUF_PARAMS" else parse_assign(text, file)
+            rules = (parse_toml if file.endswith(".toml") else parse_assign)(text, file)
         answer = "=== compiled\n" + compile_rules(rules) + "".join(f"warning: {w}\n" for w in [*rules.warnings, *shadowed(rules)])
     except RulesError as error:
         answer = f"=== messages\n{error}\n"

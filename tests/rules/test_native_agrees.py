@@ -14,6 +14,7 @@ from rules_strategies import ELEMENTS, opens, patterns, rule_sets
 from weir_process import clean_environment
 
 from weir.rules.forms.compiled import compile_rules
+from weir.rules.matching.explain import open_of
 from weir.rules.matching.match import Open, first_match
 from weir.rules.matching.pattern import fits
 from weir.rules.mistakes import Place
@@ -133,6 +134,16 @@ def test_a_great_many_opens_get_the_same_rule(matcher):
             assert matcher.open(what) == (expected, -1), (rules, what)
             asked, matched = asked + 1, matched + (expected >= 0)
     assert asked == 9000 and 0.2 < matched / asked < 0.95, "one answer alone would say little"
+
+
+def test_files_are_seen_with_the_same_size_and_file_system(matcher, tmp_path):
+    (tmp_path / "there").write_bytes(b"x" * 12345)
+    for path in ("/proc/self/status", "/dev/shm/not-there", "/no/such/folder/x", str(tmp_path / "there"), str(tmp_path / "new"), "/etc/passwd"):
+        found = open_of(path)
+        size, _, kind = matcher.ask("facts", path, os.O_RDONLY).partition(" ")
+        assert (int(size), kind) == (found.size, found.fstype), path
+    assert open_of(str(tmp_path / "there"), ["write", "truncate"]).size == 0
+    assert matcher.ask("facts", tmp_path / "there", os.O_WRONLY | os.O_TRUNC).startswith("0 ")
 
 
 def test_a_compiled_text_at_its_limit_is_parsed(matcher):

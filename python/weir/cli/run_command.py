@@ -33,7 +33,7 @@ def run(
 
     The command may be a program, a script or a launcher such as mpirun or srun; everything it starts has the layers. Its
     input, output, signals and exit status are its own. Without --rules the assignments made by weir assign are used, and
-    after those IOBUF_PARAMS. A mistake in the rules is said with its place, and nothing is started (status 2).
+    after those IOBUF_PARAMS and MPICH_MPIIO_HINTS. A mistake in the rules is said with its place, and nothing is started (status 2).
     """
     from weir.capture._launch import Options, launch, launch_layered
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from weir_process import clean_environment
 
-NO_OTHERS = {"FILENV": None, "IOBUF_PARAMS": None}
+NO_OTHERS = {"FILENV": None, "IOBUF_PARAMS": None, "MPICH_MPIIO_HINTS": None}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import json
 import pytest
 
 SHOW = 'printf "%s|" "$WEIR_RULES" "$WEIR_TRACE_DIR" "${LD_PRELOAD##*/}"'
-NO_OTHERS = {"FILENV": None, "IOBUF_PARAMS": None}
+NO_OTHERS = {"FILENV": None, "IOBUF_PARAMS": None, "MPICH_MPIIO_HINTS": None}
 RULES = '[[rule]]\nname = "traj*"\nstack = "bufa:256:2"\n'
 COMPILED = "weir-rules 1\nrule source=r.toml:1:1 name=traj* stack=bufa:1048576:2|system\n"
 TRACED = COMPILED.replace("stack=bufa:1048576:2|", "stack=event|bufa:1048576:2|event|")

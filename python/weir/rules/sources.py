@@ -2,7 +2,7 @@
 """Where a run's rules come from, and in which order they are asked.
 
 First the files of --rules, in the order given; without any, the assignments of $WEIR_ASSIGN_FILE, $FILENV or .assign.
-Then IOBUF_PARAMS, which is set for a whole job and so says what nobody said more closely.
+Then IOBUF_PARAMS and MPICH_MPIIO_HINTS, which are set for a whole job and so say what nobody said more closely.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from weir._errors import InputError, NotThere
 from weir.rules.forms.assign import assignment_file
 from weir.rules.forms.assign_file import read_assign
-from weir.rules.forms.iobuf import VARIABLE, parse_iobuf
+from weir.rules.forms.iobuf import VARIABLE as IOBUF
+from weir.rules.forms.iobuf import parse_iobuf
+from weir.rules.forms.mpiio_hints import VARIABLE as MPIIO
+from weir.rules.forms.mpiio_hints import parse_mpiio_hints
 from weir.rules.forms.toml import read_toml
 from weir.rules.mistakes import Mistake, RulesError
 from weir.rules.model import RuleSet
@@ -48,7 +51,8 @@ def gather_rules(files: Sequence[str], environ: Mapping[str, str]) -> RuleSet:
     readers = [lambda path=path: read_file(path) for path in files]
     if not files and os.path.exists(path := assignment_file(environ)):
         readers.append(lambda: read_assign(path))
-    readers.append(lambda: parse_iobuf(environ.get(VARIABLE, "")))
+    readers.append(lambda: parse_iobuf(environ.get(IOBUF, "")))
+    readers.append(lambda: parse_mpiio_hints(environ.get(MPIIO, "")))
     for read in readers:
         try:
             found += read()

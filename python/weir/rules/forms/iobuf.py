@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from weir.rules.forms.mpiio_hints import pattern_conditions
 from weir.rules.layers import KIND_OF
 from weir.rules.mistakes import Mistake, Place, RulesError, Wrong, near
-from weir.rules.model import EVENT, SYSTEM, Conditions, Layer, Rule, RuleSet
-from weir.rules.values import BLOCK, check_name, check_path, parse_number, parse_size, size_text
+from weir.rules.model import EVENT, SYSTEM, Layer, Rule, RuleSet
+from weir.rules.values import BLOCK, parse_number, parse_size, size_text
 
 VARIABLE = "IOBUF_PARAMS"
 DEFAULT_BYTES, DEFAULT_COUNT = 1 << 20, 4
@@ -120,7 +121,7 @@ def parse_iobuf(text: str, file: str = VARIABLE) -> RuleSet:
             warnings.append(said(begin, f"{pattern} has no counterpart: layers are for files that a program opens"))
             continue
         try:
-            rules.append(Rule(said(begin, "").place, _conditions(pattern), _stack(spec)))
+            rules.append(Rule(said(begin, "").place, pattern_conditions(pattern), _stack(spec)))
         except Wrong as wrong:
             mistakes.append(said(begin + wrong.offset, wrong.message))
     if mistakes:
@@ -162,15 +163,6 @@ def _option(spec: _Spec, text: str) -> None:
         raise Wrong("an option is missing here")
     else:
         raise Wrong(f"IOBUF_PARAMS has no option {name!r}{near(name, (*_WITH_VALUE, *_PLAIN))}")
-
-
-def _conditions(pattern: str) -> Conditions:
-    """A pattern with a slash is one of paths, any other one of names."""
-    if not pattern:
-        raise Wrong("a pattern is missing here")
-    if "/" not in pattern:
-        return Conditions(name=check_name(pattern))
-    return Conditions(path=check_path(pattern if pattern[0] in "/*" else f"*/{pattern}"))
 
 
 def _stack(spec: _Spec) -> tuple[Layer, ...]:
