@@ -20,7 +20,7 @@ PROGRAMS = sorted(p.stem for p in (HERE / "programs").glob("seen_*.c"))
 TABLE = HERE.parent / "native" / "hook" / "table.def"
 TEXT = "alpha beta\ngamma 42\nlast\n"
 # Functions that only newer C libraries have.
-MAY_BE_MISSING = re.compile(r"__isoc23_|close_range$|closefrom$|renameat2$|statx$|preadv2$|pwritev2$|\w+64v2$|gets$")
+MAY_BE_MISSING = re.compile(r"__isoc23_|_Fork$|execveat$|close_range$|closefrom$|renameat2$|statx$|preadv2$|pwritev2$|\w+64v2$|gets$")
 # A library that finds libc before weir.
 LIBRARY = r"""
 #include <fcntl.h>

@@ -5,9 +5,11 @@
 
 #include "hook/observe.h"
 #include "stack/posix.h"
+#include "stack/table.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
+namespace stack = weir::stack;
 namespace wire = weir::wire;
 
 namespace {
@@ -30,7 +32,7 @@ Call call_of(Op op, const Request& request, uint64_t start, uint64_t end) {
 
 // The C library's threads move the bytes: they are to find them with the kernel.
 void leave_layers(const aiocb* block) {
-  if (block != nullptr) weir::stack::leave(block->aio_fildes, weir::stack::Reason::kUnsupported);
+  if (block != nullptr && stack::active()) stack::leave(block->aio_fildes, stack::Reason::kUnsupported);
 }
 
 template <typename Real>
@@ -72,7 +74,7 @@ auto on_block(Op op, const aiocb* block, Real real) {
 // The call itself is one record; each request in its list is one below it, which carries the bytes.
 template <typename Real>
 int submitting_list(int mode, const aiocb* const* list, int count, Real real) {
-  for (int i = 0; i < count; ++i) leave_layers(list[i]);
+  for (int i = 0; stack::active() && (mode == LIO_WAIT || mode == LIO_NOWAIT) && i < count; ++i) leave_layers(list[i]);
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = os::ticks();
   if (mode == LIO_NOWAIT) {

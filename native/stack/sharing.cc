@@ -113,7 +113,7 @@ bool may_hold(File* f, bool reads, bool writes) {
     ask(f, reads, writes, false);
     return false;
   }
-  return ask(f, reads, writes, true) == node::Verdict::kGranted;
+  return ask(f, reads, writes, !f->transforms) == node::Verdict::kGranted;  // one that cannot leave is not to be called back
 }
 
 void admit_plain(File* f, bool reads, bool writes) {

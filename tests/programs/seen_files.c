@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 
 extern int __xstat(int, const char *, struct stat *), __xstat64(int, const char *, struct stat64 *);
 extern int __lxstat(int, const char *, struct stat *), __lxstat64(int, const char *, struct stat64 *);
@@ -139,3 +140,22 @@ SEEN(fdopendir, "[sub] open; fdopendir; closedir") {
 LISTING(readdir)
 LISTING(readdir64)
 SEEN(closedir, "[sub] opendir; closedir") { tell(CALL(closedir)(opendir("sub"))); }
+
+SEEN(ioctl, "open; close") {
+  const int fd = open(file, O_RDONLY);
+  int left = 0;
+  tell(CALL(ioctl)(fd, FIONREAD, &left));
+  tell(left);
+  tell(CALL(ioctl)(fd, TCGETS, &left));
+  close(fd);
+}
+#define LOCKING(symbol)                      \
+  SEEN(symbol, "open; close") {              \
+    const int fd = open(file, O_RDWR);       \
+    tell(CALL(symbol)(fd, F_LOCK, 4));       \
+    tell(CALL(symbol)(fd, F_ULOCK, 4));      \
+    tell(CALL(symbol)(fd, 99, 4));           \
+    close(fd);                               \
+  }
+LOCKING(lockf)
+LOCKING(lockf64)
