@@ -130,38 +130,68 @@ void begin_append(Arena* arena, int block, uint64_t file_bytes) {
   base::store(&now.announced, base::load(&now.ranges[0]));
 }
 
-int take_block(Arena* arena) {
-  const uint32_t blocks = arena->header->blocks;
+namespace {
+
+constexpr uint32_t kMore = 64;  // blocks whose table entries are backed at a time
+
+// False: there are no more, or no memory. Several may do it at once.
+bool use_more_blocks(Arena* arena, uint32_t used) {
+  Header* const h = arena->header;
+  if (used >= h->blocks) return false;
+  const uint32_t more = h->blocks - used < kMore ? h->blocks : used + kMore;
+  if (!back(arena->name, h->blocks_at + uint64_t{used} * sizeof(Block), uint64_t{more - used} * sizeof(Block))) return false;
+  base::compare_exchange(&h->blocks_used, &used, more);
+  return true;
+}
+
+bool back_data(Arena* arena, uint32_t at) {
+  Block& b = arena->blocks[at];
+  if (b.backed != 0) return true;
+  if (!back(arena->name, arena->header->data_at + uint64_t{at} * arena->block_bytes, arena->block_bytes)) return false;
+  os::advise(data(arena, static_cast<int>(at)), arena->block_bytes, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
+  base::store(&b.backed, 1u);
+  return true;
+}
+
+int take_used_block(Arena* arena, uint32_t used) {
   const uint32_t from = base::load_relaxed(&arena->header->take_from);
-  for (uint32_t i = 0; i < blocks; ++i) {
-    const uint32_t at = (from + i) % blocks;
+  for (uint32_t i = 0; i < used; ++i) {
+    const uint32_t at = (from + i) % used;
     Block& b = arena->blocks[at];
     uint32_t free = 0;
     if (base::load_relaxed(&b.taken) != 0 || !base::compare_exchange(&b.taken, &free, 1u)) continue;
-    base::store_relaxed(&arena->header->take_from, at + 1 == blocks ? 0 : at + 1);
-    if (b.backed == 0) {
-      if (!back(arena->name, arena->header->data_at + uint64_t{at} * arena->block_bytes, arena->block_bytes)) {
-        base::store(&b.taken, 0u);
-        return -1;
-      }
-      os::advise(data(arena, static_cast<int>(at)), arena->block_bytes, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
-      base::store(&b.backed, 1u);
-    }
-    return static_cast<int>(at);
+    base::store_relaxed(&arena->header->take_from, at + 1);
+    if (back_data(arena, at)) return static_cast<int>(at);
+    base::store(&b.taken, 0u);
+    return -1;
   }
   return -1;
 }
 
-// The block freed last is the first to be taken again: it is warm.
+}  // namespace
+
+int take_block(Arena* arena) {
+  for (;;) {
+    const uint32_t used = blocks_used(arena->header);
+    const int block = take_used_block(arena, used);
+    if (block >= 0) return block;
+    if (used != blocks_used(arena->header)) continue;
+    if (!use_more_blocks(arena, used)) return -1;
+  }
+}
+
+// The lowest free block is the next to be taken: those that were in use before are warm, and the others take no memory.
 void give_block(Arena* arena, int block) {
   base::store(&arena->blocks[block].taken, 0u);
-  base::store_relaxed(&arena->header->take_from, static_cast<uint32_t>(block));
+  const auto at = static_cast<uint32_t>(block);
+  if (at < base::load_relaxed(&arena->header->take_from)) base::store_relaxed(&arena->header->take_from, at);
 }
 
 uint32_t free_blocks(const Arena* arena) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < arena->header->blocks; ++i) n += base::load_relaxed(&arena->blocks[i].taken) == 0;
-  return n;
+  const uint32_t used = blocks_used(arena->header);
+  for (uint32_t i = 0; i < used; ++i) n += base::load_relaxed(&arena->blocks[i].taken) == 0;
+  return n + (arena->header->blocks - used);
 }
 
 void* data(const Arena* arena, int block) { return arena->data + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes; }
