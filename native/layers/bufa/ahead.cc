@@ -274,7 +274,7 @@ void plan(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   st.stamp = s.reader->clock;
   if (begun) {
     const Limits limits = limits_of(s);
-    if (st.shape == Shape::kStrided) st.window = st.window * 2 < kStridedAhead ? st.window * 2 : kStridedAhead;
+    if (st.shape == Shape::kStrided) st.window = st.window * 4 < kStridedAhead ? st.window * 4 : kStridedAhead;
     else grow(s, st, st.shape == Shape::kForward ? offset : offset + bytes - 1, limits.window);
   }
   switch (st.shape) {
