@@ -42,9 +42,9 @@ Header header_of(const Shape& s, bool shared) {
   return h;
 }
 
-// All but slots and data: those are backed when they are needed.
+// All but slots, blocks and data: those are backed when they are needed.
 bool back_tables(int fd, const Header& h) {
-  return os::allocate(fd, 0, h.files_at) == 0 && os::allocate(fd, h.blocks_at, h.data_at - h.blocks_at) == 0;
+  return os::allocate(fd, 0, h.files_at) == 0 && (h.data_at == h.extra_at || os::allocate(fd, h.extra_at, h.data_at - h.extra_at) == 0);
 }
 
 bool sensible(const Shape& s) {

@@ -55,7 +55,7 @@ bool wait_for_slot(FileSlot& slot) {
 // A new helper is told all that the last one knew.
 bool tell_arena(Arena* arena, uint32_t generation) {
   if (!tell(kTellArena, arena, 0, -1) || !wait_for(&arena->header->generation, generation)) return false;
-  for (uint32_t i = 0; i < arena->header->files; ++i) {
+  for (uint32_t i = 0; i < files_used(arena->header); ++i) {
     const int* descriptor = base::load(&arena->descriptors[i]);
     if (descriptor == nullptr) continue;
     FileSlot& slot = arena->slots[i];
@@ -189,15 +189,15 @@ int enrol(Arena* arena, const Enrolment& file) {
   node::acquire(arena->header->lock);
   int found = -1;
   const uint64_t bit = uint64_t{1} << (arena->participant % 64);
-  for (uint32_t i = 0; i < arena->header->files; ++i) {
+  for (uint32_t i = 0; i < files_used(arena->header); ++i) {
     FileSlot& slot = arena->slots[i];
-    // A page that was never backed reads as zeros.
     if (slot.state == kSlotFree && found < 0) found = static_cast<int>(i);
     if (arena->header->shared != 0 && slot.state != kSlotFree && slot.device == file.device && slot.inode == file.inode) {
       found = static_cast<int>(i);
       break;
     }
   }
+  if (found < 0 && files_used(arena->header) < arena->header->files) found = static_cast<int>(files_used(arena->header));
   bool ready = found >= 0;
   if (ready) {
     FileSlot& slot = arena->slots[found];
@@ -210,6 +210,7 @@ int enrol(Arena* arena, const Enrolment& file) {
         slot.append = file.append;
         base::Writer(slot.path, sizeof slot.path).add(file.path);
         base::store(&slot.state, uint32_t{kSlotAsked});
+        if (static_cast<uint32_t>(found) >= files_used(arena->header)) base::store(&arena->header->files_used, static_cast<uint32_t>(found) + 1);
       }
     }
     if (ready) {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "drain/arena.h"
 #include "node/lock.h"
 
@@ -18,13 +19,15 @@ inline constexpr uint32_t kParticipants = 1024;
 struct Header {
   uint64_t magic;  // last, when the rest is there
   uint32_t version, shared;
-  uint32_t blocks, block_bytes, files, unused;
+  uint32_t blocks, block_bytes, files;
+  uint32_t blocks_used;  // entries of the table of blocks that are backed by memory, and were ever taken: the others are not looked at
   uint64_t files_at, blocks_at, extra_at, extra_bytes, data_at, total_bytes;
   uint64_t assignments;
   uint32_t generation;  // of the helper that knows this arena; futex
   uint32_t take_from;   // where the search for a free block begins
   node::Lock lock;      // of enrolment, in shared arenas of joining and leaving
   uint32_t failed;      // the helper could not write everything: kept for recovery
+  uint32_t files_used;  // slots that were ever taken
 };
 static_assert(sizeof(Header) <= kPageBytes);
 
@@ -56,6 +59,16 @@ struct alignas(64) Block {
   List lists[2];
 };
 static_assert(sizeof(Block) == 384);
+
+// How many entries of the tables there are to look at, whoever wrote the header.
+inline uint32_t blocks_used(const Header* h) {
+  const uint32_t used = base::load(&h->blocks_used);
+  return used < h->blocks ? used : h->blocks;
+}
+inline uint32_t files_used(const Header* h) {
+  const uint32_t used = base::load(&h->files_used);
+  return used < h->files ? used : h->files;
+}
 
 inline uint64_t packed(uint32_t lo, uint32_t hi) { return lo | uint64_t{hi} << 32; }
 inline Range unpacked(uint64_t range) { return {static_cast<uint32_t>(range), static_cast<uint32_t>(range >> 32)}; }

@@ -30,7 +30,7 @@ int Held::find(node::Identity who) const {
 }
 
 bool Held::any_dirty() const {
-  for (uint32_t i = 0; i < arena.header->blocks; ++i) {
+  for (uint32_t i = 0; i < drain::blocks_used(arena.header); ++i) {
     if (arena.blocks[i].taken != 0 && drain::is_dirty(&arena, static_cast<int>(i))) return true;
   }
   return false;
@@ -38,7 +38,7 @@ bool Held::any_dirty() const {
 
 uint64_t Held::dirty_bytes() const {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < arena.header->blocks; ++i) {
+  for (uint32_t i = 0; i < drain::blocks_used(arena.header); ++i) {
     if (arena.blocks[i].taken == 0) continue;
     drain::Range ranges[drain::kRanges];
     const uint32_t n = drain::dirty(&arena, static_cast<int>(i), ranges);

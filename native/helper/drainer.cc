@@ -124,7 +124,7 @@ std::vector<std::vector<int>> pieces_of(const Held& held, int slot) {
   std::vector<int> appended;
   std::vector<std::vector<int>> pieces;
   uint64_t bytes = kPieceBytes;
-  for (int i = 0; i < static_cast<int>(arena.header->blocks); ++i) {
+  for (int i = 0; i < static_cast<int>(drain::blocks_used(arena.header)); ++i) {
     if (arena.blocks[i].taken == 0 || drain::slot_of(&arena, i) != slot || !drain::is_dirty(&arena, i)) continue;
     if (drain::offset_of(&arena, i) == drain::kAtEnd) {
       appended.push_back(i);

@@ -198,7 +198,7 @@ void Server::one_less(node::Identity who) {
 
 void Server::drain_private(const std::shared_ptr<Held>& held, node::Identity who) {
   Work work{held, who, {}};
-  for (uint32_t slot = 0; slot < held->arena.header->files; ++slot) work.slots.push_back(static_cast<int>(slot));
+  for (uint32_t slot = 0; slot < drain::files_used(held->arena.header); ++slot) work.slots.push_back(static_cast<int>(slot));
   drainer_.drain(std::move(work), [this, held, who](uint64_t lost) {
     lost_ += lost;
     if (lost == 0) arenas_.remove_file(*held);
@@ -216,10 +216,10 @@ void Server::drain_private(const std::shared_ptr<Held>& held, node::Identity who
 void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who) {
   const int participant = held->find(who);
   Work work{held, who, {}};
-  for (uint32_t slot = 0; slot < held->arena.header->files; ++slot) {
+  for (uint32_t slot = 0; slot < drain::files_used(held->arena.header); ++slot) {
     if ((base::load(&held->arena.slots[slot].users[participant / 64]) >> (participant % 64) & 1) != 0) work.slots.push_back(static_cast<int>(slot));
   }
-  for (uint32_t i = 0; i < held->arena.header->blocks; ++i) node::release_of_dead(held->arena.blocks[i].lock, who);
+  for (uint32_t i = 0; i < drain::blocks_used(held->arena.header); ++i) node::release_of_dead(held->arena.blocks[i].lock, who);
   node::release_of_dead(held->arena.header->lock, who);
   const std::vector<int> slots = work.slots;
   drainer_.drain(std::move(work), [this, held, who, slots, participant](uint64_t lost) {
