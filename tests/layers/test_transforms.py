@@ -105,7 +105,7 @@ def test_cos_is_the_plain_file_to_the_program_and_blocked_on_disk(layered, execu
     assert unblocked(raw) == (tmp_path / "plain").read_bytes()
 
 
-@pytest.mark.parametrize("unit", ["1", "4096B", "1000B"])
+@pytest.mark.parametrize("unit", ["1", "8KiB", "64KiB"])
 def test_stripe_is_the_plain_file_to_the_program_and_pieces_on_disk(layered, execute, cc, tmp_path, unit):
     program = cc(PLAYER)
     seed = random.randrange(2**31)
