@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "stack/park.h"
 #include "stack/posix.h"
 #include "stack/table.h"
 
@@ -118,18 +119,37 @@ WEIR_PATH_AT(faccessat, kFaccessat, WEIR_LIST(int directory, const char* path, i
 
 WEIR_PATH(mkdir, kMkdir, WEIR_LIST(const char* path, mode_t mode), path, mode)
 WEIR_PATH_AT(mkdirat, kMkdir, WEIR_LIST(int directory, const char* path, mode_t mode), directory, path, mode)
-WEIR_PATH(rmdir, kRmdir, WEIR_LIST(const char* path), path)
-WEIR_PATH(unlink, kUnlink, WEIR_LIST(const char* path), path)
-WEIR_PATH(remove, kUnlink, WEIR_LIST(const char* path), path)
+// A name goes, or becomes another file's: layers that keep files by name hear of it first.
+#define WEIR_NAME(symbol, op, parameters, ...)                                                                            \
+  WEIR_HOOK(int, symbol, parameters) {                                                                                    \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                                                       \
+      stack::name_changes(AT_FDCWD, path);                                                                                \
+      return WEIR_REAL(symbol)(__VA_ARGS__);                                                                              \
+    });                                                                                                                   \
+  }
+WEIR_NAME(rmdir, kRmdir, WEIR_LIST(const char* path), path)
+WEIR_NAME(unlink, kUnlink, WEIR_LIST(const char* path), path)
+WEIR_NAME(remove, kUnlink, WEIR_LIST(const char* path), path)
 WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
   const Op op = (flags & AT_REMOVEDIR) != 0 ? Op::kRmdir : Op::kUnlink;
-  return on_path(op, directory, path, 0, [&] { return WEIR_REAL(unlinkat)(directory, path, flags); });
+  return on_path(op, directory, path, 0, [&] {
+    stack::name_changes(directory, path);
+    return WEIR_REAL(unlinkat)(directory, path, flags);
+  });
 }
 
 // Of two names the record has the one that was there before; of a symbolic link its own.
-WEIR_PATH(rename, kRename, WEIR_LIST(const char* path, const char* to), path, to)
-WEIR_PATH_AT(renameat, kRename, WEIR_LIST(int directory, const char* path, int to_directory, const char* to), directory, path, to_directory, to)
-WEIR_PATH_AT(renameat2, kRename, WEIR_LIST(int directory, const char* path, int to_directory, const char* to, unsigned flags), directory, path, to_directory, to, flags)
+#define WEIR_RENAME(symbol, directory, to_directory, parameters, ...)                                                     \
+  WEIR_HOOK(int, symbol, parameters) {                                                                                    \
+    return on_path(Op::kRename, directory, path, 0, [&] {                                                                 \
+      stack::name_changes(directory, path);                                                                               \
+      stack::name_changes(to_directory, to);                                                                              \
+      return WEIR_REAL(symbol)(__VA_ARGS__);                                                                              \
+    });                                                                                                                   \
+  }
+WEIR_RENAME(rename, AT_FDCWD, AT_FDCWD, WEIR_LIST(const char* path, const char* to), path, to)
+WEIR_RENAME(renameat, directory, to_directory, WEIR_LIST(int directory, const char* path, int to_directory, const char* to), directory, path, to_directory, to)
+WEIR_RENAME(renameat2, directory, to_directory, WEIR_LIST(int directory, const char* path, int to_directory, const char* to, unsigned flags), directory, path, to_directory, to, flags)
 WEIR_PATH(link, kLink, WEIR_LIST(const char* path, const char* to), path, to)
 WEIR_PATH_AT(linkat, kLink, WEIR_LIST(int directory, const char* path, int to_directory, const char* to, int flags), directory, path, to_directory, to, flags)
 WEIR_PATH(symlink, kSymlink, WEIR_LIST(const char* target, const char* path), target, path)

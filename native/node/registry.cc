@@ -301,6 +301,15 @@ void changed(uint64_t device, uint64_t inode) {
   if (entry != nullptr) base::fetch_add(&entry->changes, uint64_t{1});
 }
 
+void names_changed() {
+  if (any()) base::fetch_add(&registry->names_epoch, uint64_t{1});
+}
+
+uint64_t names_epoch() {
+  const Registry* r = base::load_relaxed(&registry);
+  return r != nullptr ? base::load(&r->names_epoch) : 0;
+}
+
 void forked_leases() { forget_membership(); }
 
 uint32_t release_dead_if(bool (*may)(Identity, void*), void* with) {

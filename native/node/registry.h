@@ -75,6 +75,10 @@ bool any_sizes();
 uint64_t change_count(uint64_t device, uint64_t inode);
 void changed(uint64_t device, uint64_t inode);
 
+// Names of this node's files have changed (unlink, rename): whoever keeps names compares them again when the number has changed.
+void names_changed();
+uint64_t names_epoch();
+
 // In a forked child: the parent's leases are not its own. They live on in the parent.
 void forked_leases();
 // Every lease of a dead process is freed. For the drain helper, when the dead one's bytes are on disk. Number freed.

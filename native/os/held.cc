@@ -10,6 +10,8 @@ namespace weir::os {
 
 constinit uint32_t no_more_calls = 0;
 
+WEIR_THREAD uint32_t signals_blocked;
+
 constinit uint32_t descriptors_held = 0;
 
 void wait_for_held() {

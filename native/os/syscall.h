@@ -115,23 +115,27 @@ inline bool copy_text(char* to, const char* from, size_t size) {
 extern WEIR_OWN uint32_t no_more_calls;
 inline bool sealed() { return base::load_relaxed(&no_more_calls) != 0; }
 
-// All signals of the calling thread held back for the lifetime of the object.
+// All signals of the calling thread held back for the lifetime of the object. One within another costs nothing.
+extern WEIR_OWN WEIR_THREAD uint32_t signals_blocked;
 class SignalsBlocked {
  public:
-  SignalsBlocked() : sealed_(sealed()) {
-    if (sealed_) return;
+  SignalsBlocked() : nothing_(sealed() || signals_blocked != 0) {
+    if (nothing_) return;
     const uint64_t all = ~uint64_t{0};
     system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), sizeof before_);
+    signals_blocked = 1;
   }
   ~SignalsBlocked() {
-    if (!sealed_) system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0, sizeof before_);
+    if (nothing_) return;
+    signals_blocked = 0;
+    system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0, sizeof before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   uint64_t before_ = 0;
-  bool sealed_;
+  bool nothing_;
 };
 
 // A message, written whole or not at all: it does not wait for a reader, and no reader left is no signal.

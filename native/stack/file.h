@@ -24,6 +24,8 @@ struct File {
   bool shares;         // a layer has kSharesNode
   bool coherent;       // every task that may have the file sees the same bytes in the layers: locks need no trip to the file
   bool left;           // its layers are gone: calls go to the kernel
+  uint16_t parks;      // not 0: its last close may keep it (stack/park.h)
+  bool locked;         // a lock was taken on it, which its last close must end
   bool syncs;          // every write is flushed at once: the process is ending
   uint8_t leaving;     // Reason: leave at the next chance
   int32_t error;       // deferred, positive; 0: none

@@ -16,6 +16,10 @@ void drop_unseen(int fd);    // the number was closed without a hook
 void give_up(File* f);       // no number names it any more
 void reset_table_locks();
 
+bool begin_parking(int fd, File* f);  // the number becomes weir's own; the file's lock is held
+void end_parking(File* f);            // and the program's again
+void end_parked(File* f);             // flushes, closes, gives up
+
 // sharing.cc
 void no_longer_holds();
 void end_lease(File* f);
@@ -29,6 +33,7 @@ void leave_inside(File* f, Reason reason, const Layer* by);
 int take_error(File* f);
 
 // open.cc
+bool make_path_absolute(int directory, const char* path, char* to);  // to: of Scratch's size
 void set_rules(const rules::Rules& rules, int rank);
 
 // transfer.cc

@@ -111,6 +111,7 @@ bool is_of_whole(const struct flock* range) { return range->l_whence == SEEK_SET
 
 void before_waiting(int fd) {
   File* const f = file_at(fd);
+  if (f != nullptr) f->locked = true;
   if (f == nullptr || !f->holds || f->coherent || !enter(f, fd)) return;
   flush_inside(f);
   forget_clean(f);
@@ -119,6 +120,7 @@ void before_waiting(int fd) {
 
 void before_locking_from_position(int fd) {
   File* const f = file_at(fd);
+  if (f != nullptr) f->locked = true;
   if (f == nullptr || !f->holds || !enter(f, fd)) return;
   if (!f->coherent) flush_inside(f);
   set_kernel_position(f);

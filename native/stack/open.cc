@@ -36,7 +36,6 @@ base::Text folder(int directory, char* to, size_t size) {
   return os::failed(n) ? base::Text{} : base::Text{to, static_cast<size_t>(n)};
 }
 
-// to: of Scratch's size.
 bool make_absolute(int directory, const char* path, char* to) {
   if (path[0] == '/') return rules::make_absolute({"/", 1}, base::text(path), to, os::Scratch::kBytes);
   const os::Scratch room;
@@ -164,6 +163,8 @@ File* build_for(const char* whole, int flags, int fd) {
 
 }  // namespace
 
+bool make_path_absolute(int directory, const char* path, char* to) { return make_absolute(directory, path, to); }
+
 constinit uint32_t in_force = 0;
 uint32_t (*name_of_path)(int, const char*) = nullptr;
 WEIR_THREAD FortranOpening fortran_opening;
@@ -181,13 +182,15 @@ void set_rules(const rules::Rules& rules, int rank) {
 }
 
 bool begin_open(Ticket& t, int directory, const char* path, int flags) {
-  t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0};
+  t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0, false};
   if (t.skip) return false;
   if ((flags & O_TRUNC) != 0) settle(directory, path);
   if (!some_are_ordered) return false;
+  const os::SignalsBlocked blocked;
   const os::Scratch given, whole;
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
   if (!os::copy_text(given.data(), path, kLongestPath) || !make_absolute(directory, given.data(), whole.data())) return false;
+  if (any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr) return t.parked = true;
   const rules::Rule* rule = match(whole.data(), flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
   bool alone = false;
@@ -196,6 +199,7 @@ bool begin_open(Ticket& t, int directory, const char* path, int flags) {
 }
 
 int open_ordered(Ticket& t, unsigned mode) {
+  if (t.parked) return t.file->descriptor;
   t.file->flags = t.flags;
   name_file(t.file, t.directory, t.path);
   Opening o{t.directory, t.path, t.flags, mode};
@@ -207,6 +211,7 @@ int open_ordered(Ticket& t, unsigned mode) {
 }
 
 int finish_open(Ticket& t, int fd, const char* path) {
+  if (t.parked) return fd;
   if (t.skip || fd < 0 || fd >= kFiles) {
     if (t.file != nullptr) {
       close_layers(t.file);

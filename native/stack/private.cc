@@ -69,6 +69,27 @@ bool keep_private(int fd, int* place) {
   return false;
 }
 
+bool adopt_private(int fd, int* place) {
+  const Busy hold;
+  for (int i = 0; i < kMost; ++i) {
+    if (kept[i].number != 0) continue;
+    kept[i].place = place;
+    base::store(&kept[i].number, fd);
+    if (i >= used) used = i + 1;
+    base::fetch_add(&private_count, 1u);
+    return true;
+  }
+  return false;
+}
+
+void release_private(int fd) {
+  const Busy hold;
+  if (Kept* row = row_of(fd); row != nullptr) {
+    base::store(&row->number, 0);
+    base::fetch_add(&private_count, ~0u);
+  }
+}
+
 void close_private(int* place) {
   if (*place < 0) return;
   const Busy hold;

@@ -13,6 +13,9 @@ extern WEIR_OWN uint32_t private_count;
 // Moves a descriptor, just opened, to a high number, with close-on-exec, and remembers it under *place, which gets the number: it changes
 // when the program takes that number with dup2. False: too many, or none to be had; then fd is closed.
 bool keep_private(int fd, int* place);
+// The same for a number that stays as it is: the program has closed it. release_private: it is the program's again.
+bool adopt_private(int fd, int* place);
+void release_private(int fd);
 // Closes it; *place is -1 afterwards.
 void close_private(int* place);
 

@@ -8,6 +8,7 @@
 #include "stack/inside.h"
 #include "stack/lock.h"
 #include "stack/notes.h"
+#include "stack/park.h"
 #include "stack/posix.h"
 #include "stack/sharing.h"
 #include "stack/table.h"
@@ -64,6 +65,7 @@ void limit_changed() {
 
 void before_fork() {
   if (!active()) return;
+  drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kForked); });
   lock_transformed();
 }
@@ -87,6 +89,7 @@ void in_forked_child() {
 
 void before_spawn(bool everything) {
   if (!active() || !may_change()) return;
+  drop_parked();
   for_all([everything](File* f, int) {
     if (everything || inherited(f)) leave(f, Reason::kForked);
   });
@@ -94,6 +97,7 @@ void before_spawn(bool everything) {
 
 void before_exec() {
   if (!active() || !may_change()) return;
+  drop_parked();
   for_all([](File* f, int) {
     if (inherited(f)) leave(f, Reason::kReplaced);
     else flush_one(f);
@@ -103,16 +107,26 @@ void before_exec() {
 void leave_all_for_good() {
   if (!active()) return;
   base::store(&in_force, 0u);
+  drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
 }
 
 void flush_all() {
   if (!active() || !may_change()) return;
   for_all([](File* f, int) { flush_one(f); });
+  if (any_parked()) flush_parked();
+}
+
+void flush_shared() {
+  if (!active() || !may_change()) return;
+  for_all([](File* f, int) {
+    if (f->shares && !f->coherent) flush_one(f);
+  });
 }
 
 void at_quick_end() {
   if (!active() || !may_change()) return;
+  drop_parked_at_quick_end();
   for_all([](File* f, int) {
     uint32_t nobody = 0;
     if (!base::compare_exchange(&f->lock, &nobody, this_thread())) return;  // its bytes are the drain helper's
@@ -123,6 +137,7 @@ void at_quick_end() {
 
 void at_end() {
   if (!active()) return;
+  drop_parked();
   for (int fd = 0; fd <= highest_known(); ++fd) {
     File* const f = file_at(fd);
     if (f == nullptr || f->left || f->descriptor != fd) continue;

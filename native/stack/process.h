@@ -25,6 +25,8 @@ void before_exec();
 void leave_all_for_good();
 // sync, syncfs.
 void flush_all();
+// A barrier of tasks on several nodes: files whose bytes these share by the file system alone.
+void flush_shared();
 // _exit and abort: everything that can be written without waiting for other threads.
 void at_quick_end();
 // exit: everything is written; what comes later (libgfortran's last buffers, stdio's) goes through at once. The report

@@ -59,6 +59,7 @@ int highest_known() { return base::load_relaxed(&highest); }
 bool may_change() { return !record::thread_log.in_vfork_child; }
 
 void give_up(File* f) {
+  if (f->parks != 0) never_park(f);
   unlink(f);
   end_lease(f);
   give_back(f);
@@ -76,6 +77,36 @@ void mark_plain(File* f) {
   for (int fd = 0; fd <= highest; ++fd) {
     if (known_at(fd) == f) set(fd, f);
   }
+}
+
+bool begin_parking(int fd, File* f) {
+  const Busy hold;
+  if (known_at(fd) != f || f->references != 1) return false;
+  f->descriptor = fd;
+  if (!adopt_private(fd, &f->descriptor)) return false;
+  base::store(&files[fd], static_cast<File*>(nullptr));
+  return true;
+}
+
+void end_parking(File* f) {
+  const int fd = f->descriptor;
+  release_private(fd);
+  const Busy hold;
+  f->references = 1;
+  set(fd, f);
+}
+
+void end_parked(File* f) {
+  if (lock(f)) {
+    if (!f->left) {
+      flush_inside(f);
+      end_layers(f);
+    }
+    f->references = 0;
+    unlock(f);
+  }
+  close_private(&f->descriptor);
+  give_up(f);
 }
 
 int before_close(int fd) {

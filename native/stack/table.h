@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "rules/rules.h"
 #include "stack/file.h"
+#include "stack/park.h"
 
 namespace weir::stack {
 
@@ -37,6 +38,7 @@ struct Ticket {
   const char* path;
   int flags;
   bool skip;
+  bool parked;  // the file was, and has its descriptor already
 };
 bool begin_open(Ticket&, int directory, const char* path, int flags);
 int open_ordered(Ticket&, unsigned mode);
@@ -48,7 +50,9 @@ int opening(int directory, const char* path, int flags, unsigned mode, Real real
   if (!active()) return real();
   Ticket t;
   const bool ordered = begin_open(t, directory, path, flags);
-  return finish_open(t, ordered ? open_ordered(t, mode) : real(), path);
+  int fd = ordered ? open_ordered(t, mode) : real();
+  if (WEIR_UNLIKELY(fd < 0 && errno == EMFILE) && drop_parked()) fd = ordered ? open_ordered(t, mode) : real();
+  return finish_open(t, fd, path);
 }
 
 // Before the number is given up, by whatever call. The error that its close has to report (a positive errno), 0: none. The number's
@@ -57,6 +61,7 @@ int before_close(int fd);
 template <typename Real>
 auto closing(int fd, Real real) -> decltype(real()) {
   if (WEIR_LIKELY(known_at(fd) == nullptr)) return real();
+  if (park(fd)) return 0;
   const int error = before_close(fd);
   const auto result = real();
   if (error == 0 || result != 0) return result;

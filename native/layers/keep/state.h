@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What keep knows of one file, and what its files share. A file's state is touched with the file's lock held.
+#pragma once
+
+#include "drain/arena.h"
+#include "pool/futex.h"
+#include "pool/pool.h"
+#include "stack/file.h"
+#include "stack/layer.h"
+
+namespace weir::layers::keep {
+
+using stack::Layer;
+using stack::Result;
+
+inline constexpr uint32_t kBlockBytes = 64u << 10;
+inline constexpr uint32_t kFilesOfArena = 512;
+
+enum Count { kReopened, kRevalidated, kAppended, kSystemWrites, kPassedOn, kCounts };
+
+struct State {
+  Layer* layer;
+  bool appends;      // the file is open for appending: what is written may wait
+  bool knows_size;
+  bool listed;       // in the list of files with bytes that wait
+  bool enrolled;
+  int slot;
+  int block;         // -1: none
+  uint32_t filled;   // of the block
+  uint32_t written;  // of these, by now
+  uint64_t size;     // of the file with what waits
+  uint8_t age;       // ticks
+  State *next, *previous;
+};
+
+// Gone in a forked child, where arena and threads are the parent's.
+struct Shared {
+  uint32_t lock;
+  bool ticking;
+  drain::Arena* arena;
+  State* waiting;
+  pool::Job tick, sweep;
+};
+
+inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
+inline void count(Layer& l, Count what, uint64_t n = 1) { l.statistics[what] += n; }
+
+// ageing.cc
+Shared* shared();
+drain::Arena* arena(uint64_t bytes);
+void begin_waiting(State&);
+void end_waiting(State&);
+void sweep_soon();
+
+// keep.cc: writes what waits; 0 or -errno (then the bytes are lost and counted).
+Result write_out(Layer&);
+
+}  // namespace weir::layers::keep

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/park.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "node/registry.h"
+#include "os/scratch.h"
+#include "os/syscall.h"
+#include "stack/build.h"
+#include "stack/inside.h"
+#include "stack/lock.h"
+#include "stack/posix.h"
+#include "stack/private.h"
+#include "stack/sharing.h"
+#include "stack/table.h"
+
+namespace weir::stack {
+
+constinit uint32_t parked_count = 0;
+
+namespace {
+
+constexpr uint32_t kPlaces = 256;
+constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW;  // of open's flags: nothing that a file open already would show
+
+struct Place {
+  File* file;  // null: free
+  uint64_t name_hash;
+  uint64_t epoch;  // of names on the node, when it was last compared with its name
+  uint64_t valid_until;
+  uint64_t stamp;
+  Parking how;
+  bool parked;  // false: open, and may be parked
+};
+constinit Place places[kPlaces] = {};
+constinit uint32_t used = 0;  // no place from here on was ever taken
+constinit uint64_t clock = 0;
+constinit uint32_t busy = 0;
+
+struct Busy {
+  Busy() {
+    while (base::exchange(&busy, 1u) != 0) os::yield();
+  }
+  ~Busy() { base::store(&busy, 0u); }
+  const os::SignalsBlocked blocked;
+};
+
+uint64_t now_ns() {
+  timespec t{};
+  os::system_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, reinterpret_cast<long>(&t));
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+uint64_t hash_of(const char* path) { return base::hash(base::text(path), 0); }
+
+Place* place_of(const File* f) {
+  Place* p = &places[f->parks - 1];
+  return f->parks != 0 && p->file == f ? p : nullptr;
+}
+
+// Takes one that is parked and fits out of the parking, for the caller alone.
+template <typename Fits>
+File* take(Fits fits, Place* copy = nullptr) {
+  if (!any_parked()) return nullptr;
+  const Busy hold;
+  for (uint32_t i = 0; i < used; ++i) {
+    Place& p = places[i];
+    if (!p.parked || !fits(p)) continue;
+    p.parked = false;
+    base::fetch_add(&parked_count, ~0u);
+    if (copy != nullptr) *copy = p;
+    return p.file;
+  }
+  return nullptr;
+}
+
+// A file that was taken is closed as its program's close would have closed it.
+void end(File* f) {
+  const int before = errno;
+  end_parked(f);
+  errno = before;
+}
+
+template <typename Fits>
+bool end_all(Fits fits) {
+  bool any = false;
+  while (File* f = take(fits)) {
+    end(f);
+    any = true;
+  }
+  return any;
+}
+
+// Whether the name still is this file. One request.
+bool still_is(const File* f) {
+  struct stat about;
+  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(f->path), reinterpret_cast<long>(&about), 0) != 0) return false;
+  return about.st_dev == f->device && about.st_ino == f->inode;
+}
+
+bool opens_alike(const File* f, int flags) { return ((f->flags ^ flags) & ~kIgnored) == 0; }
+
+bool make_room(uint32_t most) {
+  while (base::load_relaxed(&parked_count) >= most) {
+    uint64_t oldest = ~uint64_t{0};
+    {
+      const Busy hold;
+      for (const Place& p : places) {
+        if (p.parked && p.stamp < oldest) oldest = p.stamp;
+      }
+    }
+    if (!end_all([oldest](const Place& p) { return p.stamp == oldest; })) return false;
+  }
+  return true;
+}
+
+bool lies_below(const char* path, const char* folder) {
+  const size_t n = strlen(folder);
+  return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/');
+}
+
+}  // namespace
+
+void may_park(File* f, const Parking& how) {
+  const uint64_t epoch = node::names_epoch(), until = now_ns() + how.valid_ns, hash = hash_of(f->path);
+  const Busy hold;
+  for (uint32_t i = 0; i < kPlaces; ++i) {
+    if (places[i].file != nullptr) continue;
+    places[i] = {f, hash, epoch, until, 0, how, false};
+    f->parks = static_cast<uint16_t>(i + 1);
+    if (i >= used) used = i + 1;
+    return;
+  }
+}
+
+void never_park(const File* f) {
+  const Busy hold;
+  if (Place* p = place_of(f); p != nullptr) p->file = nullptr;
+}
+
+bool park(int fd) {
+  File* const f = file_at(fd);
+  if (f == nullptr || f->parks == 0 || f->left || fd <= 2 || !may_change() || os::sealed()) return false;
+  const os::SignalsBlocked blocked;
+  uint32_t most = 0;
+  {
+    const Busy hold;
+    if (const Place* p = place_of(f); p != nullptr) most = p->how.most;
+  }
+  if (most == 0 || !make_room(most) || !lock(f)) return false;
+  const bool parked = !f->left && f->error == 0 && f->leaving == 0 && !f->locked && begin_parking(fd, f);
+  if (parked) {
+    const Busy hold;
+    Place* p = place_of(f);
+    p->stamp = ++clock;
+    p->parked = true;
+    base::fetch_add(&parked_count, 1u);
+  }
+  unlock(f);
+  return parked;
+}
+
+File* unpark(const char* absolute_path, int flags) {
+  if ((flags & (O_TRUNC | O_EXCL)) != 0) return nullptr;
+  const os::SignalsBlocked blocked;
+  Place place{};
+  const uint64_t hash = hash_of(absolute_path);
+  File* f = take([=](const Place& p) { return p.name_hash == hash && opens_alike(p.file, flags) && strcmp(p.file->path, absolute_path) == 0; }, &place);
+  if (f == nullptr) return nullptr;
+  const uint64_t now = now_ns(), epoch = node::names_epoch();
+  const bool old = now >= place.valid_until;
+  if (!f->left && (old || epoch != place.epoch)) {
+    if (!still_is(f)) {
+      end(f);
+      return nullptr;
+    }
+    ++*place.how.revalidated;
+    const Busy hold;
+    Place* p = place_of(f);
+    p->valid_until = now + place.how.valid_ns;
+    p->epoch = epoch;
+  }
+  if (!lock(f)) return nullptr;
+  if (f->left) {
+    unlock(f);
+    end(f);
+    return nullptr;
+  }
+  if (old) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);  // another node may have made it longer
+  ++*place.how.reopened;
+  f->position = 0;
+  f->flags = flags & ~(O_EXCL | O_TRUNC);
+  end_parking(f);
+  os::system_call(SYS_fcntl, f->descriptor, F_SETFD, (flags & O_CLOEXEC) != 0 ? FD_CLOEXEC : 0);
+  unlock(f);
+  return f;
+}
+
+bool drop_parked() { return end_all([](const Place&) { return true; }); }
+
+void drop_left() {
+  end_all([](const Place& p) { return p.file->left; });
+}
+
+void drop_named(const char* absolute_path) {
+  end_all([=](const Place& p) { return lies_below(p.file->path, absolute_path); });
+}
+
+void drop_parked_at_quick_end() {
+  end_all([](const Place& p) { return base::load_relaxed(&p.file->lock) == 0; });
+}
+
+void flush_parked() {
+  for (Place& p : places) {
+    File* const f = p.file;
+    if (f == nullptr || !p.parked || !lock(f)) continue;
+    if (p.file == f && !f->left) flush_inside(f);
+    unlock(f);
+  }
+}
+
+void name_changes(int directory, const char* path) {
+  if (!active() || !may_change()) return;
+  if (any_parked() && path != nullptr) {
+    const os::Scratch given, whole;
+    if (given.data() != nullptr && whole.data() != nullptr && os::copy_text(given.data(), path, 4096) &&
+        make_path_absolute(directory, given.data(), whole.data())) {
+      drop_named(whole.data());
+    }
+  }
+  node::names_changed();
+}
+
+}  // namespace weir::stack
