@@ -105,6 +105,7 @@ bool usable(const Opening& o) {
 
 constinit Between* between_by_mpi = nullptr;
 constinit uint32_t barriers = 0;
+constinit uint32_t shared_between_nodes = 0;
 
 int64_t between_get(Opening& o, const iovec* pieces, int count_, uint64_t block) {
   o.claimed = 0;

@@ -57,5 +57,7 @@ extern WEIR_OWN Between* between_by_mpi;
 
 // Bumped at barriers of the whole job: who has files open looks whether others changed them.
 extern WEIR_OWN uint32_t barriers;
+// Openings of this process whose files tasks on other nodes may have as well: while there are none barriers are left alone.
+extern WEIR_OWN uint32_t shared_between_nodes;
 
 }  // namespace weir::cache

@@ -158,7 +158,10 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   bool changed = false;
   if (e != nullptr) {
     o.file = static_cast<uint32_t>(e - d.files);
-    if (e->writers == 0 && e->end == 0) e->extent = 0;
+    if (e->writers == 0 && e->end == 0) {
+      e->extent = 0;
+      e->waiting = 0;
+    }
     changed = compare(*e, stamp);
     e->openings += 1;
     if (o.below.writes) e->writers += 1;

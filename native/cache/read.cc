@@ -56,10 +56,7 @@ int64_t fetch(Opening& o, Slot& s, uint64_t block) {
   }
   FileEntry& e = entry(o);
   count(o, kLoads);
-  uint64_t reached = base::load_relaxed(&e.reached);
-  if (block < reached) count(o, kReloads);
-  while (block >= reached && !base::compare_exchange(&e.reached, &reached, block + 1)) {
-  }
+  if (block < raise(&e.reached, block + 1)) count(o, kReloads);
   const int64_t got = read_fully(o, pieces, used, c.block_bytes, block * c.block_bytes);
   if (between) between_put(o, pieces, used, block, got);
   return got;
@@ -124,6 +121,31 @@ uint32_t overlay(Cache& c, Slot& s, char* to, uint32_t lo, uint32_t n, uint64_t*
   return end;
 }
 
+// The pieces of a slot that have dirty bytes in [lo, hi): while they are held the drain helper (a task has died) does not write and
+// clean them, so that what is not dirty is in the file that is read after this.
+class PiecesHeld {
+ public:
+  PiecesHeld(Cache& c, Slot& s, uint32_t lo, uint32_t hi) : cache_(c), slot_(s) {
+    for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < hi; ++piece) {
+      if ((s.touched >> piece & 1) == 0) continue;
+      drain::lock_block(c.arena, c.arena_block(s, piece));
+      held_ |= uint64_t{1} << piece;
+    }
+  }
+  ~PiecesHeld() {
+    for (uint32_t piece = 0; piece < cache_.pieces; ++piece) {
+      if ((held_ >> piece & 1) != 0) drain::unlock_block(cache_.arena, cache_.arena_block(slot_, piece));
+    }
+  }
+  PiecesHeld(const PiecesHeld&) = delete;
+  PiecesHeld& operator=(const PiecesHeld&) = delete;
+
+ private:
+  Cache& cache_;
+  Slot& slot_;
+  uint64_t held_ = 0;
+};
+
 // The rest of a partial block from the file, for a cache that keeps it. The slot is locked.
 bool make_whole(Opening& o, Slot& s, uint64_t block) {
   Cache& c = *o.cache;
@@ -133,9 +155,12 @@ bool make_whole(Opening& o, Slot& s, uint64_t block) {
     o.spare = reinterpret_cast<char*>(got);
   }
   const iovec piece{o.spare, c.block_bytes};
-  const int64_t got = read_fully(o, &piece, 1, c.block_bytes, block * c.block_bytes);
+  const PiecesHeld held(c, s, 0, c.block_bytes);
+  Stamp stamp;  // asked anew: the drain helper may have written for a task that has died
+  const bool beyond = past_end(o, block * c.block_bytes) || (o.below.about(o.below.context, &stamp) && stamp.size <= block * c.block_bytes);
+  const int64_t got = beyond ? 0 : read_fully(o, &piece, 1, c.block_bytes, block * c.block_bytes);
   if (got < 0) return false;
-  count(o, kLoads);
+  if (!beyond) count(o, kLoads);
   uint32_t valid = static_cast<uint32_t>(got);
   memset(o.spare + valid, 0, c.block_bytes - valid);
   uint64_t covered = 0;
@@ -156,6 +181,7 @@ int64_t from_partial(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo,
     if (covered == n) {
       result = n;
     } else if (!o.policy.keeps_reads || o.policy.several_nodes || !make_whole(o, s, block)) {
+      const PiecesHeld held(c, s, lo, lo + n);
       const int64_t got = direct(o, to, n, block * c.block_bytes + lo);
       if (got >= 0) {
         memset(to + got, 0, n - static_cast<uint64_t>(got));
@@ -195,6 +221,7 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
     Slot* s = find(c, wanted);
     if (s == nullptr) {
       if (!keeps) break;
+      if (past_end(o, block * c.block_bytes)) return 0;
       const Claimed claimed = claim(o, wanted, true, &s);
       if (claimed == Claimed::kThere) continue;
       if (claimed != Claimed::kMine) break;
@@ -252,7 +279,10 @@ int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
   Cache& c = *o.cache;
   auto* at = static_cast<char*>(to);
   uint64_t done = 0;
+  const FileEntry& e = entry(o);
   while (done < bytes) {
+    // What is there goes to the program first: it asks again if it wants to know about the end.
+    if (done > 0 && offset + done >= base::load_relaxed(&e.stamp.size) && offset + done >= base::load_relaxed(&e.extent)) break;
     const uint64_t block = (offset + done) / c.block_bytes;
     const auto lo = static_cast<uint32_t>((offset + done) % c.block_bytes);
     const uint64_t left = bytes - done;

@@ -218,6 +218,7 @@ bool Patience::others_go_on() {
     // Who has waited in vain often enough (all writers are openings of one process, or others compute) tries it seldom.
     if (opening_.fruitless >= kHopeless && ++opening_.fruitless % kHopeless != 0) return false;
     begun_ = moved_ = now_ns();
+    base::fetch_add(&file.waiting, 1u);
     progress_ = base::load(&file.progress);
     count(opening_, kStalls);
   }
@@ -227,10 +228,10 @@ bool Patience::others_go_on() {
   if (progress != progress_) {
     progress_ = progress;
     moved_ = now;
-    opening_.fruitless = 0;
   }
   const uint64_t still = kStillNs >> (opening_.fruitless < 6 ? opening_.fruitless : 6);
-  if (now - moved_ < still && now - begun_ < kLongestWaitNs) return true;
+  const bool all_wait = base::load_relaxed(&file.waiting) >= base::load_relaxed(&file.writers);
+  if (!all_wait && now - moved_ < still && now - begun_ < kLongestWaitNs) return true;
   ++opening_.fruitless;
   return false;
 }

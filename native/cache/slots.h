@@ -27,6 +27,19 @@ class Inside {
 };
 
 inline FileEntry& entry(const Opening& o) { return o.cache->directory->files[o.file]; }
+// The larger of the two is kept; the former value.
+inline uint64_t raise(uint64_t* word, uint64_t value) {
+  uint64_t before = base::load_relaxed(word);
+  while (value > before && !base::compare_exchange(word, &before, value)) {
+  }
+  return before;
+}
+// Nothing of the file lies from there on, and nobody need be asked: all who write it do so through this cache.
+inline bool past_end(const Opening& o, uint64_t offset) {
+  const FileEntry& e = entry(o);
+  if (o.policy.several_nodes || base::load_relaxed(&e.writers) == 0) return false;
+  return offset >= base::load(&e.stamp.size) && offset >= base::load(&e.extent);
+}
 inline uint64_t tag(const Opening& o, uint64_t block) { return tag_of(o.file, block); }
 inline void count(Opening& o, Count what, uint64_t n = 1) {
   if (o.counts != nullptr) base::fetch_add(&o.counts[what], n);
@@ -81,7 +94,16 @@ int64_t write_out(Opening& o, Slot& s, bool last);
 class Patience {
  public:
   explicit Patience(Opening& o) : opening_(o) {}
+  ~Patience() {
+    if (begun_ != 0) base::fetch_add(&entry(opening_).waiting, ~0u);
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
   bool others_go_on();
+  // What was waited for has come.
+  void paid() {
+    if (begun_ != 0) opening_.fruitless = 0;
+  }
 
  private:
   Opening& opening_;

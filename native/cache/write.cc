@@ -24,14 +24,6 @@ bool accepting(Opening& o) {
   return drain::ensure() && drain::held(o.cache->arena, o.enrolled);
 }
 
-// The larger of the two is kept; the former value.
-uint64_t raise(uint64_t* word, uint64_t value) {
-  uint64_t before = base::load_relaxed(word);
-  while (value > before && !base::compare_exchange(word, &before, value)) {
-  }
-  return before;
-}
-
 void grow(Opening& o, uint64_t end) {
   FileEntry& e = entry(o);
   raise(&e.extent, end);
@@ -198,6 +190,7 @@ int64_t through(Opening& o, Slot* s, const char* from, uint32_t lo, uint32_t n, 
 Slot* slot_for_write(Opening& o, uint64_t wanted) {
   Cache& c = *o.cache;
   Patience patience(o);
+  bool flushed = false;
   for (int tries = 0; tries < kTries;) {
     Slot* s = find_locked(c, wanted);
     if (s != nullptr && s->state != kLoading) return s;
@@ -215,7 +208,10 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
       continue;
     }
     const Claimed claimed = claim(o, wanted, false, &s);
-    if (claimed == Claimed::kMine) return s;
+    if (claimed == Claimed::kMine) {
+      if (!flushed) patience.paid();
+      return s;
+    }
     ++tries;
     if (claimed == Claimed::kNone) return nullptr;
     if (claimed == Claimed::kThere) continue;
@@ -223,6 +219,7 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
       --tries;
       continue;
     }
+    flushed = true;
     lock(c, *s);
     if (s->tag != 0 && file_of(s->tag) == o.file && s->touched != 0 && s->state != kLoading) write_out(o, *s, s->failures > 0);
     unlock(*s);
@@ -251,7 +248,9 @@ int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, u
   if (done == n || error != 0) return done;
   // Too many small ranges: others may be about to fill what lies between.
   for (Patience patience(o); patience.others_go_on();) {
-    if (base::load(&s->generation) != generation) return done;
+    if (base::load(&s->generation) == generation) continue;
+    patience.paid();
+    return done;
   }
   lock(c, *s);
   if (s->tag == tag(o, block) && s->touched != 0) write_out(o, *s, false);

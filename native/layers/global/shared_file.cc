@@ -112,6 +112,7 @@ bool attach(Layer& l) {
     stack::ask_to_leave(l, Reason::kNoMemory);
     return false;
   }
+  if (o.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, 1u);
   join_nodes(l);
   return true;
 }
@@ -238,7 +239,9 @@ void invalidate(Layer& l) {
 
 void close(Layer& l) {
   State& s = state_of(l);
-  if (s.attached) cache::close(s.opening);
+  if (!s.attached) return;
+  if (s.opening.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, ~0u);
+  cache::close(s.opening);
   s.attached = false;
 }
 

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers global and gather: what reaches the file system when tasks share a file, counted by it, and what the tasks see of each
+other's bytes."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import numpy
+import pytest
+from weir_process import clean_environment
+
+MIB = 1 << 20
+HERE = Path(__file__).parent
+
+
+def content(bytes_: int) -> bytes:
+    at = numpy.arange(bytes_, dtype=numpy.int64)
+    return (at * 7 + at // 251 + at // 65537).astype(numpy.uint8).tobytes()
+
+
+@pytest.fixture
+def job():
+    """Variables of a job of its own, whose folder in shared memory goes with the test."""
+    name = f"pytest-{uuid.uuid4().hex[:12]}"
+    yield name
+    subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{name}"], check=True)
+
+
+@pytest.fixture
+def layered(preload, job):
+    """``layered("global:65536:4")``: the environment of programs whose files *.dat have this stack."""
+
+    def variables(stack: str, **more: str) -> dict[str, str]:
+        rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
+        return {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, **more}
+
+    return variables
+
+
+def old(path: Path, bytes_: int) -> None:
+    """A file that was made long ago: one that has just changed may change again without a sign, and is not shared as freely."""
+    path.write_bytes(content(bytes_))
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    time.sleep(0.2)  # its change of status cannot be made older
+
+
+@pytest.fixture
+def share(mpi):
+    program = mpi.cc(HERE / "share.c", name="share")
+    return lambda ranks, *arguments, env: mpi.run(ranks, program, *arguments, env=env).ok()
+
+
+def test_a_node_reads_each_block_once(share, layered, testfs):
+    fs = testfs("direct")
+    old(fs.backing / "a.dat", 8 * MIB + 1000)
+    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:4"))
+    seen = fs.stats().file("a.dat")
+    assert seen.bytes_read == 8 * MIB + 1000
+    # A request for each block, and each task asks at the end of the file once.
+    assert seen.reads <= 17 + 4
+
+
+def test_tasks_that_keep_together_need_a_small_ring_only(share, layered, testfs):
+    fs = testfs("direct")
+    old(fs.backing / "a.dat", 8 * MIB)
+    env = layered("global:131072:2", WEIR_LEVEL="trace")
+    share(4, "read", fs.path / "a.dat", 4096, env=env)
+    seen = fs.stats().file("a.dat")
+    # 64 blocks, of which 8 fit: a task that falls behind by more than that reads some again.
+    assert 64 <= seen.reads <= 4 * 64 + 4
+    assert seen.bytes_read < 4 * 8 * MIB
+
+
+def test_nodes_read_each_block_once_for_the_job(share, layered, testfs):
+    fs = testfs("direct")
+    old(fs.backing / "a.dat", 8 * MIB)
+    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:16", WEIR_NODE_TASKS="1"))
+    seen = fs.stats().file("a.dat")
+    assert seen.bytes_read == 8 * MIB
+    assert seen.reads <= 16 + 4
+
+
+def test_nodes_with_mounts_of_their_own_share_what_they_read(mpi, layered, testfs):
+    first = testfs("direct")
+    second = testfs("direct", backing=first.backing)
+    old(first.backing / "a.dat", 4 * MIB)
+    program = mpi.cc(HERE / "share.c", name="share")
+    env = layered("global:524288:16", WEIR_NODE_TASKS="1")
+    arguments = [program, "read"]
+    command = mpi.launch(2, *arguments, first.path / "a.dat", "4096")
+    command += [":", *(["-n", "2"]), *map(str, arguments), str(second.path / "a.dat"), "4096"]
+    from weir_process import run
+
+    run(command, env={**mpi.env, **env}, timeout=90).ok()
+    both = [m.stats().file("a.dat") for m in (first, second)]
+    assert sum(f.bytes_read for f in both) == 4 * MIB
+    assert sum(f.reads for f in both) <= 8 + 4
+
+
+@pytest.mark.parametrize("stack", ["global:262144:2", "gather:262144:16"])
+def test_pieces_of_all_tasks_become_whole_blocks(share, layered, testfs, stack):
+    fs = testfs("direct")
+    total, piece = 4_000_000, 500
+    share(4, "interleave", fs.path / "w.dat", piece, total, env=layered(stack))
+    seen = fs.stats().file("w.dat")
+    assert (fs.backing / "w.dat").read_bytes() == content(total)
+    assert seen.bytes_written == total
+    assert seen.writes * 50 < total / piece
+
+
+@pytest.mark.parametrize("nodes", ["0", "1", "2"])
+@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
+def test_what_was_written_before_a_barrier_is_read_after_it(share, layered, testfs, stack, nodes):
+    fs = testfs("direct")
+    env = layered(stack) if nodes == "0" else layered(stack, WEIR_NODE_TASKS=nodes)
+    share(4, "in-turn", fs.path / "t.dat", 24, 30_001, env=env)
+
+
+@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+def test_a_write_that_fails_later_is_reported(share, layered, testfs, stack, error):
+    fs = testfs("direct", fail=[f"write:{error}:1:1"])
+    done = share(2, "until-error", fs.path / "e.dat", 1000, 400_000, env=layered(stack))
+    assert f"error {getattr(__import__('errno'), error)}" in done.stdout
+    assert "accepted were not written" in done.stderr
+
+
+def entries(page: Path, tasks: int) -> list[tuple[int, int, int]]:
+    data = page.read_bytes() if page.exists() else b""
+    if len(data) < 32 * tasks:
+        return [(0, 0, 0)] * tasks
+    return [struct.unpack_from("3q", data, 32 * i) for i in range(tasks)]
+
+
+@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
+def test_tasks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, stack):
+    seed = int(os.environ.get("WEIR_TEST_SEED", "0")) or random.randrange(1, 2**31)
+    print(f"WEIR_TEST_SEED={seed}")
+    chance = random.Random(seed)
+    program = cc(HERE / "share_killed.c", name="share_killed")
+    fs = testfs("direct")
+    for number in range(int(os.environ.get("WEIR_TEST_KILLS", "6"))):
+        file, page = fs.path / f"k{number}.dat", tmp_path / f"page{number}"
+        tasks, piece, pieces = 4, chance.choice([300, 1000, 5000]), 2000
+        env = clean_environment(layered(stack))
+        command = [program, file, page, str(tasks), str(piece), str(pieces)]
+        running = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        victim, after = chance.randrange(tasks), chance.randrange(1, pieces - 200)
+        limit = time.monotonic() + 30
+        while entries(page, tasks)[victim][1] < after and running.poll() is None:
+            assert time.monotonic() < limit
+            time.sleep(0.0005)
+        os.kill(entries(page, tasks)[victim][0], 9)
+        _, said = running.communicate(timeout=60)
+        assert running.returncode == 0, said
+        ended = entries(page, tasks)
+        assert [e[2] for i, e in enumerate(ended) if i != victim] == [1] * (tasks - 1)
+        wait_for_drain(job)
+        data = (fs.backing / file.name).read_bytes()
+        whole = content(tasks * piece * pieces)
+        for task, (_, accepted, _) in enumerate(ended):
+            for i in range(accepted):
+                at = (i * tasks + task) * piece
+                assert data[at : at + piece] == whole[at : at + piece], f"piece {i} of task {task} of {ended}"
+
+
+def wait_for_drain(job: str) -> None:
+    helper = Path(f"/proc/{struct.unpack('4I', Path(f'/dev/shm/weir.{os.geteuid()}.{job}/0/pulse').read_bytes()[:16])[2]}/exe")
+    if helper.exists():
+        subprocess.run([os.readlink(helper), "--wait", f"/dev/shm/weir.{os.geteuid()}.{job}/0"], check=True, timeout=60)
+
+
+def test_files_of_the_local_file_system_are_left_alone(share, layered, tmp_path):
+    old(tmp_path / "a.dat", MIB)
+    trace = tmp_path / "trace"
+    trace.mkdir()
+    env = layered("global:65536:4", WEIR_TRACE_DIR=str(trace))
+    share(2, "read", tmp_path / "a.dat", 10_000, env=env)
+    from decode import read_trace
+
+    [file] = trace.glob("*.weir")
+    notes = {(r.layer, r.op) for r in read_trace(file).records if "left" in str(r.op) or "aside" in str(r.op)}
+    assert any("shared" in str(op) for _, op in notes), notes
