@@ -9,6 +9,8 @@
 namespace weir::layers::bufa {
 namespace {
 
+constexpr uint64_t kLazyNs = 10'000'000;
+
 // Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the rest.
 int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
   Layer& l = *b.layer;
@@ -51,6 +53,15 @@ void write_job(pool::Job* job) {
     write_out(b, false);
   }
   if (b.error != 0) base::store(&s.trouble, 1u);
+}
+
+void prepare(State& s, WriteBlock& b) {
+  if (s.current == &b) s.current = nullptr;
+  b.state = BlockState::kWriting;
+  b.failed = false;
+  b.delayed = false;
+  b.ticket = s.writer->appending ? s.writer->next_ticket++ : 0;
+  b.job.run = write_job;
 }
 
 void release(State& s, WriteBlock& b) {
@@ -109,13 +120,32 @@ WriteBlock* take(Layer& l, uint64_t base) {
 }  // namespace
 
 void issue(Layer& l, WriteBlock& b) {
-  State& s = state_of(l);
-  if (s.current == &b) s.current = nullptr;
-  b.state = BlockState::kWriting;
-  b.failed = false;
-  b.ticket = s.writer->appending ? s.writer->next_ticket++ : 0;
-  b.job.run = write_job;
+  prepare(state_of(l), b);
   if (!pool::submit(b.job)) write_job(&b.job);
+}
+
+void issue_lazily(Layer& l, WriteBlock& b) {
+  State& s = state_of(l);
+  Writer& w = *s.writer;
+  if (w.appending || s.buffers < 8) return issue(l, b);
+  if (w.used * 8 >= s.buffers * 7) {
+    for (uint32_t i = 0; i < w.high; ++i) hurry(w.blocks[i]);
+    return issue(l, b);
+  }
+  prepare(s, b);
+  b.delayed = pool::submit_after(b.job, kLazyNs);
+  if (!b.delayed) write_job(&b.job);
+}
+
+void hurry(WriteBlock& b) {
+  if (b.state != BlockState::kWriting || !b.delayed) return;
+  b.delayed = false;
+  pool::hurry(b.job);
+}
+
+void finish(Layer& l, WriteBlock& b) {
+  hurry(b);
+  wait_for(l, b.job);
 }
 
 void reap(Layer& l) {
@@ -142,8 +172,9 @@ bool make_room(Layer& l) {
     if (b == nullptr) break;
     issue(l, *b);
   }
+  for (uint32_t i = 0; i < w.high; ++i) hurry(w.blocks[i]);
   if (WriteBlock* b = oldest(w, BlockState::kWriting, false); b != nullptr) {
-    wait_for(l, b->job);
+    finish(l, *b);
     reap(l);
   } else {
     retry_failed(l);
@@ -159,7 +190,7 @@ void retry_failed(Layer& l) {
   if (w.appending) {
     // Those that wait behind a failed one fail as well, and come after it.
     for (uint32_t i = 0; i < w.high; ++i) {
-      if (w.blocks[i].state == BlockState::kWriting) wait_for(l, w.blocks[i].job);
+      if (w.blocks[i].state == BlockState::kWriting) finish(l, w.blocks[i]);
     }
     base::store(&s.trouble, 0u);
   }
@@ -189,7 +220,7 @@ WriteBlock* block_for(Layer& l, uint64_t offset) {
     if (b.state == BlockState::kFree || b.offset != base) continue;
     if (b.state == BlockState::kWriting) {
       if (w.appending) continue;
-      wait_for(l, b.job);
+      finish(l, b);
       reap_one(s, b);
       if (b.state == BlockState::kFree) continue;
     }

@@ -102,6 +102,7 @@ struct WriteBlock {
   BlockState state;
   uint8_t age;
   bool failed;
+  bool delayed;      // its job is not due yet
 };
 
 struct Writer {
@@ -200,6 +201,11 @@ void write_range(Layer&, uint64_t offset, uint64_t bytes);
 // Blocks whose writing is over are free again.
 void reap(Layer&);
 void issue(Layer&, WriteBlock&);
+// The same, but a little later while there is room: a dump that fits is not slowed by its own writing.
+void issue_lazily(Layer&, WriteBlock&);
+// Until its job is over.
+void finish(Layer&, WriteBlock&);
+void hurry(WriteBlock&);
 void end_writer(Layer&);
 bool any_dirty(const State&);
 uint64_t dirty_end(const State&);
