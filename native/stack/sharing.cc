@@ -170,6 +170,7 @@ bool any_unwritten() { return base::load_relaxed(&unwritten) != 0 || node::any_s
 void begin_sharing(int rank) {
   if (rank >= 0) node::set_rank(rank);
   node::on_recall(recalled);
+  node::join();  // now: whoever asks later would not know that there is something to ask
 }
 
 void forget_shares() {
