@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layer keep: requests that reach the file system are counted by testfs; what programs see is compared with the plain run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from weir_process import clean_environment
+
+CYCLES = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* cycles FILE COUNT MODE: append-open-close, or open-read-close */
+int main(int argc, char **argv) {
+  const int count = atoi(argv[2]), reads = strcmp(argv[3], "read") == 0;
+  long sum = 0;
+  for (int i = 0; i < count; ++i) {
+    char line[64];
+    const int fd = open(argv[1], reads ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (fd < 0) return 2;
+    if (reads) sum += read(fd, line, 10);
+    else if (write(fd, line, sprintf(line, "record %d\n", i)) < 0) return 3;
+    if (close(fd) != 0) return 4;
+    if (argc > 4 && close(fd) == 0) return 5;
+  }
+  printf("%ld\n", sum);
+  if (strcmp(argv[3], "kill") == 0) abort();
+  return 0;
+}
+"""
+
+# Each line is what one call gave; run plain and under the layer.
+SEMANTICS = r"""
+import errno, os, subprocess, sys
+def said(what, call):
+    try:
+        print(what, call(), flush=True)
+    except OSError as error:
+        print(what, errno.errorcode[error.errno], flush=True)
+def add(name, text, flags=0):
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | flags, 0o644)
+    n = os.write(fd, text)
+    os.close(fd)
+    return n
+def content(name):
+    with open(name, "rb") as file:
+        return file.read()
+for i in range(5):
+    said("add", lambda: add("a.log", b"line %d\n" % i))
+said("size", lambda: os.stat("a.log").st_size)
+said("content", lambda: content("a.log"))
+said("add", lambda: add("a.log", b"after reading\n"))
+said("truncated", lambda: add("a.log", b"new\n", os.O_TRUNC))
+said("content", lambda: content("a.log"))
+said("exclusive", lambda: add("a.log", b"x", os.O_EXCL))
+said("add", lambda: add("a.log", b"more\n"))
+said("rename", lambda: os.rename("a.log", "b.log"))
+said("add", lambda: add("a.log", b"another file\n"))
+said("contents", lambda: (content("a.log"), content("b.log")))
+said("add", lambda: add("b.log", b"to the renamed one\n"))
+said("unlink", lambda: os.unlink("b.log"))
+said("gone", lambda: os.stat("b.log").st_size)
+said("reading what is gone", lambda: os.open("b.log", os.O_RDONLY))
+said("add", lambda: add("b.log", b"begins anew\n"))
+said("content", lambda: content("b.log"))
+os.mkdir("d")
+said("add", lambda: add("d/c.log", b"in a folder\n"))
+said("rename", lambda: os.rename("d", "e"))
+said("not there", lambda: add("d/c.log", b"in a folder\n"))
+said("content", lambda: content("e/c.log"))
+said("add", lambda: add("e/c.log", b"2\n"))
+os.unlink("e/c.log")
+said("empty", lambda: os.rmdir("e"))
+said("add", lambda: add("a.log", b"for cat\n"))
+said("child", lambda: subprocess.run(["cat", "a.log"], capture_output=True).stdout)
+said("add", lambda: add("a.log", b"from a fork\n"))
+sys.stdout.flush()
+child = os.fork()
+if child == 0:
+    said("child adds", lambda: add("a.log", b"child\n"))
+    os._exit(0)
+os.waitpid(child, 0)
+said("add", lambda: add("a.log", b"parent\n"))
+said("content", lambda: content("a.log"))
+fd = os.open("a.log", os.O_WRONLY | os.O_APPEND)
+os.close(fd)
+said("closed", lambda: os.close(fd))
+said("descriptor again", lambda: os.open("a.log", os.O_WRONLY | os.O_APPEND) == fd)
+other = os.dup(fd)
+os.write(other, b"by a copy\n")
+os.close(fd)
+os.write(other, b"still\n")
+os.close(other)
+said("content", lambda: content("a.log"))
+said("truncate", lambda: os.truncate("a.log", 3))
+said("add", lambda: add("a.log", b"<"))
+said("content", lambda: content("a.log"))
+big = b"0123456789" * 20000
+for i in range(3):
+    said("add", lambda: add("a.log", big[: 60000 + i * 70000]))
+said("size", lambda: (os.stat("a.log").st_size, content("a.log").count(b"0")))
+fd = os.open("a.log", os.O_RDONLY)
+said("read", lambda: os.read(fd, 5))
+os.close(fd)
+fd = os.open("a.log", os.O_RDONLY)
+said("read from the start", lambda: os.read(fd, 5))
+os.lseek(fd, -4, os.SEEK_END)
+said("end", lambda: os.read(fd, 10))
+os.close(fd)
+said("many", lambda: sum(add("m%d.log" % (i % 300), b"x") for i in range(900)))
+said("sizes", lambda: {os.stat("m%d.log" % i).st_size for i in range(300)})
+"""
+
+
+class Layered:
+    """Programs under keep, in a job of their own."""
+
+    def __init__(self, preload: Path, stack: str = "keep|system"):
+        self.job = f"pytest-{uuid.uuid4().hex[:12]}"
+        rule = f"weir-rules 1\nrule source=test:1 name=*.log stack={stack}\n"
+        self.env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rule, "WEIR_JOB": self.job}
+
+
+@pytest.fixture
+def layered(preload):
+    made = []
+
+    def make(stack: str = "keep|system") -> Layered:
+        made.append(Layered(preload, stack))
+        return made[-1]
+
+    yield make
+    for one in made:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{one.job}"], check=True)
+
+
+@pytest.fixture(scope="session")
+def cycles(cc):
+    return cc(CYCLES, "-O1", name="cycles")
+
+
+def records(count: int) -> bytes:
+    return b"".join(b"record %d\n" % i for i in range(count))
+
+
+def test_a_thousand_open_append_close_are_a_handful_of_requests(testfs, execute, cycles, layered):
+    mount = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
+    file = mount.path / "x.log"
+    execute([cycles, file, 100, "append"]).ok()
+    plain = mount.stats().total
+    file.unlink()
+    mount.reset()
+    execute([cycles, file, 1000, "append", "strict"], env=layered("keep:valid_ms=60000|system").env).ok()
+    stats = mount.stats()
+    assert (mount.backing / "x.log").read_bytes() == records(1000)
+    assert plain >= 400, "the plain program asks four times for a record"
+    assert stats.total <= 20, stats.requests
+    assert stats.opens == 1 and stats.file("x.log").writes <= 3
+
+
+def test_a_thousand_open_read_close_open_once(testfs, execute, cycles, layered):
+    mount = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
+    (mount.backing / "x.log").write_bytes(records(100))
+    done = execute([cycles, mount.path / "x.log", 1000, "read", "strict"], env=layered("keep:valid_ms=60000|system").env).ok()
+    assert done.stdout == "10000\n"
+    assert mount.stats().opens == 1
+    assert mount.stats().requests["lookup"] + mount.stats().requests["getattr"] <= 10
+
+
+def test_a_thousand_stay_one_file_for_a_program_that_is_killed(execute, cycles, layered, tmp_path, weir):
+    job = layered()
+    assert execute([cycles, tmp_path / "x.log", 1000, "kill"], env=job.env).returncode == -6
+    weir("drain", "--wait", env={"WEIR_JOB": job.job}).ok()
+    assert (tmp_path / "x.log").read_bytes() == records(1000)
+
+
+@pytest.mark.parametrize("stack", ["keep|system", "keep:files=3:bytes=65536:valid_ms=0|system", "keep|hold_is_not_here|system"])
+def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
+    if "hold" in stack:
+        stack = "event|keep|event|system"
+    plain, under = tmp_path / "plain", tmp_path / "layered"
+    for folder in (plain, under):
+        folder.mkdir()
+    script = ["python3", "-c", SEMANTICS]
+    expected = execute(script, cwd=plain).ok()
+    got = execute(script, cwd=under, env=layered(stack).env).ok()
+    assert got.stdout.splitlines() == expected.stdout.splitlines()
+    assert "weir" not in got.stderr
+    files = sorted(p.name for p in plain.iterdir())
+    assert files == sorted(p.name for p in under.iterdir())
+    assert all((plain / name).read_bytes() == (under / name).read_bytes() for name in files)
+
+
+def test_a_reader_of_the_same_node_sees_what_was_appended(layered, tmp_path):
+    job = layered()
+    program = (
+        "import os, sys\n"
+        "for line in sys.stdin:\n"
+        "    fd = os.open('x.log', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+        "    os.write(fd, line.encode())\n"
+        "    os.close(fd)\n"
+        "    print('done', flush=True)\n"
+    )
+    env = clean_environment(job.env)
+    writer = subprocess.Popen(
+        ["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=env
+    )
+    for i in range(4):
+        writer.stdin.write(f"line {i}\n")
+        writer.stdin.flush()
+        assert writer.stdout.readline() == "done\n"
+        code = "import os; print(os.stat('x.log').st_size, open('x.log').read().count('line'))"
+        read = subprocess.run(["python3", "-c", code], capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60)
+        assert read.stdout.split() == [str((i + 1) * 7), str(i + 1)], read.stderr
+    writer.stdin.close()
+    assert writer.wait(timeout=60) == 0
+
+
+def test_what_was_appended_reaches_the_file_by_itself(layered, tmp_path):
+    program = (
+        "import os, time\n"
+        "fd = os.open('x.log', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+        "os.write(fd, b'waits')\n"
+        "os.close(fd)\n"
+        "print('closed', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        ["python3", "-c", program], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment(layered().env)
+    )
+    try:
+        assert process.stdout.readline() == "closed\n"
+        end = time.monotonic() + 30
+        while (tmp_path / "x.log").read_bytes() != b"waits":
+            assert time.monotonic() < end, "it is not written without being asked for"
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_name_that_another_node_gave_to_another_file_is_noticed(testfs, layered):
+    here = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
+    program = (
+        "import os, sys\n"
+        "for line in sys.stdin:\n"
+        "    fd = os.open('x.log', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+        "    os.write(fd, line.encode())\n"
+        "    os.close(fd)\n"
+        "    print('done', flush=True)\n"
+    )
+    env = clean_environment(layered("keep:valid_ms=1|system").env)
+    writer = subprocess.Popen(
+        ["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=here.path, env=env
+    )
+    for i in range(2):
+        writer.stdin.write(f"line {i}\n")
+        writer.stdin.flush()
+        assert writer.stdout.readline() == "done\n"
+        (here.backing / "x.log").rename(here.backing / f"old{i}")
+        time.sleep(0.05)  # more than valid_ms, on a coarse clock
+    writer.stdin.write("last\n")
+    writer.stdin.close()
+    assert writer.wait(timeout=60) == 0
+    assert (here.backing / "old0").read_text() == "line 0\n"
+    assert (here.backing / "old1").read_text() == "line 1\n"
+    assert (here.backing / "x.log").read_text() == "last\n"
