@@ -87,6 +87,20 @@ void restart(State& s, Stream& st, uint64_t at) {
   st.window = 0;
 }
 
+// A stream that has come to an end of the file wants nothing more: whoever reads the file again begins another one, which is to
+// find the memory free.
+void retire_ended(State& s) {
+  Reader& r = *s.reader;
+  for (Stream& st : r.streams) {
+    const bool ended = (st.shape == Shape::kForward && st.next >= s.known_size) || (st.shape == Shape::kBackward && st.next == 0);
+    if (!ended) continue;
+    for (uint32_t i = 0; i < r.high; ++i) {
+      if (r.segments[i].used && r.segments[i].stream == number_of(s, st)) r.segments[i].stream = -1;
+    }
+    st.shape = Shape::kNone;
+  }
+}
+
 struct Limits {
   uint64_t chunk;
   uint32_t window;
@@ -250,6 +264,7 @@ Stream* expecting(State& s, uint64_t offset, uint64_t bytes) {
 
 Stream* begin_stream(State& s, Found found, uint64_t offset, uint64_t bytes) {
   Reader& r = *s.reader;
+  retire_ended(s);
   Stream* st = &r.streams[0];
   for (Stream& other : r.streams) {
     if (other.shape == Shape::kNone || (st->shape != Shape::kNone && other.stamp < st->stamp)) st = &other;
@@ -264,6 +279,9 @@ Stream* begin_stream(State& s, Found found, uint64_t offset, uint64_t bytes) {
   if (found.shape == Shape::kStrided) {
     st->ahead = offset;
     st->window = 1;
+  } else {
+    // Large requests are not cut into small ones.
+    while (!quick(s) && st->chunk < bytes && st->chunk < s.block_bytes) st->chunk *= 2;
   }
   return st;
 }

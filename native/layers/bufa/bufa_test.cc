@@ -54,6 +54,21 @@ TEST_F(Bufa, SequentialReadAsksForWholeBlocksAndSeveralAtOnce) {
   EXPECT_GE(below_.most_under_way, 2u);
 }
 
+// As a Fortran program that rewinds: 48 blocks of 4 KiB with each request, two buffers.
+TEST_F(Bufa, EveryPassOverAFileAsksForWholeBlocks) {
+  fill(16 * kMiB);
+  below_.steady_delay_us = 500;
+  {
+    Opened file(kMiB, 2, false);
+    for (int pass = 0; pass < 3; ++pass) {
+      for (uint64_t at = 0; at < 16 * kMiB; at += 48 * 4096) {
+        read_and_check(file, at, std::min(uint64_t{48 * 4096}, 16 * kMiB - at));
+      }
+    }
+  }
+  EXPECT_LE(below_.reads, 3 * (16u + 4));
+}
+
 TEST_F(Bufa, ShortReadOfALargeFileFetchesLittle) {
   fill(8 * kMiB);
   below_.steady_delay_us = 500;
