@@ -59,8 +59,9 @@ enum Count : uint32_t {
 };
 
 struct Policy {
-  bool keeps_reads;   // global; else only written bytes are kept (gather)
-  bool several_nodes; // tasks on other nodes may have the file: written blocks are not kept, close and barriers write through
+  bool keeps_reads;      // global; else only written bytes are kept (gather)
+  bool several_nodes;    // tasks on other nodes may have the file: written blocks are not kept, close and barriers write through
+  uint64_t patience_ns;  // how long a writer that needs room waits for others while none of them writes
 };
 
 struct Opening {

@@ -113,7 +113,7 @@ struct Task {
   }
   static void lost_bytes(void* context, int, uint64_t bytes) { static_cast<Task*>(context)->lost += bytes; }
 
-  bool open(const char* path, Shape shape, int number, Policy policy = {true, false}) {
+  bool open(const char* path, Shape shape, int number, Policy policy = {true, false, 1'000'000}) {
     fd = ::open(path, O_RDWR);
     struct stat s;
     fstat(fd, &s);
@@ -251,7 +251,7 @@ TEST_F(CacheTest, neighbouring_writes_of_several_tasks_become_whole_blocks) {
     for (uint32_t i = 0; i < kTasks; ++i) {
       children.push_back(start([&, i] {
         Task t{shared_, -1};
-        if (!t.open(path_, {65536, 16}, static_cast<int>(i))) _exit(3);
+        if (!t.open(path_, {65536, 16}, static_cast<int>(i), {true, false, 2'000'000'000})) _exit(3);
         meet(shared_, kTasks);
         char piece[kPiece];
         for (uint32_t n = 0; n < kPieces; ++n) {
@@ -335,7 +335,7 @@ TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
       Task tasks[3]{{shared_, -1}, {shared_, -1}, {shared_, -1}};
       if (ftruncate(fd_, 0) != 0) _exit(2);
       for (int i = 0; i < 3; ++i) {
-        if (!tasks[i].open(path_, {i == 2 ? 12'288u : 12'288u, 8}, i, {keeps, false})) _exit(3);
+        if (!tasks[i].open(path_, {i == 2 ? 12'288u : 12'288u, 8}, i, {keeps, false, 1'000'000})) _exit(3);
       }
       constexpr uint64_t kMost = 300'000;
       std::vector<char> model(kMost + 50'000), got(50'000);
@@ -391,7 +391,7 @@ TEST_F(CacheTest, nodes_of_a_job_read_each_block_once) {
     children.push_back(start([&, i] {
       node::set_rank(i);
       Task t{shared_, -1};
-      if (!t.open(path_, {65536, 8}, i, {true, true})) _exit(3);
+      if (!t.open(path_, {65536, 8}, i, {true, true, 1'000'000})) _exit(3);
       t.o.between = between_on_host(4, 16, 65536);
       if (t.o.between == nullptr) _exit(4);
       t.o.share_key = 42;

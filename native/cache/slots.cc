@@ -10,7 +10,6 @@ namespace weir::cache {
 namespace {
 
 WEIR_THREAD bool inside = false;
-constexpr uint64_t kStillNs = 64 * kMillisecond;  // nobody writes: nobody will complete this
 constexpr uint32_t kHopeless = 64;
 
 bool take_memory(Cache& c, Slot& s) {
@@ -229,9 +228,11 @@ bool Patience::others_go_on() {
     progress_ = progress;
     moved_ = now;
   }
-  const uint64_t still = kStillNs >> (opening_.fruitless < 6 ? opening_.fruitless : 6);
+  uint64_t still = opening_.policy.patience_ns >> (opening_.fruitless < 6 ? opening_.fruitless : 6);
+  // All wait: unless one of them only has to wake up, nobody will go on.
   const bool all_wait = base::load_relaxed(&file.waiting) >= base::load_relaxed(&file.writers);
-  if (!all_wait && now - moved_ < still && now - begun_ < kLongestWaitNs) return true;
+  if (all_wait) still /= 2;
+  if (now - moved_ < still && now - begun_ < kLongestWaitNs) return true;
   ++opening_.fruitless;
   return false;
 }

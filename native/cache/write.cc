@@ -317,11 +317,13 @@ bool of_file(const Opening& o, const Slot& s) {
   return tag != 0 && file_of(tag) == o.file;
 }
 
+// But for the last block of the file, which may never be complete.
 bool any_incomplete(const Opening& o) {
   const Cache& c = *o.cache;
+  const uint64_t extent = base::load(&entry(o).extent), last = extent > 0 ? (extent - 1) / c.block_bytes : 0;
   for (uint32_t i = 0; i < c.slots; ++i) {
     const Slot& s = c.slot(i);
-    if (of_file(o, s) && base::load_relaxed(&s.touched) != 0 && !all_complete(c, s)) return true;
+    if (of_file(o, s) && base::load_relaxed(&s.touched) != 0 && !all_complete(c, s) && block_of(s.tag) != last) return true;
   }
   return false;
 }

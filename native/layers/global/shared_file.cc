@@ -21,6 +21,7 @@ using stack::Result;
 using stack::Transfer;
 
 constexpr uint8_t kCachedInARow = 8;   // blocks that the kernel had before the layer believes that it has all
+constexpr uint64_t kPatienceMs = 64;
 constexpr uint64_t kLargestBlock = 64u << 20;
 constexpr int kNoWait = 8;             // RWF_NOWAIT
 
@@ -103,7 +104,7 @@ bool attach(Layer& l) {
   File& f = *l.file;
   const int mode = f.flags & O_ACCMODE;
   o.below = {&l, read_file, write_file, about_file, lost, &f.descriptor, f.path, mode != O_WRONLY, mode != O_RDONLY};
-  o.policy = {s.keeps_reads, cache::job().nodes > 1};
+  o.policy = {s.keeps_reads, cache::job().nodes > 1, s.patience_ns};
   o.counts = l.statistics;
   o.cache = cache::attach({s.block_bytes, s.slots});
   o.barriers = base::load_relaxed(&cache::barriers);
@@ -148,6 +149,7 @@ void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
   s.block_bytes = static_cast<uint32_t>(block_bytes < 4096 ? 4096 : block_bytes < kLargestBlock ? block_bytes : kLargestBlock);
   s.slots = static_cast<uint32_t>(slots < cache::kMostSlots ? slots : cache::kMostSlots);
   s.keeps_reads = keeps_reads;
+  s.patience_ns = rules::option_number(*l.spec, "patience_ms", kPatienceMs) * 1'000'000;
   s.always = rules::option_number(*l.spec, "always", 0) != 0;
 }
 

@@ -11,6 +11,7 @@ namespace weir::layers::shared_file {
 struct State {
   cache::Opening opening;
   uint32_t block_bytes, slots;
+  uint64_t patience_ns;
   bool keeps_reads;
   bool always;    // never steps aside: for tests, and for who knows better
   bool tried, attached;

@@ -95,6 +95,11 @@ _CHOSEN = (
     Argument("times", "count", None, "so many times, then no more", 1),
 )
 
+_SHARED = (
+    Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),
+    Argument("patience_ms", "count", None, "for so long a writer without room waits while no task writes", 0, 60_000),
+)
+
 KINDS: tuple[Kind, ...] = (
     Kind("event", "records what passes it in the trace", repeatable=True),
     Kind(
@@ -119,7 +124,7 @@ KINDS: tuple[Kind, ...] = (
         "global",
         "a cache that all tasks of a job share",
         (_size(2 * MIB, "size of a block, and of requests below"), _count(2, "blocks for each task")),
-        (Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),),
+        _SHARED,
         memory=_buffers("task"),
         instead_of=("glio", "shared"),
     ),
@@ -127,7 +132,7 @@ KINDS: tuple[Kind, ...] = (
         "gather",
         "requests of a node's tasks gathered, sorted and merged into full stripes",
         (_size(MIB, "size of a stripe"), _count(16, "stripes for each node")),
-        (Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),),
+        _SHARED,
         memory=_buffers("node"),
         instead_of=("gas", "collect", "aggregate"),
     ),
