@@ -97,7 +97,7 @@ class Bench:
         runs: dict[str, list[dict[str, float]]] = {variant.name: [] for variant in case.variants}
         for repetition in range(self.options.repeat):
             for variant in case.variants:
-                if variant.name in failures:
+                if variant.name in failures or (variant.once and repetition > 0):
                     continue
                 self.note(f"case {case.number}, {case.tasks} tasks, {variant.name}, {repetition + 1} of {self.options.repeat}")
                 try:

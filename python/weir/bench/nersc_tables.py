@@ -59,7 +59,7 @@ def _reference(table: Table, row: Row) -> str:
 
 def _factor(above: float | None, below: float) -> str:
     value = ratio(above, below) if above is not None else None
-    if value is None or value == 1:
+    if value is None or value == 1 or value < 0.95:
         return ""
     return f"{value:.{1 if value < 100 else 0}f} x"
 
