@@ -5,9 +5,11 @@
 
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/syscall.h"
 #include "record/log.h"
 #include "record/process.h"
 #include "stack/build.h"
+#include "stack/private.h"
 #include "stack/process.h"
 
 namespace weir::stack {
@@ -38,6 +40,16 @@ struct Loss {
   uint64_t bytes;
   char path[512];
 };
+// Standard error as it was when something was first lost: many programs close theirs before libraries end.
+constinit int voice = -1;
+constinit uint32_t has_voice = 0;
+
+void keep_voice() {
+  if (base::exchange(&has_voice, 1u) != 0) return;
+  const long copy = os::system_call(SYS_fcntl, 2, F_DUPFD_CLOEXEC, 3);
+  if (!os::failed(copy)) keep_private(static_cast<int>(copy), &voice);
+}
+
 constexpr int kLosses = 32;
 constinit Loss losses[kLosses] = {};
 
@@ -50,6 +62,7 @@ void count_loss(const File* f, int error, uint64_t bytes) {
       loss.inode = f->inode;
       loss.bytes = bytes;
       base::Writer(loss.path, sizeof loss.path).add(f->path);
+      keep_voice();
       base::store(&loss.state, 2u);
       return;
     }
@@ -110,7 +123,7 @@ void report_losses(int fd) {
     if (const char* what = text_of(loss.error); what != nullptr) text.add(what);
     else text.add("error ").add_number(static_cast<uint64_t>(loss.error));
     text.add("\n");
-    os::say(fd, text.view().data, text.view().size);
+    os::say(voice >= 0 ? voice : fd, text.view().data, text.view().size);
     base::store(&loss.state, 1u);
   }
 }
