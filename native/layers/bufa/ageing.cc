@@ -10,7 +10,7 @@
 namespace weir::layers::bufa {
 namespace {
 
-constexpr uint64_t kTickNs = 500'000'000;
+constexpr uint64_t kTickNs = 500'000'000, kSoonNs = 10'000'000;
 constexpr uint8_t kOld = 2;  // ticks
 constexpr int kTries = 50;   // at a file that the program is using
 constexpr int kWipeOnFork = 18;
@@ -60,6 +60,21 @@ void tick(pool::Job* job) {
   all.ticking = all.dirty != nullptr && pool::submit_after(*job, kTickNs);
 }
 
+void issue_what_is_full(pool::Job*) {
+  Shared& all = *shared();
+  base::store(&all.looking_soon, 0u);
+  const pool::Lock lock(&all.lock);
+  for (State* s = all.dirty; s != nullptr; s = s->next_dirty) {
+    stack::File* f = s->layer->file;
+    if (!try_lock(f)) {
+      look_soon();
+      continue;
+    }
+    if (s->writer != nullptr) issue_all_full(*s->layer);
+    stack::unlock(f);
+  }
+}
+
 }  // namespace
 
 Shared* shared() {
@@ -106,6 +121,14 @@ void begin_ageing(Layer& l) {
   if (all->ticking) return;
   all->tick.run = tick;
   all->ticking = pool::submit_after(all->tick, kTickNs);
+}
+
+void look_soon() {
+  Shared* all = shared();
+  uint32_t nobody = 0;
+  if (!base::compare_exchange(&all->looking_soon, &nobody, 1u)) return;
+  all->soon.run = issue_what_is_full;
+  if (!pool::submit_after(all->soon, kSoonNs)) base::store(&all->looking_soon, 0u);
 }
 
 void end_ageing(Layer& l) {

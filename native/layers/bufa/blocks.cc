@@ -9,8 +9,6 @@
 namespace weir::layers::bufa {
 namespace {
 
-constexpr uint64_t kLazyNs = 10'000'000;
-
 // Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the rest.
 int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
   Layer& l = *b.layer;
@@ -59,7 +57,7 @@ void prepare(State& s, WriteBlock& b) {
   if (s.current == &b) s.current = nullptr;
   b.state = BlockState::kWriting;
   b.failed = false;
-  b.delayed = false;
+  b.full = false;
   b.ticket = s.writer->appending ? s.writer->next_ticket++ : 0;
   b.job.run = write_job;
 }
@@ -109,6 +107,7 @@ WriteBlock* take(Layer& l, uint64_t base) {
   b.age = 0;
   b.error = 0;
   b.failed = false;
+  b.full = false;
   b.stamp = ++w.clock;
   b.state = BlockState::kDirty;
   ++w.used;
@@ -124,28 +123,22 @@ void issue(Layer& l, WriteBlock& b) {
   if (!pool::submit(b.job)) write_job(&b.job);
 }
 
-void issue_lazily(Layer& l, WriteBlock& b) {
+void issue_full(Layer& l, WriteBlock& b) {
   State& s = state_of(l);
   Writer& w = *s.writer;
   if (w.appending || s.buffers < 8) return issue(l, b);
-  if (w.used * 8 >= s.buffers * 7) {
-    for (uint32_t i = 0; i < w.high; ++i) hurry(w.blocks[i]);
-    return issue(l, b);
+  b.full = true;
+  if (s.current == &b) s.current = nullptr;
+  if (w.used * 8 >= s.buffers * 7) return issue_all_full(l);
+  look_soon();
+}
+
+void issue_all_full(Layer& l) {
+  Writer& w = *state_of(l).writer;
+  for (uint32_t i = 0; i < w.high; ++i) {
+    WriteBlock& b = w.blocks[i];
+    if (b.state == BlockState::kDirty && b.full && !b.failed) issue(l, b);
   }
-  prepare(s, b);
-  b.delayed = pool::submit_after(b.job, kLazyNs);
-  if (!b.delayed) write_job(&b.job);
-}
-
-void hurry(WriteBlock& b) {
-  if (b.state != BlockState::kWriting || !b.delayed) return;
-  b.delayed = false;
-  pool::hurry(b.job);
-}
-
-void finish(Layer& l, WriteBlock& b) {
-  hurry(b);
-  wait_for(l, b.job);
 }
 
 void reap(Layer& l) {
@@ -172,9 +165,8 @@ bool make_room(Layer& l) {
     if (b == nullptr) break;
     issue(l, *b);
   }
-  for (uint32_t i = 0; i < w.high; ++i) hurry(w.blocks[i]);
   if (WriteBlock* b = oldest(w, BlockState::kWriting, false); b != nullptr) {
-    finish(l, *b);
+    wait_for(l, b->job);
     reap(l);
   } else {
     retry_failed(l);
@@ -190,7 +182,7 @@ void retry_failed(Layer& l) {
   if (w.appending) {
     // Those that wait behind a failed one fail as well, and come after it.
     for (uint32_t i = 0; i < w.high; ++i) {
-      if (w.blocks[i].state == BlockState::kWriting) finish(l, w.blocks[i]);
+      if (w.blocks[i].state == BlockState::kWriting) wait_for(l, w.blocks[i].job);
     }
     base::store(&s.trouble, 0u);
   }
@@ -220,7 +212,7 @@ WriteBlock* block_for(Layer& l, uint64_t offset) {
     if (b.state == BlockState::kFree || b.offset != base) continue;
     if (b.state == BlockState::kWriting) {
       if (w.appending) continue;
-      finish(l, b);
+      wait_for(l, b.job);
       reap_one(s, b);
       if (b.state == BlockState::kFree) continue;
     }

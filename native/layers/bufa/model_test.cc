@@ -167,9 +167,9 @@ class Walk {
 class Model : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(Model, AnswersAsAPlainFileDoes) {
-  const char* given = getenv("WEIR_SEED");
-  const uint64_t seed = given != nullptr ? strtoull(given, nullptr, 10) : std::random_device{}();
-  printf("seed %llu (WEIR_SEED)\n", static_cast<unsigned long long>(seed));
+  const auto given = static_cast<uint64_t>(GTEST_FLAG_GET(random_seed));
+  const uint64_t seed = given != 0 ? given : std::random_device{}() % 99'999 + 1;
+  printf("--gtest_random_seed=%llu\n", static_cast<unsigned long long>(seed));
   Walk(GetParam(), seed).go();
 }
 

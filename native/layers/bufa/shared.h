@@ -23,6 +23,8 @@ struct Shared {
   State* dirty;    // files
   pool::Job tick;
   bool ticking;
+  pool::Job soon;  // for full blocks
+  uint32_t looking_soon;
 };
 
 Shared* shared();  // null: no memory

@@ -102,7 +102,7 @@ struct WriteBlock {
   BlockState state;
   uint8_t age;
   bool failed;
-  bool delayed;      // its job is not due yet
+  bool full;         // to be written soon
 };
 
 struct Writer {
@@ -201,11 +201,9 @@ void write_range(Layer&, uint64_t offset, uint64_t bytes);
 // Blocks whose writing is over are free again.
 void reap(Layer&);
 void issue(Layer&, WriteBlock&);
-// The same, but a little later while there is room: a dump that fits is not slowed by its own writing.
-void issue_lazily(Layer&, WriteBlock&);
-// Until its job is over.
-void finish(Layer&, WriteBlock&);
-void hurry(WriteBlock&);
+// A full one: a little later while there is room, so that a dump that fits is not slowed by its own writing.
+void issue_full(Layer&, WriteBlock&);
+void issue_all_full(Layer&);
 void end_writer(Layer&);
 bool any_dirty(const State&);
 uint64_t dirty_end(const State&);
@@ -224,6 +222,7 @@ void retry_failed(Layer&);
 // ageing.cc: dirty blocks are written after a second, whatever the program does.
 void begin_ageing(Layer&);
 void end_ageing(Layer&);
+void look_soon();  // for full blocks
 
 // direct.cc
 void open_twin(Layer&);

@@ -54,7 +54,7 @@ uint64_t accept(Layer& l, const char* from, uint64_t bytes, uint64_t offset) {
     memcpy(b->data + lo, from + done, hi - lo);
     if (!note(s, *b, lo, hi)) {
       issue(l, *b);
-      finish(l, *b);
+      wait_for(l, b->job);
       reap(l);
       if (s.trouble != 0) retry_failed(l);
       continue;
@@ -62,7 +62,7 @@ uint64_t accept(Layer& l, const char* from, uint64_t bytes, uint64_t offset) {
     if (goes_on) count(l, kWritesMerged);
     done += hi - lo;
     const bool full = b->count == 1 && b->ranges[0].lo == 0 && b->ranges[0].hi == s.block_bytes;
-    if (full || (hi == s.block_bytes && (goes_on || s.writer->appending))) issue_lazily(l, *b);
+    if (full || (hi == s.block_bytes && (goes_on || s.writer->appending))) issue_full(l, *b);
     else s.current = b;
   }
   if (s.reader != nullptr) patch(l, from, bytes, offset);
@@ -188,13 +188,11 @@ void write_range(Layer& l, uint64_t offset, uint64_t bytes) {
   };
   for (uint32_t i = 0; i < w.high; ++i) {
     WriteBlock& b = w.blocks[i];
-    if (!touched(b)) continue;
-    if (b.state == BlockState::kDirty && !b.failed) issue(l, b);
-    else hurry(b);
+    if (touched(b) && b.state == BlockState::kDirty && !b.failed) issue(l, b);
   }
   for (uint32_t i = 0; i < w.high; ++i) {
     WriteBlock& b = w.blocks[i];
-    if (touched(b) && b.state == BlockState::kWriting) finish(l, b);
+    if (touched(b) && b.state == BlockState::kWriting) wait_for(l, b.job);
   }
   reap(l);
   for (uint32_t i = 0; i < w.high; ++i) {
