@@ -21,6 +21,7 @@
 #include "record/log.h"
 #include "record/process.h"
 #include "rules/rules.h"
+#include "stack/build.h"
 #include "stack/process.h"
 #include "stack/table.h"
 
@@ -84,6 +85,19 @@ void begin_trace(const Wishes& wishes) {
   if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
 }
 
+// Rules of another version of weir may name layers that this library does not have: such a rule would do nothing.
+bool knows_all_layers(const Wishes& wishes, const rules::Rules& rules) {
+  for (uint32_t i = 0; i < rules.rule_count; ++i) {
+    const rules::Stack& layers = rules.rules[i].stack;
+    for (uint32_t k = 0; k < layers.count; ++k) {
+      if (stack::find_kind(layers.layers[k].name) != nullptr) continue;
+      say(wishes, "WEIR_RULES: this library has no layer ", layers.layers[k].name, "; the program runs without layers");
+      return false;
+    }
+  }
+  return true;
+}
+
 // Before the trace begins, and without one: what the program opens is under layers from its first open on.
 bool begin_layers(const Wishes& wishes) {
   static rules::Rules rules;
@@ -98,6 +112,7 @@ bool begin_layers(const Wishes& wishes) {
   if (rules.hint_count != 0) hook::set_hints(rules, wishes.rank);
   if (rules.rule_count == 0) return false;
   register_kinds();
+  if (!knows_all_layers(wishes, rules)) return false;
   pool::begin();
   stack::name_of_path = hook::path_at;
   node::on_dead_holder(drain::hurry);

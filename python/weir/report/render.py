@@ -92,7 +92,9 @@ def _units(report: Report, options: Options) -> Iterator[Table]:
 def _layers(report: Report, options: Options) -> Iterator[Table]:
     if report.layers:
         yield layer_table(report, options.limit)
-        yield layer_figure_table(report, options.limit)
+        figures = layer_figure_table(report, options.limit)
+        if figures.rows:
+            yield figures
 
 
 def _processes(report: Report, options: Options) -> Iterator[Table]:
