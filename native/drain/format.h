@@ -12,7 +12,7 @@
 namespace weir::drain {
 
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr uint32_t kPageBytes = 4096;
 inline constexpr uint32_t kParticipants = 1024;
 
