@@ -64,9 +64,9 @@ def _option(option) -> st.SearchStrategy[str]:
     if option.kind == "folders":
         return st.sampled_from(["/a,/b", "/a b,/c:d,/e|f", "/ü%20,/y"])
     if option.kind == "size":
-        return st.sampled_from(["4096", "1048576"])
+        return st.sampled_from([str(option.step), "1048576"])
     return {
-        "bytes": st.integers(1, 1 << 20).map(str), "count": st.integers(1, 4096).map(str), "flag": st.sampled_from(["0", "1"]),
+        "bytes": st.integers(1, 1 << 20).map(str), "count": st.integers(max(1, option.low), min(4096, option.high)).map(str), "flag": st.sampled_from(["0", "1"]),
         "fraction": st.sampled_from(["0", "0.01", "0.5", "1"]), "choice": st.sampled_from(option.choices or ("any",)),
         "errno": st.just("EIO"),
     }[option.kind]  # fmt: skip

@@ -22,7 +22,7 @@ MOST_LAYERS = 10  # of a user's stack; two more are left for the event layers of
 class Argument:
     """One argument. ``default`` is the compiled value; None: none is passed on, and the layer decides.
 
-    Kinds: size (a number alone is blocks of 4 KiB; a multiple of 4 KiB), bytes (a number alone is bytes), count,
+    Kinds: size (a number alone is blocks of 4 KiB), bytes (a number alone is bytes), count,
     fraction (0 to 1), flag, choice, errno, folders (absolute, with commas between).
     """
 
@@ -34,6 +34,7 @@ class Argument:
     high: int = (1 << 63) - 1
     choices: tuple[str, ...] = ()
     required: bool = False
+    step: int = BLOCK  # a size is a multiple of it
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ KINDS: tuple[Kind, ...] = (
         "keep",
         "keeps descriptors and metadata of files that are opened and asked for again and again",
         options=(
-            Argument("files", "count", None, "descriptors that are kept", 1, 65536),
+            Argument("files", "count", None, "files kept open after their close", 1, 250),
             Argument("bytes", "size", None, "memory for what is appended", BLOCK, GIB),
             Argument("valid_ms", "count", None, "for so long a name is believed to be the same file on other nodes", 0, 3600000),
         ),
@@ -159,7 +160,7 @@ KINDS: tuple[Kind, ...] = (
         "stripes of files that are made on Lustre",
         options=(
             Argument("striping_factor", "count", None, "targets; 65535: all", 1, 65535),
-            Argument("striping_unit", "size", None, "bytes on one target before the next is used", 64 * 1024, GIB),
+            Argument("striping_unit", "size", None, "bytes on one target before the next is used", 64 * KIB, GIB, step=64 * KIB),
         ),
         instead_of=("lustre", "setstripe"),
     ),

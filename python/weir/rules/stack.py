@@ -185,8 +185,10 @@ def _parse_amount(argument: Argument, what: str, text: str) -> int:
         raise Wrong(f"{what} is at least {show(argument.low)}, not {show(value)}")
     if value > argument.high:
         raise Wrong(f"{what} is at most {show(argument.high)}, not {show(value)}")
-    if argument.kind == "size" and value % BLOCK:
-        raise Wrong(f"{what} is a multiple of 4 KiB, not {value} bytes: write {value // BLOCK + 1} or {size_text((value // BLOCK + 1) * BLOCK)}")
+    if argument.kind == "size" and value % argument.step:
+        rounded = (value // argument.step + 1) * argument.step
+        step = size_text(argument.step).replace("KiB", " KiB")
+        raise Wrong(f"{what} is a multiple of {step}, not {value} bytes: write {rounded // BLOCK} or {size_text(rounded)}")
     return value
 
 
