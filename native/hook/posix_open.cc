@@ -152,10 +152,17 @@ namespace {
 template <typename Real>
 int setting_flags(int fd, int flags, Real real) {
   if ((flags & O_DIRECT) != 0) stack::leave(fd, stack::Reason::kDirect);
+  // Bytes of several tasks lie in layers that they share: the kernel cannot append those.
+  if (const stack::File* const f = stack::file_at(fd); f != nullptr && f->shares && ((flags ^ f->flags) & O_APPEND) != 0) {
+    stack::leave(fd, stack::Reason::kUnsupported);
+  }
   // Where a layer decides what lies where on disk the kernel must not append by itself.
   const stack::File* const f = stack::file_at(fd);
   const int given = f != nullptr && f->transforms ? flags & ~O_APPEND : flags;
-  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return real(given); });
+  // What layers hold was not accepted to be appended, or was: it is written before the kernel thinks otherwise.
+  const bool turns = f != nullptr && ((flags ^ f->flags) & O_APPEND) != 0;
+  const auto set = [&] { return real(given); };
+  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return turns ? stack::through_kernel(fd, set) : set(); });
   if (result != 0) return result;
   appends(fd, (flags & O_APPEND) != 0);
   stack::flags_set(fd, flags);

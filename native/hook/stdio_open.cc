@@ -95,7 +95,7 @@ int closing_stream(FILE* f, Real real) {
 FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
   if (!stack::active() || stack::known_at(fd) == nullptr) return real(fd, mode);
   const long before = os::system_call(SYS_fcntl, fd, F_GETFL);
-  FILE* const f = real(fd, mode);
+  FILE* const f = stack::through_kernel(fd, [&] { return real(fd, mode); });
   if (f == nullptr) return f;
   const long flags = os::system_call(SYS_fcntl, fd, F_GETFL);
   if (flags != before) stack::flags_set(fd, static_cast<int>(flags));
