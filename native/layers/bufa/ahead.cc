@@ -7,7 +7,7 @@
 namespace weir::layers::bufa {
 namespace {
 
-constexpr uint64_t kActive = 256;  // requests since a stream's last one
+constexpr uint64_t kActive = 64;  // requests since a stream's last one
 constexpr uint32_t kMostAhead = 60;
 
 int number_of(const State& s, const Stream& st) { return static_cast<int>(&st - s.reader->streams); }

@@ -7,7 +7,7 @@
 namespace weir::layers::bufa {
 namespace {
 
-constexpr uint64_t kStale = 256;  // requests after which a stream that stood still is forgotten
+constexpr uint64_t kStale = 64;  // requests after which a stream that stood still is forgotten
 
 bool wanted(const State& s, const Segment& g) {
   if (g.loading && !pool::idle(g.job)) return true;
