@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/private.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace weir::stack {
+namespace {
+
+int fresh() { return open("/dev/null", O_RDWR); }
+
+TEST(Private, a_kept_descriptor_moves_high_and_closes_on_exec) {
+  const int low = fresh();
+  int place = -1;
+  ASSERT_TRUE(keep_private(low, &place));
+  EXPECT_GT(place, low);
+  EXPECT_EQ(fcntl(low, F_GETFD), -1);
+  EXPECT_EQ(fcntl(place, F_GETFD), FD_CLOEXEC);
+  EXPECT_TRUE(is_private(place));
+  EXPECT_EQ(next_private(0), place);
+  EXPECT_EQ(next_private(static_cast<unsigned>(place) + 1), -1);
+  const int number = place;
+  close_private(&place);
+  EXPECT_EQ(place, -1);
+  EXPECT_FALSE(is_private(number));
+  EXPECT_EQ(fcntl(number, F_GETFD), -1);
+}
+
+TEST(Private, a_number_that_the_program_takes_is_given_up) {
+  int place = -1;
+  ASSERT_TRUE(keep_private(fresh(), &place));
+  const int wanted = place;
+  make_way(wanted);
+  EXPECT_NE(place, wanted);
+  EXPECT_TRUE(is_private(place));
+  EXPECT_FALSE(is_private(wanted));
+  ASSERT_EQ(dup2(0, wanted), wanted);
+  EXPECT_GE(fcntl(place, F_GETFD), 0);
+  close(wanted);
+  close_private(&place);
+}
+
+TEST(Private, there_is_a_limit_and_no_leak_beyond_it) {
+  int places[600];
+  int kept = 0;
+  for (int& place : places) kept += keep_private(fresh(), &place);
+  EXPECT_EQ(kept, 512);
+  EXPECT_EQ(places[599], -1);
+  for (int& place : places) close_private(&place);
+  EXPECT_EQ(next_private(0), -1);
+  int again = -1;
+  EXPECT_TRUE(keep_private(fresh(), &again));
+  close_private(&again);
+}
+
+}  // namespace
+}  // namespace weir::stack
