@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "hook/fortran_opening.h"
 #include "hook/fortran_units.h"
 
 using namespace weir::hook;
@@ -13,16 +14,6 @@ namespace {
 
 using Block = FortranBlock;
 
-struct OpenBlock {
-  Block common;
-  int32_t record_length;
-  size_t file_size;
-  const char* file;
-  char between[296 - 72];
-  const int32_t* new_unit;
-};
-static_assert(offsetof(OpenBlock, file) == 64 && offsetof(OpenBlock, new_unit) == 296);
-
 struct InquireBlock {
   Block common;
   char between[104 - 48];
@@ -30,6 +21,14 @@ struct InquireBlock {
   size_t file_size;
 };
 static_assert(offsetof(InquireBlock, file) == 104);
+
+// The library's call, within which what it opens is the statement's.
+template <typename Opening, typename Real>
+void running_library(Opening opening, Real real) {
+  if (!weir::stack::active()) return real();
+  const OpeningByFortran openings(opening());
+  real();
+}
 
 // The file of a FILE= specifier: trailing blanks do not count.
 uint32_t file_named(const char* name, size_t size) {
@@ -53,7 +52,8 @@ void note_opened(FortranStatement& s) {
 
 // Statements on a unit other than OPEN, READ and WRITE.
 template <typename Real>
-void on_unit(Op op, Block* block, FortranLibrary* library, Real real) {
+void on_unit(Op op, Block* block, FortranLibrary* library, Real call) {
+  const auto real = [&] { running_library([&] { return opening_of_data(*block); }, call); };
   if (WEIR_UNLIKELY(!recording())) return real();
   FortranStatement* s = begin_statement(op, block, library, block->unit, file_of_unit(library, block->unit), false);
   real();
@@ -75,7 +75,8 @@ bool is_internal(const Block& block) {
 }
 
 template <typename Real>
-void begin_data(Op op, Block* block, FortranLibrary* library, Real real) {
+void begin_data(Op op, Block* block, FortranLibrary* library, Real call) {
+  const auto real = [&] { running_library([&] { return opening_of_data(*block); }, call); };
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool internal = is_internal(*block);
   FortranStatement* s = begin_statement(op, block, library, block->unit, internal ? 0 : file_of_unit(library, block->unit), internal);
@@ -97,7 +98,8 @@ void end_data(Block* block, const void* return_address, Real real) {
 }
 
 template <typename Real>
-void open_unit(OpenBlock* open, FortranLibrary* library, Real real) {
+void open_unit(OpenBlock* open, FortranLibrary* library, Real call) {
+  const auto real = [&] { running_library([&] { return opening_of(*open); }, call); };
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool new_unit = (open->common.flags & kOpenHasNewUnit) != 0;
   const uint32_t before = new_unit ? 0 : file_of_unit(library, open->common.unit);

@@ -320,7 +320,7 @@ void close(Layer& layer) {
   }
   if (s.arena != nullptr) {
     drain::give_block(s.arena, s.block);
-    drain::withdraw(s.arena, s.slot);
+    drain::withdraw(s.arena, s.slot, layer.file->locked);
     drain::destroy_arena(s.arena);
   } else if (s.buffer != nullptr) {
     os::unmap(s.buffer, s.bytes);
