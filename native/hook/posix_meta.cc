@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "stack/names.h"
 #include "stack/park.h"
 #include "stack/posix.h"
 #include "stack/table.h"
@@ -30,9 +31,21 @@ namespace {
 // The size of a file that programs must see, where accepted bytes are not the kernel's yet. On the platforms that weir knows all
 // generations of stat have one layout.
 template <typename Real>
-int asking(struct stat* to, Real real) {
+int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
+  stack::NameQuestion question{};
+  if (stack::keeps_names() && stack::known_stat(&question, directory, path, follow, to)) return 0;
   const int result = real();
+  if (WEIR_UNLIKELY(question.asked) && result == 0) stack::learn_stat(question, directory, path, follow, *to);
   if (WEIR_UNLIKELY(stack::any_unwritten()) && result == 0) stack::patch_size_of_path(to);
+  return result;
+}
+
+template <typename Real>
+int asking_access(int directory, const char* path, int mode, Real real) {
+  stack::NameQuestion question{};
+  if (stack::keeps_names() && stack::known_access(&question, directory, path, mode)) return 0;
+  const int result = real();
+  if (WEIR_UNLIKELY(question.asked) && result == 0) stack::learn_access(question, directory, path, mode);
   return result;
 }
 
@@ -48,6 +61,7 @@ int asking_of(int fd, struct stat* to, Real real) {
 // A path of a few calls on a descriptor: "" with AT_EMPTY_PATH.
 template <typename Real>
 int asking_at(int directory, const char* path, struct stat* to, int flags, Real real) {
+  if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) == 0) return asking(directory, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, to, real);
   const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr;
   const int result = real();
   if (result != 0) return result;
@@ -76,7 +90,7 @@ int asking_statx(int directory, const char* path, int flags, struct statx* to, R
 
 #define WEIR_STAT(symbol, op, parameters, ...)                                                                                        \
   WEIR_HOOK(int, symbol, parameters) {                                                                                                \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return asking(to, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); });            \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return asking(AT_FDCWD, path, Op::op == Op::kStat, to, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); });            \
   }
 WEIR_STAT(stat, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
 WEIR_STAT(stat64, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
@@ -112,7 +126,11 @@ WEIR_FSTAT(fstat64, WEIR_LIST(int fd, struct stat* to), fd, to)
 WEIR_FSTAT(__fxstat, WEIR_LIST(int version, int fd, struct stat* to), version, fd, to)
 WEIR_FSTAT(__fxstat64, WEIR_LIST(int version, int fd, struct stat* to), version, fd, to)
 
-WEIR_PATH(access, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
+WEIR_HOOK(int, access, const char* path, int mode) {
+  return on_path(Op::kAccess, AT_FDCWD, path, 0, [&] {
+    return asking_access(AT_FDCWD, path, mode, [&] { return WEIR_REAL(access)(path, mode); });
+  });
+}
 WEIR_PATH(eaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
 WEIR_PATH(euidaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
 WEIR_PATH_AT(faccessat, kFaccessat, WEIR_LIST(int directory, const char* path, int mode, int flags), directory, path, mode, flags)

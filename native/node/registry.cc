@@ -200,6 +200,7 @@ Verdict open(const Asking& asking, Lease** lease) {
   Entry* entry = entry_at(number);
   base::fetch_add(&registry->live_leases, 1u);
   link(bucket, number, own);
+  if ((asking.access & kWrites) != 0) base::fetch_add(&registry->writes_epoch, uint64_t{1});
   Waiting waiting{bucket, asking.device, asking.inode};
   while (conflicts(entry) && bury(bucket, entry, own) && waiting.pause(entry, true)) {}
   if (entry->contended != 0 || conflicts(entry)) {
@@ -308,6 +309,24 @@ void names_changed() {
 uint64_t names_epoch() {
   const Registry* r = base::load_relaxed(&registry);
   return r != nullptr ? base::load(&r->names_epoch) : 0;
+}
+
+uint64_t writes_epoch() {
+  const Registry* r = base::load_relaxed(&registry);
+  return r != nullptr ? base::load(&r->writes_epoch) : 0;
+}
+
+uint32_t writers(uint64_t device, uint64_t inode) {
+  if (!any()) return 0;
+  const os::SignalsBlocked blocked;
+  Bucket& bucket = bucket_of(device, inode);
+  uint32_t n = 0;
+  acquire(bucket.lock);
+  if (const uint32_t number = find_locked(bucket, device, inode); number != 0) {
+    for (uint32_t at = entry_at(number)->first; at != 0; at = lease_at(at)->next) n += (base::load(&lease_at(at)->access) & kWrites) != 0;
+  }
+  release(bucket.lock);
+  return n;
 }
 
 void forked_leases() { forget_membership(); }

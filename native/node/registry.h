@@ -78,6 +78,11 @@ void changed(uint64_t device, uint64_t inode);
 // Names of this node's files have changed (unlink, rename): whoever keeps names compares them again when the number has changed.
 void names_changed();
 uint64_t names_epoch();
+// Changes with every opening and closing for writing on this node: between two equal values no file was written by anybody who does
+// not hold a lease for writing still.
+uint64_t writes_epoch();
+// How many hold a lease for writing the file.
+uint32_t writers(uint64_t device, uint64_t inode);
 
 // In a forked child: the parent's leases are not its own. They live on in the parent.
 void forked_leases();

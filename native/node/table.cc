@@ -142,6 +142,7 @@ void unlink_lease(Bucket& bucket, Lease* lease) {
   while (*link != 0 && *link != number) link = &lease_at(*link)->next;
   if (*link == number) base::store(link, lease->next);
   if (base::load(&lease->size) != kNoSize) base::fetch_add(&registry->live_sizes, ~0u);
+  if ((lease->access & kWrites) != 0) base::fetch_add(&registry->writes_epoch, uint64_t{1});
   renew_size(entry);
   base::fetch_add(&entry->left, 1u);
   if (entry->first == 0) {

@@ -58,7 +58,7 @@ struct Registry {
   Lock growing;
   uint32_t backed_leases, backed_entries;
   uint32_t lease_hint, entry_hint, most_leases;  // the last: none beyond it was ever taken
-  uint64_t names_epoch;
+  uint64_t names_epoch, writes_epoch;
   Bucket buckets[kBuckets];
   Member members[kMembers];
 };

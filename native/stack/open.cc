@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "node/registry.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "record/process.h"
 #include "stack/build.h"
 #include "stack/inside.h"
+#include "stack/names.h"
 #include "stack/notes.h"
 #include "stack/process.h"
 #include "stack/sharing.h"
@@ -132,7 +134,12 @@ void admit(File* f, int fd, int flags) {
   }
   if (!f->left && !is_ready(f)) {
     make_plain(f);
-    if (f->lease != nullptr) leave_lease(f);
+    if (f->shares) {  // admitted as one of those that share their layers: as a plain one it may be in their way
+      end_lease(f);
+      admit_plain(f, reads(flags), writes(flags));
+    } else if (f->lease != nullptr) {
+      leave_lease(f);
+    }
   }
   link(f);
   enter_table(fd, f);
@@ -163,6 +170,8 @@ File* build_for(const char* whole, int flags, int fd) {
 
 }  // namespace
 
+const rules::Rule* rule_for(const char* absolute_path) { return match(absolute_path, O_RDONLY, -1); }
+
 bool make_path_absolute(int directory, const char* path, char* to) { return make_absolute(directory, path, to); }
 
 constinit uint32_t in_force = 0;
@@ -175,6 +184,7 @@ void set_rules(const rules::Rules& rules, int rank) {
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Conditions& when = rules.rules[i].when;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
+    if (rules::has_layer(rules.rules[i].stack, "keep")) base::store(&names_kept, 1u);
     mode_decides |= when.modes != 0 || when.units.count != 0 || when.min_bytes != 0 || when.max_bytes != UINT64_MAX ||
                     when.access != rules::Access::kUnknown || when.form != rules::Form::kUnknown;
   }
@@ -246,7 +256,9 @@ void settle(int directory, const char* path, bool follow) {
   struct stat about;
   const int flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
   if (os::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), flags) != 0) return;
-  if (S_ISREG(about.st_mode)) recall(about.st_dev, about.st_ino);
+  if (!S_ISREG(about.st_mode)) return;
+  recall(about.st_dev, about.st_ino);
+  node::names_changed();
 }
 
 }  // namespace weir::stack

@@ -199,6 +199,25 @@ File* unpark(const char* absolute_path, int flags) {
   return f;
 }
 
+bool size_of_kept(const char* absolute_path, uint64_t device, uint64_t inode, uint64_t* bytes) {
+  const uint64_t hash = hash_of(absolute_path);
+  File* f = nullptr;
+  {
+    const Busy hold;
+    for (uint32_t i = 0; i < used && f == nullptr; ++i) {
+      const Place& p = places[i];
+      if (p.file == nullptr || p.name_hash != hash || p.file->device != device || p.file->inode != inode) continue;
+      if ((p.file->flags & O_APPEND) != 0 && strcmp(p.file->path, absolute_path) == 0) f = p.file;
+    }
+  }
+  if (f == nullptr || !lock(f)) return false;
+  const bool known = !f->left && f->parks != 0;
+  const Result size = known ? f->enter.size->kind->size(*f->enter.size) : -1;
+  unlock(f);
+  if (size >= 0) *bytes = static_cast<uint64_t>(size);
+  return size >= 0;
+}
+
 bool drop_parked() { return end_all([](const Place&) { return true; }); }
 
 void drop_left() {

@@ -31,6 +31,9 @@ File* unpark(const char* absolute_path, int flags);
 extern WEIR_OWN uint32_t parked_count;
 WEIR_INLINE bool any_parked() { return WEIR_UNLIKELY(base::load_relaxed(&parked_count) != 0); }
 
+// The size of a file that is kept, open or parked, under this name; false: none is, or it does not append.
+bool size_of_kept(const char* absolute_path, uint64_t device, uint64_t inode, uint64_t* bytes);
+
 // Closes what is parked: all of it (fork, exec, no descriptors left), what has been called back, or what bears a name at or below this one.
 // True: there was some.
 bool drop_parked();

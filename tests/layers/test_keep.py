@@ -37,6 +37,24 @@ int main(int argc, char **argv) {
 }
 """
 
+STORM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+/* storm FILE COUNT: is it there, may it be read, how long is it? */
+int main(int argc, char **argv) {
+  long sum = 0;
+  for (int i = 0; i < atoi(argv[2]); ++i) {
+    struct stat about;
+    if (access(argv[1], F_OK) != 0 || access(argv[1], R_OK) != 0 || stat(argv[1], &about) != 0) return 1;
+    sum += about.st_size;
+  }
+  printf("%ld\n", sum);
+  return 0;
+}
+"""
+
 # Each line is what one call gave; run plain and under the layer.
 SEMANTICS = r"""
 import errno, os, subprocess, sys
@@ -115,6 +133,22 @@ said("read from the start", lambda: os.read(fd, 5))
 os.lseek(fd, -4, os.SEEK_END)
 said("end", lambda: os.read(fd, 10))
 os.close(fd)
+for size in (5, 50, 7):
+    said("size", lambda: os.stat("a.log").st_size)
+    with open("a.log", "wb", buffering=0) as file:
+        said("size", lambda: os.stat("a.log").st_size)
+        file.write(b"y" * size)
+        said("size", lambda: os.stat("a.log").st_size)
+    said("size", lambda: (os.stat("a.log").st_size, os.lstat("a.log").st_size))
+    os.symlink("a.log", "link%d.log" % size)
+    said("links", lambda: [os.stat("link%d.log" % size).st_size, os.lstat("link%d.log" % size).st_size] * 2)
+    said("add", lambda: add("link%d.log" % size, b"by a link"))
+    said("sizes", lambda: [os.stat(n).st_size for n in ("a.log", "link%d.log" % size, "a.log")])
+    said("truncate", lambda: os.truncate("a.log", 2))
+    said("sizes", lambda: [os.stat(n).st_size for n in ("a.log", "link%d.log" % size)])
+    said("child", lambda: subprocess.run(["sh", "-c", "echo x >> a.log; rm link%d.log; test -e a.log" % size]).returncode)
+    said("sizes", lambda: (os.stat("a.log").st_size, os.access("a.log", os.R_OK)))
+    said("gone", lambda: os.stat("link%d.log" % size))
 said("many", lambda: sum(add("m%d.log" % (i % 300), b"x") for i in range(900)))
 said("sizes", lambda: {os.stat("m%d.log" % i).st_size for i in range(300)})
 """
@@ -173,6 +207,18 @@ def test_a_thousand_open_read_close_open_once(testfs, execute, cycles, layered):
     assert done.stdout == "10000\n"
     assert mount.stats().opens == 1
     assert mount.stats().requests["lookup"] + mount.stats().requests["getattr"] <= 10
+
+
+def test_a_storm_of_questions_is_a_handful_of_requests(testfs, execute, cc, layered):
+    mount = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
+    (mount.backing / "x.log").write_bytes(bytes(123))
+    storm = cc(STORM, name="storm")
+    execute([storm, mount.path / "x.log", 10]).ok()
+    assert mount.stats().total >= 30
+    mount.reset()
+    done = execute([storm, mount.path / "x.log", 1000], env=layered("keep:valid_ms=60000|system").env).ok()
+    assert done.stdout == "123000\n"
+    assert mount.stats().total <= 15, mount.stats().requests
 
 
 def test_a_thousand_stay_one_file_for_a_program_that_is_killed(execute, cycles, layered, tmp_path, weir):

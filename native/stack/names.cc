@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/names.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "node/registry.h"
+#include "os/scratch.h"
+#include "os/syscall.h"
+#include "rules/rules.h"
+#include "stack/inside.h"
+#include "stack/park.h"
+#include "stack/posix.h"
+#include "stack/table.h"
+
+namespace weir::stack {
+
+constinit uint32_t names_kept = 0;
+
+namespace {
+
+constexpr uint32_t kNames = 512;
+constexpr size_t kLongest = 256;  // of a name that is remembered, with its zero
+constexpr uint64_t kUsualValidMs = 1000;
+
+struct Name {
+  uint64_t hash;  // 0: free
+  uint64_t names_epoch, writes_epoch, valid_until;
+  struct stat is;
+  bool is_known;    // `is` holds what stat said
+  bool no_link;     // lstat said the same
+  uint8_t access;   // modes that access granted
+  char path[kLongest];
+};
+constinit Name names[kNames] = {};
+constinit uint32_t busy = 0;
+
+struct Busy {
+  Busy() {
+    while (base::exchange(&busy, 1u) != 0) os::yield();
+  }
+  ~Busy() { base::store(&busy, 0u); }
+  const os::SignalsBlocked blocked;
+};
+
+uint64_t now_ns() {
+  timespec t{};
+  os::system_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, reinterpret_cast<long>(&t));
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+// valid_ms of the rule that an open of this name for reading would have; 0: none with keep.
+uint64_t validity(const char* whole) {
+  const rules::Rule* rule = rule_for(whole);
+  if (rule == nullptr) return 0;
+  for (uint32_t i = 0; i < rule->stack.count; ++i) {
+    const rules::LayerSpec& layer = rule->stack.layers[i];
+    if (rules::is(layer.name, "keep")) return rules::option_number(layer, "valid_ms", kUsualValidMs) * 1'000'000;
+  }
+  return 0;
+}
+
+// The question with the name made absolute, in room of the caller's.
+bool ask(NameQuestion* q, int directory, const char* path, char* whole) {
+  *q = {};
+  const os::Scratch given;
+  if (path == nullptr || given.data() == nullptr || whole == nullptr) return false;
+  if (!os::copy_text(given.data(), path, 4096) || !make_path_absolute(directory, given.data(), whole)) return false;
+  const size_t n = strlen(whole);
+  if (n >= kLongest) return false;
+  q->hash = base::hash({whole, n}, 1) | 1;
+  q->names_epoch = node::names_epoch();
+  q->writes_epoch = node::writes_epoch();
+  return true;
+}
+
+Name* find(const NameQuestion& q, const char* whole) {
+  Name& n = names[q.hash / 2 % kNames];
+  return n.hash == q.hash && strcmp(n.path, whole) == 0 ? &n : nullptr;
+}
+
+bool holds(const Name& n, const NameQuestion& q) {
+  return n.names_epoch == q.names_epoch && n.writes_epoch == q.writes_epoch && now_ns() < n.valid_until;
+}
+
+// Copies the entry when it still holds. Whether the file may be written by somebody is the caller's to ask.
+bool look_up(const NameQuestion& q, const char* whole, Name* copy) {
+  const Busy hold;
+  const Name* n = find(q, whole);
+  if (n == nullptr || !holds(*n, q)) return false;
+  *copy = *n;
+  return true;
+}
+
+Name* place_for(const NameQuestion& q, const char* whole) {
+  Name* n = find(q, whole);
+  if (n == nullptr || !holds(*n, q)) {
+    n = &names[q.hash / 2 % kNames];
+    *n = {};
+    n->hash = q.hash;
+    n->names_epoch = q.names_epoch;
+    n->writes_epoch = q.writes_epoch;
+    n->valid_until = now_ns() + q.valid_ns;
+    memcpy(n->path, whole, strlen(whole) + 1);
+  }
+  return n;
+}
+
+bool make_whole(int directory, const char* path, char* whole) {
+  const os::Scratch given;
+  return given.data() != nullptr && whole != nullptr && os::copy_text(given.data(), path, 4096) && make_path_absolute(directory, given.data(), whole);
+}
+
+}  // namespace
+
+bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, struct stat* to) {
+  const int before = errno;
+  const os::SignalsBlocked blocked;
+  const os::Scratch whole;
+  if (!ask(q, directory, path, whole.data())) return false;
+  static_assert(sizeof(Name) < 1024);
+  Name n;
+  if (readable(to, sizeof *to) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link)) {
+    uint64_t bytes = 0;
+    // Of a file that is kept for appending the layers know the size; of any other that is open for writing only the kernel does.
+    const uint32_t writers = node::writers(n.is.st_dev, n.is.st_ino);
+    if (writers == 0 || (writers == 1 && size_of_kept(whole.data(), n.is.st_dev, n.is.st_ino, &bytes))) {
+      if (writers != 0) n.is.st_size = static_cast<off_t>(bytes);
+      *to = n.is;
+      errno = before;
+      return true;
+    }
+  }
+  q->valid_ns = validity(whole.data());
+  q->asked = q->valid_ns != 0;
+  errno = before;
+  return false;
+}
+
+void learn_stat(const NameQuestion& q, int directory, const char* path, bool follow, const struct stat& is) {
+  if (!q.asked || !S_ISREG(is.st_mode)) return;
+  const os::SignalsBlocked blocked;
+  const os::Scratch whole;
+  if (!make_whole(directory, path, whole.data())) return;
+  const Busy hold;
+  Name* n = place_for(q, whole.data());
+  n->no_link = (n->is_known && n->no_link) || !follow;
+  n->is = is;
+  n->is_known = true;
+}
+
+bool known_access(NameQuestion* q, int directory, const char* path, int mode) {
+  const int before = errno;
+  const os::SignalsBlocked blocked;
+  const os::Scratch whole;
+  if (!ask(q, directory, path, whole.data())) return false;
+  Name n;
+  const bool known = look_up(*q, whole.data(), &n) && ((mode == F_OK && n.is_known) || ((n.access & 8) != 0 && (mode & ~n.access) == 0));
+  if (!known) {
+    q->valid_ns = validity(whole.data());
+    q->asked = q->valid_ns != 0;
+  }
+  errno = before;
+  return known;
+}
+
+void learn_access(const NameQuestion& q, int directory, const char* path, int mode) {
+  if (!q.asked || (mode & ~7) != 0) return;
+  const os::SignalsBlocked blocked;
+  const os::Scratch whole;
+  if (!make_whole(directory, path, whole.data())) return;
+  const Busy hold;
+  Name* n = place_for(q, whole.data());
+  n->access |= static_cast<uint8_t>(8 | mode);
+}
+
+}  // namespace weir::stack
