@@ -8,9 +8,9 @@ import os
 import random
 from dataclasses import dataclass
 
-from model import MAPS, SLOTS, STREAMS, Block, Model, Process
+from model import FAR, MAPS, SLOTS, STREAMS, Block, Model, Process
 
-RANGE = 32768  # of one of several threads
+RANGE = FAR // 3  # of one of three threads
 NAMES = ("fa", "fb", "fc", "fd", "fe")
 MODES = ("r", "r+", "w", "w+", "a", "a+", "rb", "r+b", "wb+", "wx", "w+x", "ae", "rbe", "ab+", "q")
 
@@ -195,8 +195,6 @@ def script(rng: random.Random, flavour: str, operations: int) -> list:
             whole += [flush for flush in unflushed if model.apply(flush)]
         elif luck < kind.blocks + kind.threads:
             candidate = _at_once(rng, draw, model)
-            for slot in sorted({op[1] for _, op in candidate.body} if candidate else ()):
-                whole.append(("pwrite", slot, 1, 3 * RANGE))
         else:
             process = rng.randrange(kind.processes)
             draw.process = model.processes[process]

@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass, field
 
 SLOTS, STREAMS, MAPS = 8, 4, 4
+FAR = 3 * 32768  # behind all that the threads of one par touch
 READS = ("fread", "fgetc", "fgets", "getline", "fscanf")
 WIDE = ("putwc", "getwc")
 
@@ -359,6 +360,8 @@ def lines(script: list) -> list[str]:
     text = []
     for operation in script:
         if isinstance(operation, Block):
+            if operation.head == "par":  # what a thread reads must not depend on how far another one has come
+                text += [f"pwrite {slot} 1 {FAR}" for slot in sorted({op[1] for _, op in operation.body})]
             words = (*operation.words, len(operation.body)) if operation.head == "par" else (len(operation.body), *operation.words)
             text.append(" ".join(map(str, (operation.head, *words))))
             for inner in operation.body:
