@@ -91,6 +91,16 @@ class Lab:
         command = mpi.command(tasks, self._program(f"{mpi.name}/together"), arguments)
         return self._run(command, "together", stack, {**mpi.environment, **(environment or {})})
 
+    @contextmanager
+    def bandwidth_mb(self, most: float) -> Iterator[None]:
+        """A server no quicker than this, in 10^6 bytes per second, for a while."""
+        before = self.mount.stats().options["bandwidth_mb"]
+        self.mount.control(bandwidth_mb=min(most, before) if before else most)
+        try:
+            yield
+        finally:
+            self.mount.control(bandwidth_mb=before)
+
     def mpi(self) -> Mpi:
         return choose_mpi(self.mpi_name, self.build / "bench" / "layers" / "{mpi}" / "together")
 

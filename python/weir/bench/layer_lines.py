@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -121,13 +122,24 @@ def dump(lab: Lab) -> Outcome:
 
 
 def global_nodes(lab: Lab) -> Outcome:
+    """The eight nodes have the cores of one machine here, so the server gets slower in that proportion: by the preset's bandwidth
+    copies between the nodes would be measured, not what they save."""
+    with lab.bandwidth_mb(125 * (os.cpu_count() or 1)):
+        return _global_nodes(lab)
+
+
+def _global_nodes(lab: Lab) -> Outcome:
     size, tasks = whole(256 * MIB * lab.scale, 2 * MIB), 8
     file = filled(lab, "global.dat", size)
 
-    def all_read(stack: str | None) -> Run:
-        return lab.together(tasks, "read", file, size, 256 * KIB, stack=stack, environment={"WEIR_NODE_TASKS": "1"})
+    def all_read(stack: str | None, path: Path = file) -> Run:
+        return lab.together(tasks, "read", path, size, 256 * KIB, stack=stack, environment={"WEIR_NODE_TASKS": "1"})
 
-    runs = lab.interleaved(plain=lambda: all_read(None), layered=lambda: all_read(lab.stacks["global"]))
+    runs = lab.interleaved(
+        plain=lambda: all_read(None),
+        layered=lambda: all_read(lab.stacks["global"]),
+        memory=lambda: all_read(None, lab.backing / "global.dat"),  # what the cores of this machine can copy
+    )
     figures = tuple(Figure(name, "MB/s", spread(runs[name], rate)) for name in runs)
     served = Figure("server bytes", "x file", spread(runs["layered"], lambda r: r["moved"] / size))
     faster = figures[1].spread.median / figures[0].spread.median
@@ -206,7 +218,9 @@ def added_per_call(lab: Lab, stack: str, limit_ns: float) -> Outcome:
     runs = lab.interleaved(plain=lambda: lab.alone("calls", file, count), layered=lambda: lab.alone("calls", file, count, stack=stack))
     figures = tuple(Figure(name, "ns/call", spread(runs[name], lambda r: r["best_ns"])) for name in runs)
     added = Spread.of([b["best_ns"] - a["best_ns"] for a, b in zip(runs["plain"], runs["layered"], strict=True)])
-    return Outcome((*figures, Figure("added", "ns/call", added)), (Check("ns a call", added.median, limit_ns, least=False),))
+    # Nanoseconds are judged by the quickest run of each side: others on the machine only ever add to one.
+    quickest = figures[1].spread.low - figures[0].spread.low
+    return Outcome((*figures, Figure("added", "ns/call", added)), (Check("ns a call, quickest", quickest, limit_ns, least=False),))
 
 
 def unmatched(lab: Lab) -> Outcome:
