@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace weir::helper {
 
 Held::~Held() {
@@ -88,11 +90,13 @@ std::vector<std::shared_ptr<Held>> Arenas::all() const {
 
 std::vector<std::string> Arenas::list() const {
   std::vector<std::string> names;
+  for (const auto& held : all()) names.push_back(held->name);  // somebody may have removed the folder
   DIR* folder = opendir(folder_.c_str());
   if (folder == nullptr) return names;
   while (const dirent* entry = readdir(folder)) {
     const std::string name = entry->d_name;
-    if (name.rfind("arena.", 0) == 0 || name.rfind("shared.", 0) == 0) names.push_back(name);
+    const bool is_arena = name.rfind("arena.", 0) == 0 || name.rfind("shared.", 0) == 0;
+    if (is_arena && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   closedir(folder);
   return names;

@@ -36,7 +36,7 @@ class Arenas {
   std::shared_ptr<Held> get(const std::string& name);
   void forget(const std::string& name);
   std::vector<std::shared_ptr<Held>> all() const;
-  // Names of all arena files in the folder.
+  // Names of all arenas: those that are mapped, and those whose files are in the folder.
   std::vector<std::string> list() const;
   void remove_file(Held& held);
   const std::string& folder() const { return folder_; }

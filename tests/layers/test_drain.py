@@ -250,6 +250,21 @@ def test_the_helper_shares_nothing_with_the_program_and_goes_by_itself(job, tmp_
     assert (tmp_path / "file").stat().st_size == accepted(tmp_path / "page")[0]
 
 
+def test_a_helper_that_is_told_to_end_writes_first_what_the_dead_left(job, tmp_path):
+    process = job.start(tmp_path / "file", tmp_path / "page", "append", 9, 100, "kill")
+    wait_for_records(tmp_path / "page", 100, process)
+    helper = job.helper_pid()
+    process.kill()
+    os.kill(helper, signal.SIGTERM)
+    process.wait()
+    end = time.monotonic() + 30
+    while Path(f"/proc/{helper}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    bytes_ = accepted(tmp_path / "page")[0]
+    assert (tmp_path / "file").read_bytes()[:bytes_] == pattern(numpy.arange(bytes_), 9)
+
+
 def test_somebody_elses_folder_is_not_trusted(job, tmp_path):
     job.folder.parent.mkdir(mode=0o755)
     process = job.start(tmp_path / "file", tmp_path / "page", "position", 1, 5, "exit")

@@ -73,3 +73,45 @@ def test_the_job_has_the_name_that_programs_give_it():
     assert drain.job_name({}) == "none"
     assert drain.job_name({"SLURM_JOB_ID": "17"}) == "17"
     assert drain.job_name({"SLURM_JOB_ID": "17", "WEIR_JOB": "mine"}) == "mine"
+
+
+ABORTS = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  for (int i = 0; i < 1000; ++i) {
+    const int fd = open(argv[1], O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (write(fd, "0123456789", 10) != 10 || close(fd) != 0) return 1;
+  }
+  abort();
+}
+"""
+
+
+def test_a_command_ends_when_what_its_dead_programs_had_accepted_is_on_disk(weir, cc, job, tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
+    done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), tmp_path / "x.log", env={"WEIR_JOB": job})
+    assert done.returncode == 128 + signal.SIGABRT
+    assert (tmp_path / "x.log").read_bytes() == b"0123456789" * 1000
+    assert drain.arenas(job) == []
+
+
+def test_a_command_says_what_could_not_be_written(weir, cc, job, tmp_path):
+    mount = tmp_path / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", mount], check=True)
+    try:
+        rules = tmp_path / "rules.toml"
+        rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
+        done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), mount / "x.log", env={"WEIR_JOB": job})
+        written = (mount / "x.log").stat().st_size
+        assert written < 10000
+        assert f"x.log: {10000 - written} bytes accepted from process" in done.stderr
+        assert "ENOSPC" in done.stderr and f"weir drain --recover --job {job}" in done.stderr
+        subprocess.run(["mount", "-o", "remount,size=1m", mount], check=True)
+        weir("drain", "--recover", "--job", job).ok()
+        assert (mount / "x.log").read_bytes() == b"0123456789" * 1000
+    finally:
+        subprocess.run(["umount", "-l", mount], check=True)
