@@ -3,6 +3,7 @@
 // their own functions, so a task's rank comes from the launcher's environment.
 #include <errno.h>
 
+#include "cache/cache.h"
 #include "hook/mpi.h"
 #include "hook/mpi_file.h"
 #include "hook/real.h"
@@ -21,3 +22,8 @@ long missing() {
 }
 
 }  // namespace weir::hook
+
+// The cache that tasks share is not linked into static programs: no layer of theirs uses it.
+namespace weir::cache {
+void forked() {}
+}  // namespace weir::cache
