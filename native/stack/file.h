@@ -37,6 +37,7 @@ struct File {
   uint32_t name;       // id in the trace's names, 0 without a trace
   uint32_t lock;       // stack/lock.h; held during every call that enters a stack that holds. A signal handler that comes in between
                        // goes straight to the kernel
+  uintptr_t frame;     // stack pointer of the call that has the lock
   int unit;            // Fortran unit, -1 none
   void* lease;         // node/: this opening in the node's registry
   uint64_t published;  // size that the node knows, 0: none

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/lock.h"
 
+#include <signal.h>
+
 namespace weir::stack {
 
 WEIR_THREAD uint32_t own_thread;
+
+// Stacks grow downwards: a handler on the same stack stands below what it interrupted, and one on a stack of its own is known to the
+// kernel. The layers are as the jump left them.
+bool was_abandoned(const File* f, uintptr_t here) {
+  if (here <= f->frame) return false;
+  stack_t about{};
+  if (os::system_call(SYS_sigaltstack, 0, reinterpret_cast<long>(&about)) != 0) return false;
+  return (about.ss_flags & SS_ONSTACK) == 0;
+}
 
 bool lock_slowly(uint32_t* word, uint32_t me) {
   constexpr int kTurns = 100;  // a call served from memory is over by then

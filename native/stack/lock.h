@@ -37,20 +37,42 @@ WEIR_INLINE void unlock_word(uint32_t* word) {
   }
 }
 
-WEIR_INLINE bool lock(File* f) { return lock_word(&f->lock); }
+WEIR_INLINE uintptr_t stack_pointer() {
+  uintptr_t here;
+#if defined(__x86_64__)
+  __asm__ volatile("movq %%rsp, %0" : "=r"(here));
+#else
+  __asm__ volatile("mov %0, sp" : "=r"(here));
+#endif
+  return here;
+}
+
+// Whether the call that has the lock is over: a signal handler jumped out of it, so that its frame is no longer there.
+WEIR_COLD bool was_abandoned(const File* f, uintptr_t here);
+
+WEIR_INLINE bool lock(File* f) {
+  const uintptr_t here = stack_pointer();
+  if (WEIR_UNLIKELY(!lock_word(&f->lock)) && !was_abandoned(f, here)) return false;
+  f->frame = here;
+  return true;
+}
 WEIR_INLINE void unlock(File* f) { unlock_word(&f->lock); }
 
 // A layer that has to wait long (for a request under way) lets others at the file meanwhile: its state must be in order, and may
 // be another one afterwards.
 class Unlocked {
  public:
-  explicit Unlocked(File* f) : file_(f) { unlock(f); }
-  ~Unlocked() { lock(file_); }
+  explicit Unlocked(File* f) : file_(f), frame_(f->frame) { unlock(f); }
+  ~Unlocked() {
+    lock(file_);
+    file_->frame = frame_;  // it is the same call still
+  }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
  private:
   File* file_;
+  uintptr_t frame_;
 };
 
 }  // namespace weir::stack

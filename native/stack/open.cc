@@ -143,6 +143,7 @@ void admit(File* f, int fd, int flags) {
   }
   link(f);
   enter_table(fd, f);
+  if (f->transforms && !f->left) publish(f);
 }
 
 int name_file(File* f, int directory, const char* path) {

@@ -137,28 +137,30 @@ void publish_end(File* f, uint64_t end) {
   if (end <= f->published) return;
   if (f->published == 0) base::fetch_add(&unwritten, 1u);
   f->published = end;
-  if (f->lease != nullptr) node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
+  if (f->lease != nullptr && !f->transforms) node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
 }
 
-void withdraw(File* f) {
-  if (f->published == 0) return;
+void withdraw(File* f, bool ends) {
+  if (f->published == 0 || (f->transforms && !ends)) return;
   f->published = 0;
   base::fetch_add(&unwritten, ~0u);
-  if (f->lease != nullptr) node::withdraw_size(static_cast<node::Lease*>(f->lease));
+  if (f->lease != nullptr && !f->transforms) node::withdraw_size(static_cast<node::Lease*>(f->lease));
 }
 
-bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes) {
+bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact) {
   bool found = false;
+  *exact = false;
   if (base::load_relaxed(&unwritten) != 0) {
     const Busy hold;
     for (const File* f = buckets[bucket_of(device, inode)]; f != nullptr; f = f->next_of_inode) {
       if (!same(f, device, inode) || f->published == 0 || (found && f->published < *bytes)) continue;
       *bytes = f->published;
+      *exact |= f->transforms;
       found = true;
     }
   }
   uint64_t elsewhere = 0;
-  if (node::any_sizes() && node::size_of(device, inode, &elsewhere) && (!found || elsewhere > *bytes)) {
+  if (!*exact && node::any_sizes() && node::size_of(device, inode, &elsewhere) && (!found || elsewhere > *bytes)) {
     *bytes = elsewhere;
     found = true;
   }

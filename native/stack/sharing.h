@@ -23,9 +23,10 @@ void recall(uint64_t device, uint64_t inode);
 void publish(File* f);
 // The same after a write, which asks nobody: the file ends there or behind it.
 void publish_end(File* f, uint64_t end);
-// The kernel knows the size.
-void withdraw(File* f);
-bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes);
+// The kernel knows the size; that of a file which a layer transforms it never does. ends: the file is closed.
+void withdraw(File* f, bool ends = false);
+// exact: whatever the kernel says; else where that is less.
+bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact);
 
 void begin_sharing(int rank);
 void forget_shares();  // in a forked child

@@ -116,6 +116,10 @@ int ftruncate(File* f, int fd, off_t bytes) {
   const auto kernel = [=] { return os::system_call(SYS_ftruncate, fd, bytes); };
   if (bytes < 0 || (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(kernel()));
   if (!f->holds) return static_cast<int>(done(f->left ? kernel() : f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes))));
+  // Others that share its layers may have told the node of an end behind this one: they leave, which takes it back.
+  uint64_t told = 0;
+  bool exact = false;
+  if (f->shares && size_of(f->device, f->inode, &told, &exact) && static_cast<uint64_t>(bytes) < told) recall(f->device, f->inode);
   const Inside in(f, fd);
   if (!in) return static_cast<int>(done(kernel()));
   if (static_cast<uint64_t>(bytes) > file_limit || bytes > kFarOut) {
@@ -126,14 +130,14 @@ int ftruncate(File* f, int fd, off_t bytes) {
   }
   const Result result = f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes));
   if (result >= 0) {
-    withdraw(f);
+    withdraw(f, true);
     publish(f);
   }
   return static_cast<int>(done(result));
 }
 
 void patch_size(File* f, int fd, struct stat* about) {
-  if (!f->holds || f->left || ((f->flags & O_ACCMODE) == O_RDONLY && !f->transforms)) return;
+  if (!f->holds || f->left || ((f->flags & O_ACCMODE) == O_RDONLY && !f->transforms && !f->shares)) return;
   const int before = errno;
   if (const Inside in(f, fd); in) {
     const Result size = f->enter.size->kind->size(*f->enter.size);
@@ -144,8 +148,9 @@ void patch_size(File* f, int fd, struct stat* about) {
 
 void patch_size_of_path(struct stat* about) {
   uint64_t bytes = 0;
-  if (!size_of(about->st_dev, about->st_ino, &bytes)) return;
-  if (static_cast<uint64_t>(about->st_size) < bytes) about->st_size = static_cast<off_t>(bytes);
+  bool exact = false;
+  if (!size_of(about->st_dev, about->st_ino, &bytes, &exact)) return;
+  if (exact || static_cast<uint64_t>(about->st_size) < bytes) about->st_size = static_cast<off_t>(bytes);
 }
 
 }  // namespace weir::stack

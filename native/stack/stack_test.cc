@@ -2,6 +2,7 @@
 // The front over files of a temporary folder: which files get layers, what the position does, when a file leaves, which errors come.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,8 +23,11 @@ namespace {
 int fails_with = 0;  // errno of the layer below hold, 0: none
 int writes_seen = 0;
 
+sigjmp_buf* jumps_to = nullptr;
+
 Result write_failing(Layer& l, const Transfer& t) {
   ++writes_seen;
+  if (jumps_to != nullptr) siglongjmp(*jumps_to, 1);
   return fails_with != 0 ? -fails_with : write_below(l, t);
 }
 Result refuse(Layer&) { return -EINVAL; }
@@ -205,6 +209,29 @@ TEST_F(Front, a_call_within_a_call_goes_straight_to_the_kernel) {
   const int again = open_file("a.hold");
   EXPECT_EQ(in_kernel(again), "abcdef");
   close_file(again);
+}
+
+// As a handler of a timer does that ends a call which takes too long.
+__attribute__((noinline)) void flush_and_jump(File* f, int fd, sigjmp_buf* to) {
+  volatile char room[4096];  // the call's frame lies deep, that of the next one does not
+  room[0] = 1;
+  jumps_to = to;
+  flush(f, fd);
+  EXPECT_EQ(room[0], 0) << "the jump did not come";
+}
+
+TEST_F(Front, a_call_that_a_handler_jumped_out_of_has_given_up_the_file) {
+  const int fd = open_file("a.hold");
+  File* f = file_at(fd);
+  write_text(fd, "kept");
+  sigjmp_buf here;
+  if (sigsetjmp(here, 1) == 0) flush_and_jump(f, fd, &here);
+  jumps_to = nullptr;
+  EXPECT_EQ(write_text(fd, " on"), 3);
+  EXPECT_EQ(in_kernel(fd), "");
+  EXPECT_EQ(fsync(f, fd, false), 0);
+  EXPECT_EQ(in_kernel(fd), "kept on");
+  EXPECT_EQ(close_file(fd), 0);
 }
 
 TEST_F(Front, what_the_kernel_refuses_it_refuses_here) {

@@ -45,7 +45,7 @@ void end_layers(File* f) {
   if (f->left) return;
   close_layers(f);
   note_statistics(f);
-  withdraw(f);
+  withdraw(f, true);
   if (f->holds) no_longer_holds();
   f->left = true;
 }
