@@ -187,7 +187,9 @@ bool is_lock(int command) {
 template <typename Real>
 int locking(int fd, int command, long argument, Real real) {
   stack::File* const f = stack::file_at(fd);
-  if (WEIR_LIKELY(f == nullptr) || !is_lock(command)) return real();
+  if (WEIR_LIKELY(f == nullptr)) return real();
+  if (command == F_SETFD && weir::record::thread_log.in_vfork_child) stack::leave(f, stack::Reason::kForked);  // exec may hand it on
+  if (!is_lock(command)) return real();
   return stack::locking(f, fd, reinterpret_cast<const struct flock*>(argument), real);
 }
 
