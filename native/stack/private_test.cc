@@ -10,6 +10,13 @@ namespace {
 
 int fresh() { return open("/dev/null", O_RDWR); }
 
+// What the front keeps for itself (where the report of lost bytes goes) is there already when its tests ran before.
+int kept_so_far() {
+  int n = 0;
+  for (int fd = next_private(0); fd >= 0; fd = next_private(static_cast<unsigned>(fd) + 1)) ++n;
+  return n;
+}
+
 TEST(Private, a_kept_descriptor_moves_high_and_closes_on_exec) {
   const int low = fresh();
   int place = -1;
@@ -18,7 +25,7 @@ TEST(Private, a_kept_descriptor_moves_high_and_closes_on_exec) {
   EXPECT_EQ(fcntl(low, F_GETFD), -1);
   EXPECT_EQ(fcntl(place, F_GETFD), FD_CLOEXEC);
   EXPECT_TRUE(is_private(place));
-  EXPECT_EQ(next_private(0), place);
+  EXPECT_EQ(next_private(static_cast<unsigned>(place)), place);
   EXPECT_EQ(next_private(static_cast<unsigned>(place) + 1), -1);
   const int number = place;
   close_private(&place);
@@ -42,13 +49,14 @@ TEST(Private, a_number_that_the_program_takes_is_given_up) {
 }
 
 TEST(Private, there_is_a_limit_and_no_leak_beyond_it) {
+  const int before = kept_so_far();
   int places[600];
   int kept = 0;
   for (int& place : places) kept += keep_private(fresh(), &place);
-  EXPECT_EQ(kept, 512);
+  EXPECT_EQ(kept + before, 512);
   EXPECT_EQ(places[599], -1);
   for (int& place : places) close_private(&place);
-  EXPECT_EQ(next_private(0), -1);
+  EXPECT_EQ(kept_so_far(), before);
   int again = -1;
   EXPECT_TRUE(keep_private(fresh(), &again));
   close_private(&again);
