@@ -103,7 +103,6 @@ bool usable(const Opening& o) {
 
 }  // namespace
 
-constinit Between* between_by_mpi = nullptr;
 constinit uint32_t barriers = 0;
 constinit uint32_t shared_between_nodes = 0;
 

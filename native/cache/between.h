@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between the nodes of a job: blocks that one node has read reach the others without the file system. Each block has a home, a place in
 // a store; a node that misses a block looks there, and if it is not there says that it is going to read it; the others wait for
-// it, a bounded time. What the store is made of decides who sets it up (docs/decisions): memory that nodes emulated on one host
-// share, or windows of MPI. Everything in it is a copy of what files had; losing it costs time alone.
+// it, a bounded time. The protocol needs three operations on a home's memory (Reach); those there are now work on memory that nodes
+// emulated on one host share (docs/decisions). Everything in it is a copy of what files had; losing it costs time alone.
 #pragma once
 
 #include <errno.h>
@@ -52,8 +52,6 @@ void between_put(Opening& o, const iovec* pieces, int count, uint64_t block, int
 
 // A store in memory that all nodes of the job on this host map: for nodes emulated by WEIR_NODE_TASKS. Null: none.
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes);
-// The store that MPI's windows make, when there is one (set by hook/).
-extern WEIR_OWN Between* between_by_mpi;
 
 // Bumped at barriers of the whole job: who has files open looks whether others changed them.
 extern WEIR_OWN uint32_t barriers;

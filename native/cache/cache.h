@@ -81,7 +81,6 @@ struct Opening {
   bool helping;         // reading a block while another is waited for: waits for nothing
   char* spare;          // one block, for merging
   uint32_t barriers;    // between::barriers when the file was last looked at
-  uint32_t fruitless;   // times that it waited for other tasks in vain
 };
 
 // 0 or -errno (no room: then no layer).

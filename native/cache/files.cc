@@ -208,7 +208,9 @@ void look_again(Opening& o) {
   if (in.nested()) return;
   Directory& d = *o.cache->directory;
   node::acquire(d.files_lock);
-  const bool changed = compare(entry(o), stamp);
+  FileEntry& e = entry(o);
+  const bool changed = compare(e, stamp);
+  if (changed && base::load(&e.end) == 0) base::store(&e.extent, uint64_t{0});
   node::release(d.files_lock);
   if (changed) invalidate(o);
 }

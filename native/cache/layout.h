@@ -60,6 +60,7 @@ struct FileEntry {
   uint32_t fresh;       // the stamp was taken so soon after the last change that another change could look the same
   uint32_t openings;    // too many when tasks were killed
   uint32_t writers;     // openings that may write
+  uint32_t fruitless;   // times in a row that one waited in vain
   uint32_t waiting;     // writers that wait for others: when all do, nobody need
   uint32_t error;       // errno of the last failed write
   uint64_t errors;      // counts them

@@ -215,7 +215,7 @@ bool Patience::others_go_on() {
   if (base::load_relaxed(&file.writers) < 2) return false;
   if (begun_ == 0) {
     // Who has waited in vain often enough (all writers are openings of one process, or others compute) tries it seldom.
-    if (opening_.fruitless >= kHopeless && ++opening_.fruitless % kHopeless != 0) return false;
+    if (file.fruitless >= kHopeless && ++file.fruitless % kHopeless != 0) return false;
     begun_ = moved_ = now_ns();
     base::fetch_add(&file.waiting, 1u);
     progress_ = base::load(&file.progress);
@@ -228,12 +228,12 @@ bool Patience::others_go_on() {
     progress_ = progress;
     moved_ = now;
   }
-  uint64_t still = opening_.policy.patience_ns >> (opening_.fruitless < 6 ? opening_.fruitless : 6);
+  uint64_t still = opening_.policy.patience_ns >> (file.fruitless < 6 ? file.fruitless : 6);
   // All wait: unless one of them only has to wake up, nobody will go on.
   const bool all_wait = base::load_relaxed(&file.waiting) >= base::load_relaxed(&file.writers);
   if (all_wait) still /= 2;
   if (now - moved_ < still && now - begun_ < kLongestWaitNs) return true;
-  ++opening_.fruitless;
+  ++file.fruitless;
   return false;
 }
 

@@ -102,7 +102,7 @@ class Patience {
   bool others_go_on();
   // What was waited for has come.
   void paid() {
-    if (begun_ != 0) opening_.fruitless = 0;
+    if (begun_ != 0) base::store_relaxed(&entry(opening_).fruitless, 0u);
   }
 
  private:

@@ -28,6 +28,9 @@ void leave_lease(File* f);
 // leave.cc, with the file's lock held.
 // Everything accepted goes down; an error stays with the file.
 void flush_inside(File* f);
+// Before the kernel looks at the file, without its lock: bytes that others accepted into layers that f shares, and that f, open for
+// reading, cannot write. They leave, and f with them.
+void fetch_from_sharers(const File* f);
 // After it has left, without its lock: other openings on the node that shared its layers leave as well.
 void call_back_sharers(const File* f, Reason reason);
 void leave_inside(File* f, Reason reason, const Layer* by);

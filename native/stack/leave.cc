@@ -59,10 +59,16 @@ void leave_inside(File* f, Reason reason, const Layer* by) {
   mark_plain(f);
 }
 
+void call_back_sharers(const File* f, Reason reason) {
+  if (f->shares && f->left && reason != Reason::kNone && reason != Reason::kConflict && may_change()) recall(f->device, f->inode);
+}
+
 void leave(File* f, Reason reason) {
   if (f->left || !f->holds || !lock(f)) return;
-  if (!f->left && f->references != 0) leave_inside(f, reason, nullptr);
+  const bool leaves = !f->left && f->references != 0;
+  if (leaves) leave_inside(f, reason, nullptr);
   unlock(f);
+  if (leaves) call_back_sharers(f, reason);
 }
 
 bool leave(int fd, Reason reason) {
@@ -83,11 +89,19 @@ int flush(File* f, int fd) {
   return -1;
 }
 
+void fetch_from_sharers(const File* f) {
+  uint64_t bytes = 0;
+  bool exact = false;
+  const bool cannot = f->shares && (f->flags & O_ACCMODE) == O_RDONLY;
+  if (cannot && size_of(f->device, f->inode, &bytes, &exact)) recall(f->device, f->inode);
+}
+
 Through begin_through(File* f, int fd) {
   if (!may_change()) {  // the child of vfork: the parent's memory must not follow what it does
     leave(f, Reason::kForked);
     return {f, fd, false};
   }
+  fetch_from_sharers(f);
   if (!enter(f, fd)) return {f, fd, false};
   flush_inside(f);
   set_kernel_position(f);

@@ -86,6 +86,7 @@ long seek_inside(File* f, int fd, off_t offset, int whence) {
 
 off_t lseek(File* f, int fd, off_t offset, int whence) {
   if (!f->holds) return done(kernel_seek(fd, offset, whence));
+  if (whence > SEEK_END) fetch_from_sharers(f);
   const Inside in(f, fd);
   if (in) return done(seek_inside(f, fd, offset, whence));
   if (in.within()) return done(whence == SEEK_CUR ? static_cast<off_t>(f->position) + offset : kernel_seek(fd, offset, whence));

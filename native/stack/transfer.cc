@@ -181,12 +181,15 @@ Result inside(const Request& q) {
     leave_inside(f, static_cast<Reason>(f->leaving), f->top);
     if (f->left) {
       unlock(f);
+      call_back_sharers(f, static_cast<Reason>(f->leaving));
       return not_inside(q);
     }
   }
   const Result r = q.writes ? write_inside(q) : read_inside(q);
-  if (WEIR_UNLIKELY(f->leaving != 0)) leave_inside(f, static_cast<Reason>(f->leaving), f->top);
+  const uint8_t leaving = f->leaving;
+  if (WEIR_UNLIKELY(leaving != 0)) leave_inside(f, static_cast<Reason>(leaving), f->top);
   unlock(f);
+  if (WEIR_UNLIKELY(leaving != 0)) call_back_sharers(f, static_cast<Reason>(leaving));
   return r;
 }
 

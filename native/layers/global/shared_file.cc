@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cache/between.h"
 #include "cache/job.h"
+#include "node/registry.h"
 #include "os/syscall.h"
 #include "rules/rules.h"
 #include "stack/file.h"
@@ -90,9 +91,7 @@ void join_nodes(Layer& l) {
   if (!s.keeps_reads || !o.policy.several_nodes || o.below.writes) return;
   const cache::FileEntry& e = o.cache->directory->files[o.file];
   if (e.fresh != 0) return;  // it may change without a sign
-  o.between = cache::between_by_mpi != nullptr ? cache::between_by_mpi
-              : job.one_host                   ? cache::between_on_host(job.nodes, o.cache->slots, o.cache->block_bytes)
-                                               : nullptr;
+  o.between = job.one_host ? cache::between_on_host(job.nodes, o.cache->slots, o.cache->block_bytes) : nullptr;
   o.share_key = key_of(*l.file, e);
 }
 
@@ -159,9 +158,12 @@ Result ready(Layer& l) {
   const bool one_node = cache::job().nodes <= 1;
   // Where every task that may have the file sees the same blocks, a lock needs no trip to the file.
   f.coherent = one_node;
-  if ((f.flags & O_APPEND) != 0) stack::ask_to_leave(l, Reason::kUnsupported);
-  else if (!s.always && is_local(f.fs_type) && (one_node || cache::job().one_host)) stack::ask_to_leave(l, Reason::kShared);
-  return 0;
+  Reason reason = Reason::kNone;
+  if ((f.flags & O_APPEND) != 0) reason = Reason::kUnsupported;  // the kernel alone knows where the end is for all
+  else if (!s.always && is_local(f.fs_type) && (one_node || cache::job().one_host)) reason = Reason::kShared;
+  if (reason == Reason::kNone) return 0;
+  stack::note_aside(l, reason);
+  return -EINVAL;
 }
 
 Result read(Layer& l, const Transfer& t) {
@@ -203,7 +205,7 @@ Result write(Layer& l, const Transfer& t) {
 
 Result size(Layer& l) {
   State& s = state_of(l);
-  return s.attached ? cache::size(s.opening) : stack::size_below(l);
+  return attach(l) ? cache::size(s.opening) : stack::size_below(l);
 }
 
 Result truncate(Layer& l, uint64_t bytes) {
@@ -217,8 +219,10 @@ Result truncate(Layer& l, uint64_t bytes) {
 
 Result flush(Layer& l) {
   State& s = state_of(l);
-  if (!s.attached) return 0;
-  const int64_t error = cache::flush(s.opening, true);
+  uint64_t bytes = 0;  // that somebody else on the node has accepted: the file's must have them all
+  if (!s.attached && (!node::any_sizes() || !node::size_of(l.file->device, l.file->inode, &bytes) || !attach(l))) return 0;
+  // At close other tasks may be about to complete the last blocks; whoever needs the file now gets it now.
+  const int64_t error = cache::flush(s.opening, l.file->references <= 1);
   return error != 0 ? error : cache::take_error(s.opening);
 }
 
@@ -235,7 +239,10 @@ Result sync(Layer& l, bool data_only) {
 
 void invalidate(Layer& l) {
   State& s = state_of(l);
-  if (s.attached) cache::invalidate(s.opening);
+  if (s.attached) {
+    cache::invalidate(s.opening);
+    cache::look_again(s.opening);  // its size may be another one
+  }
   stack::invalidate_below(l);
 }
 
