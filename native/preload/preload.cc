@@ -116,6 +116,7 @@ bool begin_layers(const Wishes& wishes) {
   pool::begin();
   stack::name_of_path = hook::path_at;
   node::on_dead_holder(drain::hurry);
+  stack::losses_are_said = !wishes.quiet;
   stack::begin(rules, wishes.rank);
   return true;
 }

@@ -14,6 +14,9 @@
 #include "stack/table.h"
 
 namespace weir::stack {
+
+constinit bool losses_are_said = false;
+
 namespace {
 
 // Each file that has layers which hold something, once, by one of its numbers.
@@ -133,6 +136,7 @@ void at_quick_end() {
     if (!f->left) flush_inside(f);
     unlock(f);
   });
+  if (losses_are_said) report_losses(2);
 }
 
 void at_end() {

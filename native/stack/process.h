@@ -35,6 +35,7 @@ void at_end();
 
 // For messages: lost bytes so far by file, into fd.
 void report_losses(int fd);
+extern WEIR_OWN bool losses_are_said;  // also where a process ends without its exit handlers (_exit, abort)
 
 // RLIMIT_FSIZE, when the program changes it.
 void limit_changed();

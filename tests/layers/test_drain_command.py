@@ -77,6 +77,7 @@ def test_the_job_has_the_name_that_programs_give_it():
 
 ABORTS = """
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 int main(int argc, char **argv) {
@@ -84,6 +85,7 @@ int main(int argc, char **argv) {
     const int fd = open(argv[1], O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (write(fd, "0123456789", 10) != 10 || close(fd) != 0) return 1;
   }
+  if (argc > 2) raise(SIGKILL);
   abort();
 }
 """
@@ -98,20 +100,34 @@ def test_a_command_ends_when_what_its_dead_programs_had_accepted_is_on_disk(weir
     assert drain.arenas(job) == []
 
 
-def test_a_command_says_what_could_not_be_written(weir, cc, job, tmp_path):
-    mount = tmp_path / "small"
-    mount.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", mount], check=True)
-    try:
-        rules = tmp_path / "rules.toml"
-        rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
-        done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), mount / "x.log", env={"WEIR_JOB": job})
-        written = (mount / "x.log").stat().st_size
-        assert written < 10000
-        assert f"x.log: {10000 - written} bytes accepted from process" in done.stderr
-        assert "ENOSPC" in done.stderr and f"weir drain --recover --job {job}" in done.stderr
-        subprocess.run(["mount", "-o", "remount,size=1m", mount], check=True)
-        weir("drain", "--recover", "--job", job).ok()
-        assert (mount / "x.log").read_bytes() == b"0123456789" * 1000
-    finally:
-        subprocess.run(["umount", "-l", mount], check=True)
+@pytest.fixture
+def small(tmp_path):
+    """A file system with room for two pages."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_program_that_aborts_says_what_it_could_not_write(weir, cc, job, tmp_path, small):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
+    done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), small / "x.log", env={"WEIR_JOB": job})
+    lost = 10000 - (small / "x.log").stat().st_size
+    assert lost > 0
+    assert f"x.log: {lost} bytes accepted were not written" in done.stderr
+
+
+def test_a_command_says_what_could_not_be_written(weir, cc, job, tmp_path, small):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
+    program = cc(ABORTS, name="aborts")
+    done = weir("run", "--rules", rules, "--", program, small / "x.log", "by a signal", env={"WEIR_JOB": job})
+    lost = 10000 - (small / "x.log").stat().st_size
+    assert done.returncode == 128 + signal.SIGKILL and lost > 0
+    assert f"x.log: {lost} bytes accepted from process" in done.stderr
+    assert "ENOSPC" in done.stderr and f"weir drain --recover --job {job}" in done.stderr
+    subprocess.run(["mount", "-o", "remount,size=1m", small], check=True)
+    weir("drain", "--recover", "--job", job).ok()
+    assert (small / "x.log").read_bytes() == b"0123456789" * 1000
