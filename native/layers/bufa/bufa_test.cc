@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <thread>
+
 #include "drain/client.h"
 #include "layers/bufa/fake_test.h"
 
@@ -258,6 +262,36 @@ TEST_F(Bufa, WhatTheKernelHasInMemoryIsLeftToItWhenRead) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 100; ++i) read_and_check(file, random() % (kMiB - 100), 100);
   EXPECT_EQ(noted.left, stack::Reason::kRandom);
+}
+
+// Each has a part of the file for itself; all share buffers, streams and the ageing of blocks.
+TEST_F(Bufa, ThreadsReadAndWriteOneFileSideBySide) {
+  constexpr uint64_t kPart = 256 << 10, kThreads = 4;
+  fill(kThreads * kPart);
+  below_.delay_us = 50;
+  {
+    Opened file(16384, 6, true);
+    std::vector<std::thread> threads;
+    std::array<int, kThreads> wrong{};
+    for (uint64_t me = 0; me < kThreads; ++me) {
+      threads.emplace_back([&, me] {
+        std::mt19937_64 random(me);
+        std::vector<char> b(40'000);
+        for (uint64_t at = 0; at < kPart;) {
+          const uint64_t n = std::min(1 + random() % (random() % 8 == 0 ? b.size() : 700), kPart - at), offset = me * kPart + at;
+          wrong[me] += file.read(b.data(), n, offset) != static_cast<Result>(n);
+          for (uint64_t i = 0; i < n; ++i) wrong[me] += b[i] != expected_at(offset + i);
+          for (uint64_t i = 0; i < n; ++i) b[i] = static_cast<char>(~b[i]);
+          wrong[me] += file.write(b.data(), n, offset) != static_cast<Result>(n);
+          at += n;
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (const int count : wrong) EXPECT_EQ(count, 0);
+  }
+  ASSERT_EQ(below_.bytes.size(), kThreads * kPart);
+  for (uint64_t i = 0; i < below_.bytes.size(); ++i) ASSERT_EQ(below_.bytes[i], static_cast<char>(~expected_at(i))) << i;
 }
 
 }  // namespace
