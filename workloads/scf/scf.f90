@@ -2,11 +2,19 @@
 !> Self-consistent field iterations of a computational chemistry code: each task reads a file of its own, sequential and unformatted,
 !> of N**4 integrals, once in every iteration, and assembles its part of a matrix of N**2 elements. --setup writes the files.
 program scf
+  use, intrinsic :: iso_c_binding, only: c_int
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64, output_unit
   use mpi_f08
   use scf_integrals
   use scf_options
   implicit none (type, external)
+  real(real64), parameter :: shortest_sleep_s = 1e-3_real64
+  interface
+    integer(c_int) function usleep(microseconds) bind(c)
+      import :: c_int
+      integer(c_int), value :: microseconds
+    end function usleep
+  end interface
   integer :: task, tasks
   character(:), allocatable :: file
   integer(int32), allocatable :: labels(:), expected_labels(:)
@@ -153,15 +161,15 @@ contains
     end do
   end subroutine assemble
 
-  !> The rest of an iteration's computing, in the step of the file: goes on until `computed_s` is what it should be by now.
+  !> The rest of an iteration's computing, in step with the file: goes on until `computed_s` is what it should be by now. The task
+  !> sleeps: here tasks are more than cores, on the machines that this stands for each has its own.
   subroutine compute(computed_s, until_s)
     real(real64), intent(inout) :: computed_s
     real(real64), intent(in) :: until_s
     real(real64) :: begun
+    if (until_s - computed_s < shortest_sleep_s) return
     begun = MPI_Wtime()
-    do while (computed_s + MPI_Wtime() - begun < until_s)
-      density = 0.5_real64 * (density + transpose(density))
-    end do
+    if (usleep(int(1e6_real64 * (until_s - computed_s), c_int)) /= 0) call fail('usleep')
     computed_s = computed_s + MPI_Wtime() - begun
   end subroutine compute
 

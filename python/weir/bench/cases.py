@@ -44,7 +44,7 @@ class Case:
 
 
 def case_one(tasks: int, scale: float) -> Case:
-    megabytes, iterations, compute = max(0.4, 192 * scale), 2, 0.2 * min(1, scale)
+    megabytes, iterations, compute = max(0.4, 192 * scale), 2, 2.0 * min(1, scale)
     sizes = ("--megabytes", megabytes)
     run = (*sizes, "--iterations", iterations, "--compute", compute)
 
