@@ -24,8 +24,6 @@ struct Shape {
 
 // The node's cache of this shape; null: no shared memory for it. Cheap after the first time in a process.
 Cache* attach(const Shape& shape);
-// In a forked child: what is mapped stays, under the child's own name.
-void forked();
 
 // How this opening reaches the file.
 struct Below {

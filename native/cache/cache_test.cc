@@ -285,7 +285,6 @@ TEST_F(CacheTest, what_one_task_writes_another_reads_at_once) {
     if (cache::write(t.o, "one", 3, 20'000) != 3) _exit(4);
     const pid_t child = start([&] {
       node::forked();
-      cache::forked();
       Task u{shared_, -1};
       if (!u.open(path_, {16384, 8}, 1)) _exit(5);
       char piece[10];

@@ -24,6 +24,7 @@ struct Attached {
 Attached attached[kShapes];
 uint32_t attached_count = 0;
 uint32_t attaching = 0;
+node::Identity attached_by{};  // a forked child takes no part in the parent's
 
 uint32_t piece_bytes_for(uint32_t block_bytes) {
   const uint32_t piece = (block_bytes + kPieces - 1) / kPieces;
@@ -124,7 +125,14 @@ Cache* attach(const Shape& shape) {
   if (slots > kMostSlots) slots = kMostSlots;
   const uint32_t pieces = (block_bytes + piece_bytes_for(block_bytes) - 1) / piece_bytes_for(block_bytes);
   while (slots > kWays && slots * pieces > drain::kMostBlocks) slots -= kWays;
-  for (uint32_t expected = 0; !base::compare_exchange(&attaching, &expected, 1u); expected = 0) os::yield();
+  const node::Identity me = node::self();
+  // The word holds the taker's number: of another process, it was taken when the parent forked.
+  for (uint32_t seen = 0; !base::compare_exchange(&attaching, &seen, me.pid); seen = 0) {
+    if (seen != me.pid && base::compare_exchange(&attaching, &seen, me.pid)) break;
+    os::yield();
+  }
+  if (!(attached_by == me)) attached_count = 0;
+  attached_by = me;
   Cache* found = nullptr;
   for (uint32_t i = 0; i < attached_count; ++i) {
     if (attached[i].block_bytes == block_bytes && attached[i].slots == slots) found = &attached[i].cache;
@@ -140,11 +148,6 @@ Cache* attach(const Shape& shape) {
   }
   base::store(&attaching, 0u);
   return found;
-}
-
-void forked() {
-  attached_count = 0;  // the arenas were the parent's participations
-  base::store(&attaching, 0u);
 }
 
 int64_t open(Opening& o, uint64_t device, uint64_t inode) {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
 #include "drain/client.h"
 #include "hook/descriptors.h"
 #include "hook/mpi.h"
@@ -71,7 +70,6 @@ void in_forked_child() {
   record::process().forked();
   record::forget_own_log();
   os::forget_held();
-  cache::forked();
   hook::share_all();
   stack::in_forked_child();
   drain::forked();
