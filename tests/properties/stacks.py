@@ -5,8 +5,8 @@ PASSING = "delay:op=any:us=1:jitter_us=0:rate=1:seed=1|system"
 STACKS = {
     "trace": "",
     "passing": PASSING,
-    "bufa-small": "bufa:4096:2|system",
+    "bufa-small": "bufa:4096:2:always=1|system",
     "bufa": "bufa:65536:4|system",
-    "bufa-events": "event|bufa:8192:3|event|system",
+    "bufa-events": "event|bufa:8192:3:always=1|event|system",
 }
 TRACED = ("trace", "bufa-events")
