@@ -71,11 +71,12 @@ Shared* shared() {
 drain::Arena* arena(uint64_t bytes) {
   Shared* all = shared();
   if (all == nullptr) return nullptr;
+  if (drain::Arena* made = base::load(&all->arena); WEIR_LIKELY(made != nullptr)) return made;
   const os::SignalsBlocked blocked;
   const pool::Lock lock(&all->lock);
   if (all->arena == nullptr) {
     const uint64_t blocks = bytes < kBlockBytes ? 1 : bytes / kBlockBytes;
-    all->arena = drain::create_arena(static_cast<uint32_t>(blocks), kBlockBytes, kFilesOfArena);
+    base::store(&all->arena, drain::create_arena(static_cast<uint32_t>(blocks), kBlockBytes, kFilesOfArena));
   }
   return all->arena;
 }
