@@ -237,7 +237,9 @@ FILE* with_layers(FILE* plain, bool at_end) {
 FILE* open_by_layers(stack::Ticket& t, const char* path, const char* mode) {
   const int fd = stack::finish_open(t, stack::open_ordered(t, 0666), path);
   if (fd < 0) return nullptr;
+  const long flags = os::system_call(SYS_fcntl, fd, F_GETFL);
   FILE* const plain = WEIR_REAL(fdopen)(fd, mode);
+  os::system_call(SYS_fcntl, fd, F_SETFL, flags);  // fdopen sets O_APPEND where a layer does without it
   if (plain != nullptr) {
     FILE* const f = with_layers(plain, true);
     if ((flags_of_mode(mode) & O_CLOEXEC) != 0) f->_flags2 |= kClosedOnExec;  // fdopen does not; freopen asks

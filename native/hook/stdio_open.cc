@@ -98,7 +98,11 @@ FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
   FILE* const f = stack::through_kernel(fd, [&] { return real(fd, mode); });
   if (f == nullptr) return f;
   const long flags = os::system_call(SYS_fcntl, fd, F_GETFL);
-  if (flags != before) stack::flags_set(fd, static_cast<int>(flags));
+  if (flags != before) {
+    stack::flags_set(fd, static_cast<int>(flags));
+    // A layer that stores another form than the program's writes where it belongs, which is not the end.
+    if (stack::known_at(fd)->transforms) os::system_call(SYS_fcntl, fd, F_SETFL, before);
+  }
   return with_layers(f, flags != before);
 }
 

@@ -185,6 +185,7 @@ Result by_pieces(const Transfer& t, uint64_t bytes, Step step) {
 }
 
 Result read(Layer& layer, const Transfer& t) {
+  if ((layer.file->flags & O_ACCMODE) == O_WRONLY) return -EBADF;  // below it can be read
   State& s = state(layer);
   if (t.offset >= s.size) return 0;
   if (!has_buffer(layer)) return -ENOMEM;
@@ -276,6 +277,12 @@ Result truncate(Layer& layer, uint64_t bytes) {
 Result open(Layer& layer, Opening& o) {
   Opening below = o;
   below.flags &= ~O_APPEND;
+  if ((o.flags & O_ACCMODE) == O_WRONLY && (o.flags & O_TRUNC) == 0) {  // what is there must be understood to be gone on with
+    below.flags ^= O_WRONLY ^ O_RDWR;
+    const Result fd = open_below(layer, below);
+    if (fd != -EACCES) return fd;
+    below.flags ^= O_WRONLY ^ O_RDWR;
+  }
   return open_below(layer, below);
 }
 
@@ -285,7 +292,7 @@ Result understand(Layer& layer) {
   s.writes = (f.flags & O_ACCMODE) != O_RDONLY;
   s.ended_at = kNothing;
   if (f.size_at_open == 0) return 0;
-  if (f.size_at_open % kBlock != 0 || (f.flags & O_ACCMODE) == O_WRONLY) return -EINVAL;
+  if (f.size_at_open % kBlock != 0) return -EINVAL;
   const uint64_t blocks = f.size_at_open / kBlock, tail = blocks < kTailBlocks ? blocks : kTailBlocks;
   uint8_t image[kTailBlocks * kBlock];
   const Result got = read_whole(layer, image, tail * kBlock, (blocks - tail) * kBlock);
