@@ -10,7 +10,7 @@
 namespace weir::layers::bufa {
 namespace {
 
-constexpr uint64_t kTickNs = 500'000'000, kSoonNs = 10'000'000;
+constexpr uint64_t kTickNs = 500'000'000, kSoonNs = 40'000'000;
 constexpr uint8_t kOld = 2;  // ticks
 constexpr int kTries = 50;   // at a file that the program is using
 constexpr int kWipeOnFork = 18;
