@@ -2,8 +2,10 @@
 // What changes the process itself: process.cc. "child end=N": the process that the case started ended so (trace.md, 3.1).
 #include "seen.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <threads.h>
 
 // Runs the rest of the case in a child and tells how that ended.
 static int in_child(const char *name) {
@@ -57,4 +59,22 @@ SEEN(fchdir, "open on=.; open on=sub; open on=sub/a; close on=sub/a; close on=su
   tell(CALL(fchdir)(here));
   close(there);
   close(here);
+}
+
+static void *open_in_thread(void *file) {
+  close(open(file, O_RDONLY));
+  return NULL;
+}
+static int open_in_c_thread(void *file) { return open_in_thread(file) != NULL; }
+
+// What the threads do stands in their own logs.
+SEEN(pthread_create, "") {
+  pthread_t thread;
+  tell(CALL(pthread_create)(&thread, NULL, open_in_thread, (void *)file));
+  pthread_join(thread, NULL);
+}
+SEEN(thrd_create, "") {
+  thrd_t thread;
+  tell(CALL(thrd_create)(&thread, open_in_c_thread, (void *)file));
+  thrd_join(thread, NULL);
 }

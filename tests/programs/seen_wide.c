@@ -148,3 +148,18 @@ PRINTING_OUT(__vwprintf_chk, list___vwprintf_chk)
 SCANNED()
 SCANNED(__isoc99_)
 SCANNED(__isoc23_)
+
+// Not recorded: they move no bytes.
+SEEN(fwide, "fopen; fclose") {
+  FILE *f = reader(file);
+  tell(CALL(fwide)(f, 0));
+  tell(CALL(fwide)(f, 1));
+  fclose(f);
+}
+SEEN(ungetwc, "fopen; fgetc 1; fgetc 1; fclose") {
+  FILE *f = reader(file);
+  tell(fgetwc(f));
+  tell(CALL(ungetwc)(L'x', f));
+  tell(fgetwc(f));
+  fclose(f);
+}
