@@ -105,7 +105,11 @@ bool map_store(HostStore& store, const Between& b) {
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes) {
   if (nodes < 2) return nullptr;
   const Between wanted{{}, nodes, (places + kPlaceWays - 1) / kPlaceWays * kPlaceWays, place_bytes, 0};
-  for (uint32_t expected = 0; !base::compare_exchange(&making, &expected, 1u); expected = 0) os::yield();
+  const uint32_t me = node::self().pid;  // another process's: it was taken when the parent forked
+  for (uint32_t seen = 0; !base::compare_exchange(&making, &seen, me); seen = 0) {
+    if (seen != me && base::compare_exchange(&making, &seen, me)) break;
+    os::yield();
+  }
   Between* found = nullptr;
   for (uint32_t i = 0; i < store_count; ++i) {
     Between& b = stores[i].between;
