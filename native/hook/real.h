@@ -46,6 +46,10 @@ inline Function real(Slot slot) {
   extern "C" __attribute__((visibility("default"))) R hook_##symbol(__VA_ARGS__) __asm__(#symbol)
 
 #define WEIR_REAL(symbol) weir::hook::real<decltype(&hook_##symbol)>(weir::hook::kSlot_##symbol)
+// Null when nobody has looked for it yet.
+#define WEIR_IS_FOUND(symbol) (WEIR_FOUND(symbol) != nullptr)
+#define WEIR_FOUND(symbol) \
+  reinterpret_cast<decltype(&hook_##symbol)>(weir::base::load_relaxed(&weir::hook::real_functions[weir::hook::kSlot_##symbol]))
 
 #else  // in the wrap archive the linker (ld --wrap) leads calls of the program to the hook, and the hook's to the function. WEIR_LINKED_* are
       // made from table.def (native/wrap/symbols.cmake).
@@ -55,6 +59,8 @@ inline Function real(Slot slot) {
   extern "C" R hook_##symbol(__VA_ARGS__) __asm__("__wrap_" #symbol)
 
 #define WEIR_REAL(symbol) WEIR_LINKED_##symbol(hook_##symbol)
+#define WEIR_IS_FOUND(symbol) true
+#define WEIR_FOUND(symbol) WEIR_REAL(symbol)
 
 namespace weir::hook {
 long missing();  // ENOSYS

@@ -27,6 +27,7 @@ uint64_t io_value(const char* text, const char* key) {
 }  // namespace
 
 constinit Pulse pulse{};
+constinit uint32_t wanted = 0;
 Process& process() { return the_process; }
 
 long Process::begin(const Settings& settings) {
@@ -36,7 +37,7 @@ long Process::begin(const Settings& settings) {
   Refusal refusal = Refusal::none;
   if (!take_first_chunks(0, &refusal)) return refusal == Refusal::passing ? -12 /* ENOMEM */ : -28 /* ENOSPC */;
   names_.set_working_directory();
-  state_ = 1;
+  wanted = 1;
   base::store(&pulse.alive, 1u);
   return 0;
 }
@@ -130,7 +131,7 @@ void Process::forked() {
 void Process::stop() {
   calibrate();
   count_failure();
-  state_ = 0;
+  wanted = 0;
   base::store(&pulse.alive, 0u);
 }
 
@@ -139,16 +140,16 @@ void Process::step_down(wire::Level to) {
 }
 
 bool Process::revive() {
-  if (state_ == 0 || base::load(&pulse.alive) != 0) return state_ != 0;
+  if (wanted == 0 || base::load(&pulse.alive) != 0) return wanted != 0;
   if (os::sealed()) {
-    state_ = 0;
+    wanted = 0;
     return false;
   }
   const os::SignalsBlocked blocked;  // a handler that jumps away would leave the revival half done
   const uint32_t me = static_cast<uint32_t>(os::thread_id());
   uint32_t nobody = 0;
   if (!base::compare_exchange(&pulse.reviving, &nobody, me)) {
-    while (base::load(&pulse.alive) == 0 && base::load(&pulse.reviving) == nobody && state_ != 0) os::yield();
+    while (base::load(&pulse.alive) == 0 && base::load(&pulse.reviving) == nobody && wanted != 0) os::yield();
     return base::load(&pulse.alive) != 0;
   }
   const wire::ProcessChunk& before = *chunk_;  // the parent's, still mapped
@@ -163,7 +164,7 @@ bool Process::revive() {
       base::store(&pulse.reviving, 0u);
     } else {
       count_failure();
-      state_ = 0;
+      wanted = 0;
     }
     return false;
   }

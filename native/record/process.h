@@ -47,7 +47,6 @@ class Process {
   Names names_;
   wire::ProcessChunk* chunk_ = nullptr;
   uint32_t number_ = 0;
-  uint32_t state_ = 0;  // 0 off, 1 on
   bool wiped_by_kernel_ = false;
 };
 
@@ -60,7 +59,13 @@ struct alignas(wire::kPageBytes) Pulse {
 };
 extern WEIR_OWN Pulse pulse;
 
+// Whether this process, or the one it was forked from, has begun to record and not stopped: else the page has nothing to say.
+extern WEIR_OWN uint32_t wanted;
+
 // The first question of every hook.
-inline bool recording() { return WEIR_LIKELY(base::load_relaxed(&pulse.alive) != 0) || process().revive(); }
+WEIR_INLINE bool recording() {
+  if (WEIR_LIKELY(base::load_relaxed(&pulse.alive) != 0)) return true;
+  return WEIR_UNLIKELY(base::load_relaxed(&wanted) != 0) && process().revive();
+}
 
 }  // namespace weir::record
