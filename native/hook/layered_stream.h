@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "record/process.h"
 #include "stack/table.h"
 
 namespace weir::hook {
@@ -100,6 +101,12 @@ WEIR_INLINE bool put_into_buffer(FILE* f, const void* from, size_t n, bool mine)
   else memcpy(f->_IO_write_ptr, from, n);
   f->_IO_write_ptr += n;
   return true;
+}
+
+// The same without a trace, ahead of everything else: a few instructions that need no frame.
+WEIR_INLINE bool taken_unrecorded(FILE* f, void* to, size_t size, size_t count, bool mine) {
+  if (WEIR_LIKELY(!is_layered(f)) || record::recording() || ((size | count) >> 32) != 0 || size * count == 0) return false;
+  return take_from_buffer(f, to, size * count, mine);
 }
 
 template <typename Real>

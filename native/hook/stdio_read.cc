@@ -53,6 +53,7 @@ inline int reading_character(FILE* f, Real real) {
 // mine: the caller needs no lock.
 #define WEIR_FREAD(symbol, mine)                                                                                      \
   WEIR_HOOK(size_t, symbol, void* to, size_t size, size_t count, FILE* f) {                                           \
+    if (taken_unrecorded(f, to, size, count, mine)) return count;                                                     \
     return reading_items(f, size, count, [=] {                                                                        \
       return read_items(to, size, count, f, mine, [=] { return WEIR_REAL(symbol)(to, size, count, f); });             \
     });                                                                                                               \
@@ -104,6 +105,8 @@ WEIR_GETDELIM(__getdelim)
 
 #define WEIR_FGETC(symbol, mine)                                                                             \
   WEIR_HOOK(int, symbol, FILE* f) {                                                                          \
+    unsigned char c;                                                                                         \
+    if (taken_unrecorded(f, &c, 1, 1, mine)) return c;                                                       \
     return reading_character(f, [=] {                                                                        \
       return read_character(f, mine, [=] { return WEIR_REAL(symbol)(f); });                                  \
     });                                                                                                      \
