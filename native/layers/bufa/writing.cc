@@ -13,6 +13,8 @@
 namespace weir::layers::bufa {
 namespace {
 
+constexpr uint64_t kRetryNs = 1'000'000'000;
+
 // A request that is not buffered, after what is dirty where it goes.
 Result write_through(Layer& l, const Transfer& t) {
   State& s = state_of(l);
@@ -85,6 +87,10 @@ bool is_protected(Layer& l) {
   State& s = state_of(l);
   if (WEIR_LIKELY(drain::protected_now())) return true;
   write_all(l);
+  // Looking for one takes time, which a file that is written plainly does not have to spend with each write.
+  const uint64_t now = now_ns();
+  if (now < s.retry_ns) return false;
+  s.retry_ns = now + kRetryNs;
   if (drain::ensure() && drain::held(s.writer->arena, s.writer->slot)) return true;
   if (!s.noted) stack::note_aside(l, Reason::kNoDrain);
   s.noted = true;
