@@ -75,8 +75,17 @@ int closing_range(unsigned first, unsigned last, bool closes, Real piece) {
 template <typename Real>
 auto copying(Op op, int fd, int to, Real unlayered) {
   const auto real = [&] {
+    if (to >= 0 && !stack::may_copy(fd, to)) {
+      errno = EBUSY;
+      return decltype(unlayered())(-1);
+    }
     if (to >= 0) stack::before_replacing(fd, to);
     const auto result = unlayered();
+    if (result >= 0 && result <= 2 && to < 0 && !stack::may_copy(fd, static_cast<int>(result))) {
+      os::close_fd(static_cast<int>(result));
+      errno = EMFILE;
+      return decltype(unlayered())(-1);
+    }
     if (result >= 0) stack::copied(fd, static_cast<int>(result));
     return result;
   };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "hook/observe.h"
+#include "stack/park.h"
 #include "stack/posix.h"
 #include "stack/process.h"
 
@@ -77,6 +78,7 @@ WEIR_HOOK(int, flock, int fd, int operation) {
 // A lock from the position on.
 #define WEIR_LOCKF(symbol)                                                                             \
   WEIR_HOOK(int, symbol, int fd, int what, off_t n) {                                                  \
+    if (stack::any_parked()) stack::drop_same_file(fd);                                                \
     stack::File* const f = stack::file_at(fd);                                                         \
     if (WEIR_LIKELY(f == nullptr)) return WEIR_REAL(symbol)(fd, what, n);                              \
     if (n != 0 && what != F_ULOCK && what != F_TEST && !f->shares) stack::leave(f, stack::Reason::kLocked); \

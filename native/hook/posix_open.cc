@@ -6,6 +6,7 @@
 
 #include "hook/closing.h"
 #include "os/scratch.h"
+#include "stack/park.h"
 #include "stack/posix.h"
 #include "stack/table.h"
 
@@ -105,10 +106,17 @@ WEIR_OPENAT_2(__openat64_2)
 WEIR_CREAT(creat)
 WEIR_CREAT(creat64)
 
-// The name is written into the template by the call, and read after it.
-#define WEIR_MKSTEMP(symbol, parameters, ...)                                                                     \
-  WEIR_HOOK(int, symbol, parameters) {                                                                            \
-    return opening_by_rule(Op::kMkstemp, AT_FDCWD, name, O_RDWR, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });        \
+// The name is written into the template by the call, and read after it: no layer takes part in the open itself.
+template <typename Real>
+int opening_made_name(const char* name, Real real) {
+  const int fd = opening(Op::kMkstemp, AT_FDCWD, name, O_RDWR, [&] { return stack::opening_as_made(name, O_RDWR, real); });
+  if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
+  return fd;
+}
+
+#define WEIR_MKSTEMP(symbol, parameters, ...)                                            \
+  WEIR_HOOK(int, symbol, parameters) {                                                   \
+    return opening_made_name(name, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });      \
   }
 WEIR_MKSTEMP(mkstemp, WEIR_LIST(char* name), name)
 WEIR_MKSTEMP(mkstemp64, WEIR_LIST(char* name), name)
@@ -186,6 +194,7 @@ bool is_lock(int command) {
 // A lock is a promise to see what others wrote, and giving it up one that they see what was written here.
 template <typename Real>
 int locking(int fd, int command, long argument, Real real) {
+  if (is_lock(command) && stack::any_parked()) stack::drop_same_file(fd);
   stack::File* const f = stack::file_at(fd);
   if (WEIR_LIKELY(f == nullptr)) return real();
   if (command == F_SETFD && weir::record::thread_log.in_vfork_child) stack::leave(f, stack::Reason::kForked);  // exec may hand it on

@@ -209,6 +209,8 @@ bool begin_open(Ticket& t, int directory, const char* path, int flags) {
   return t.file != nullptr;
 }
 
+Ticket unordered(const char* path, int flags) { return {nullptr, AT_FDCWD, path, flags, !may_change(), false}; }
+
 int open_ordered(Ticket& t, unsigned mode) {
   if (t.parked) return t.file->descriptor;
   t.file->flags = t.flags;

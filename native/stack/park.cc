@@ -228,6 +228,12 @@ void drop_named(const char* absolute_path) {
   end_all([=](const Place& p) { return lies_below(p.file->path, absolute_path); });
 }
 
+void drop_same_file(int fd) {
+  os::Identity file;
+  if (!any_parked() || !os::identify(fd, &file)) return;
+  end_all([&](const Place& p) { return p.file->device == file.device && p.file->inode == file.number; });
+}
+
 void drop_parked_at_quick_end() {
   end_all([](const Place& p) { return base::load_relaxed(&p.file->lock) == 0; });
 }

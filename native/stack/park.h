@@ -39,6 +39,8 @@ bool size_of_kept(const char* absolute_path, uint64_t device, uint64_t inode, ui
 bool drop_parked();
 void drop_left();
 void drop_named(const char* absolute_path);
+// Those of the descriptor's file, before the program locks it: a close of any other descriptor gives up all its locks (fcntl(2)).
+void drop_same_file(int fd);
 // Hands down what parked files hold.
 void flush_parked();
 // A handler or an ending process: those that can be had without waiting.

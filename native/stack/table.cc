@@ -168,6 +168,20 @@ void copied(int from, int to) {
   set(to, f);
 }
 
+namespace {
+
+// A stream of the C library on this number (stdout, and whatever was open there) reads and writes without a call that is seen.
+bool may_have_stream(int fd) { return fd <= 2 || !os::failed(os::system_call(SYS_fcntl, fd, F_GETFD, 0)); }
+
+}  // namespace
+
+bool may_copy(int from, int to) {
+  File* const f = file_at(from);
+  if (f == nullptr || !f->holds || from == to || !may_change() || !may_have_stream(to)) return true;
+  leave(f, Reason::kUnsupported);
+  return !f->transforms;
+}
+
 void before_replacing(int from, int to) {
   if (from == to || !may_change()) return;
   if (is_private(to)) make_way(to);

@@ -42,6 +42,8 @@ struct Ticket {
 };
 bool begin_open(Ticket&, int directory, const char* path, int flags);
 int open_ordered(Ticket&, unsigned mode);
+// Before an opening by which layers take no part: its name is known only afterwards.
+Ticket unordered(const char* path, int flags);
 // Keeps errno. path: as it is after the call (mkstemp writes into it).
 int finish_open(Ticket&, int fd, const char* path);
 
@@ -68,11 +70,21 @@ auto closing(int fd, Real real) -> decltype(real()) {
   errno = error;
   return -1;
 }
+template <typename Real>
+int opening_as_made(const char* path, int flags, Real real) {
+  if (!active()) return real();
+  Ticket t = unordered(path, flags);
+  return finish_open(t, real(), path);
+}
+
 // Whether anything in [first, last] is known; before_close for all of it, whose errors go into the exit report.
 void before_close_range(unsigned first, unsigned last);
 
 // `to` is a copy of `from` from now on; before_replacing: it is about to become one.
 void copied(int from, int to);
+// Whether the copy can be: a file on whose number a stream may stand leaves its layers, as streams pass by them; one that cannot leave
+// (transformed) cannot be there.
+bool may_copy(int from, int to);
 void before_replacing(int from, int to);
 
 // The file that is to be known by its name in the trace from now on.
