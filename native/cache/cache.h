@@ -83,7 +83,8 @@ struct Opening {
 
 // 0 or -errno (no room: then no layer).
 int64_t open(Opening& o, uint64_t device, uint64_t inode);
-void close(Opening& o);  // flushed before, or given up
+// Flushed before, or given up. wait: until nobody else has a copy of its descriptor (a lock on it must end).
+void close(Opening& o, bool wait = false);
 
 int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset);
 int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset);

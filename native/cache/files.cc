@@ -38,7 +38,7 @@ bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
   c.slots = slots;
   c.sets = slots / kWays;
   char name[48];
-  base::Writer(name, sizeof name).add("cache-").add_number(block_bytes).add("-").add_number(slots);
+  base::Writer(name, sizeof name).add("cache-").add_number(kVersion).add("-").add_number(block_bytes).add("-").add_number(slots);
   const uint64_t directory = sizeof(Directory) + uint64_t{slots} * sizeof(Slot);
   const uint64_t extra = directory + uint64_t{slots} * c.pieces * sizeof(uint32_t);
   c.arena = drain::share_arena(name, slots * c.pieces, c.piece_bytes, kEnrolments, extra);
@@ -178,10 +178,10 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   return 0;
 }
 
-void close(Opening& o) {
+void close(Opening& o, bool wait) {
   if (o.spare != nullptr) os::unmap(o.spare, o.cache->block_bytes);
   o.spare = nullptr;
-  if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled);
+  if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled, wait);
   o.enrolled = -1;
   Directory& d = *o.cache->directory;
   node::acquire(d.files_lock);

@@ -76,7 +76,7 @@ bool path_of(HostStore& store, const Between& b) {
   const char* slash = strrchr(folder, '/');
   if (slash == nullptr || slash == folder) return false;
   base::Writer text(store.path, sizeof store.path);
-  text.add({folder, static_cast<size_t>(slash - folder)}).add("/between-").add_number(b.homes).add("-").add_number(b.places);
+  text.add({folder, static_cast<size_t>(slash - folder)}).add("/between-").add_number(kVersion).add("-").add_number(b.homes).add("-").add_number(b.places);
   text.add("-").add_number(b.place_bytes);
   return !text.cut();
 }

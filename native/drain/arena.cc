@@ -228,7 +228,8 @@ Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint
   Arena* arena = make_handle(files);
   if (arena == nullptr) return nullptr;
   base::Writer text(arena->name, sizeof arena->name);
-  text.add("shared.").add(name);
+  // A program of another version of weir, or what one left, has its own of the same purpose.
+  text.add("shared.").add_number(kVersion).add(".").add(name);
   bool joined = false;
   if (!text.cut() && path_in_folder(arena->name, path, sizeof path)) {
     const os::SignalsBlocked blocked;

@@ -33,8 +33,9 @@ struct Arena;  // as this process has it mapped
 // An arena of this process alone: blocks of `block_bytes` (a multiple of 4 KiB), and room for that many enrolled files. Memory is taken
 // as blocks are (tmpfs pages, allocated: never a SIGBUS). Null when there is no shared memory.
 Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files);
-// One that all processes of the node and job use under this name (a file name; letters, digits, '.', '-'); made by the first. `extra`
-// bytes, zero at first, are the caller's (extra()), e.g. the directory of a cache. Null too when it exists with other numbers.
+// One that all processes of the node and job use under this name (a file name; letters, digits, '.', '-'); made by the first;
+// programs with another version of the layout have another. `extra` bytes, zero at first, are the caller's (extra()), e.g. the
+// directory of a cache. Null too when it exists with other numbers.
 Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files, uint64_t extra_bytes);
 void* extra(Arena* arena);
 // Nothing may be dirty (what is, is drained by the helper now). The shared one ends with its last process.

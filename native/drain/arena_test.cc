@@ -216,7 +216,7 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     drain::withdraw(arena, slot);
     drain::give_block(arena, block);
     drain::destroy_arena(arena);
-    EXPECT_NE(access((folder_ + "/0/shared.x").c_str(), F_OK), 0);
+    EXPECT_NE(access((folder_ + "/0/shared." + std::to_string(drain::kVersion) + ".x").c_str(), F_OK), 0);
   });
   EXPECT_EQ(status, 0);
 }

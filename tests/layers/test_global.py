@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import struct
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -85,6 +87,43 @@ def test_nodes_read_each_block_once_for_the_job(share, layered, testfs):
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB
     assert seen.reads <= 16 + 4
+
+
+LOOK_AT_CACHE = """
+import glob, os, sys
+os.pread(os.open(sys.argv[1], os.O_RDONLY), 1, 0)
+[there] = glob.glob(sys.argv[2] + "/shared.*")
+open(sys.argv[3] + "/" + os.path.basename(there), "wb").write(open(there, "rb").read())
+"""
+
+
+def leave_caches_of_version_1(job: str, file: Path, env: dict[str, str], nodes: int, place: Path) -> None:
+    """What tasks of an earlier weir left in the folders of these nodes: the caches had no version in their names then."""
+    sizes = {"OMPI_COMM_WORLD_SIZE": str(nodes), "OMPI_COMM_WORLD_LOCAL_SIZE": str(nodes), "WEIR_NODE_TASKS": "1"}
+    for node in range(nodes):
+        folder, copies = Path(f"/dev/shm/weir.{os.geteuid()}.{job}/{node}"), place / str(node)
+        copies.mkdir()
+        run = [sys.executable, "-c", LOOK_AT_CACHE, file, folder, copies]
+        subprocess.run(run, env=clean_environment({**env, **sizes, "OMPI_COMM_WORLD_RANK": str(node)}), check=True, timeout=60)
+        [cache] = copies.iterdir()
+        before = re.fullmatch(r"shared\.\d+\.cache-\d+-(\d+-\d+)", cache.name)
+        assert before, cache.name
+        data = bytearray(cache.read_bytes())
+        struct.pack_into("I", data, 8, 1)
+        (folder / f"shared.cache-{before[1]}").write_bytes(data)
+
+
+def test_what_an_earlier_version_left_is_not_in_the_way(weir, mpi, layered, job, testfs, tmp_path):
+    fs = testfs("direct")
+    old(fs.backing / "a.dat", 4 * MIB)
+    old(fs.backing / "b.dat", 1000)
+    leave_caches_of_version_1(job, fs.path / "b.dat", layered("global:65536:16"), 4, tmp_path)
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "*.dat"\nstack = "global:64KiB:16"\n')
+    program = mpi.cc(HERE / "share.c", name="share")
+    command = mpi.launch(4, program, "read", fs.path / "a.dat", "4096")
+    weir("run", "--rules", rules, "--", *command, env={**mpi.env, "WEIR_JOB": job, "WEIR_NODE_TASKS": "1"}, timeout=90).ok()
+    assert fs.stats().file("a.dat").bytes_read == 4 * MIB
 
 
 def test_nodes_with_mounts_of_their_own_share_what_they_read(mpi, layered, testfs):

@@ -250,7 +250,7 @@ void close(Layer& l) {
   State& s = state_of(l);
   if (!s.attached) return;
   if (s.opening.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, ~0u);
-  cache::close(s.opening);
+  cache::close(s.opening, l.file->locked);
   s.attached = false;
 }
 
