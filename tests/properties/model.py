@@ -51,6 +51,7 @@ class Stream:
     wide: bool = False
     wrote: bool = False
     phase: str | None = None  # "reads", "writes"
+    turned: bool = False  # from writing to reading by fflush: glibc 2.36 loses its way after ungetc there
 
 
 @dataclass
@@ -310,6 +311,7 @@ class Model:
     def _fflush(self, name, at) -> bool:
         for stream in self.me.streams if at < 0 else [self.me.streams[at]]:
             if stream and stream.last != "ungetc":
+                stream.turned = stream.turned or stream.phase == "writes"
                 stream.clean, stream.phase = True, None
                 stream.level = stream.level or at >= 0
         return at < 0 or self.me.streams[at] is not None
@@ -336,11 +338,11 @@ class Model:
         if name in ("ftell", "clearerr", "setvbuf"):
             return stream.last != "ungetc" or name == "ftell"
         if name in ("fseek", "rewind", "below"):
-            stream.phase = None
+            stream.phase, stream.turned = None, False
             stream.wrote = stream.wrote or name == "below"
             return name != "below" or stream.last != "ungetc"
         if name == "ungetc":
-            return stream.reads and stream.phase == "reads" and stream.last in READS
+            return stream.reads and stream.phase == "reads" and stream.last in READS and not stream.turned
         if stream.last == "ungetc" and name not in READS:
             return False
         phase = "reads" if name in READS or name == "position" else "writes"

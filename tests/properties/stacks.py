@@ -7,7 +7,8 @@ STACKS = {
     "passing": PASSING,
     "bufa-small": "bufa:4096:2:always=1|system",
     "bufa": "bufa:65536:4|system",
-    "gather": "gather:65536:4|system",
+    "gather": "gather:65536:4:always=1|system",
+    "global": "global:65536:4:always=1|system",
     "bufa-events": "event|bufa:8192:3:always=1|event|system",
 }
 TRACED = ("trace", "bufa-events")
