@@ -150,9 +150,11 @@ void drop_plain(FILE* plain) {
   WEIR_REAL(fclose)(plain);
 }
 
+bool only_appends(const FILE* f) { return (f->_flags & (kAppending | kNoReads)) == (kAppending | kNoReads); }
+
 // A stream that only appends stands at the end of the file from the beginning.
 void go_to_end(const FILE* f) {
-  if ((f->_flags & (kAppending | kNoReads)) != (kAppending | kNoReads)) return;
+  if (!only_appends(f)) return;
   const int before = errno;
   if (stack::File* file = stack::file_at(f->_fileno); file != nullptr) stack::lseek(file, f->_fileno, 0, SEEK_END);
   errno = before;
@@ -214,7 +216,11 @@ int flags_of_mode(const char* mode) {
 
 FILE* with_layers(FILE* plain, bool at_end) {
   const int fd = plain->_fileno;
-  if (stack::file_at(fd) == nullptr) return plain;
+  if (stack::file_at(fd) == nullptr) {
+    // The end is where others have left the file as it was opened, and fdopen does not go there where O_APPEND is set already.
+    if (at_end && stack::known_at(fd) != nullptr && only_appends(plain)) os::system_call(SYS_lseek, fd, 0, SEEK_END);
+    return plain;
+  }
   const int before = errno;
   LayeredStream* s = nullptr;
   FILE* f = nullptr;
@@ -228,7 +234,7 @@ FILE* with_layers(FILE* plain, bool at_end) {
     if (s != nullptr) give_back(s);
     stack::leave(fd, stack::Reason::kUnsupported);
     f = plain;
-    if (at_end && (f->_flags & (kAppending | kNoReads)) == (kAppending | kNoReads)) os::system_call(SYS_lseek, fd, 0, SEEK_END);
+    if (at_end && only_appends(f)) os::system_call(SYS_lseek, fd, 0, SEEK_END);
   }
   errno = before;
   return f;

@@ -8,6 +8,7 @@
 
 #include "hook/mappings.h"
 #include "hook/observe.h"
+#include "stack/mapped.h"
 #include "stack/posix.h"
 
 using namespace weir::hook;
@@ -43,6 +44,17 @@ bool may_be_mapped(int fd) {
   return false;
 }
 
+// Which file it is, before: another thread may close it meanwhile.
+template <typename Real>
+void* mapping(int fd, size_t n, Real real) {
+  const stack::File* const f = stack::known_at(fd);
+  if (WEIR_LIKELY(f == nullptr)) return real();
+  const uint64_t device = f->device, inode = f->inode;
+  void* const at = real();
+  if (at != MAP_FAILED) stack::remember_mapping(device, inode, at, n);
+  return at;
+}
+
 // Copies inside the kernel, of which layers see nothing.
 template <typename Real>
 ssize_t through_both(int a, int b, Real real) {
@@ -54,17 +66,19 @@ ssize_t through_both(int a, int b, Real real) {
 
 }  // namespace
 
-#define WEIR_MMAP(symbol)                                                                                            \
-  WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) {                      \
-    if ((flags & MAP_ANONYMOUS) == 0 && WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED; \
-    if ((flags & MAP_ANONYMOUS) != 0 || WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); \
-    void* result = nullptr;                                                                                          \
-    on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {                                                 \
-      result = WEIR_REAL(symbol)(wish, n, protection, flags, fd, at);                                                \
-      return result == MAP_FAILED ? -1 : 0;                                                                          \
-    });                                                                                                              \
-    if (result != MAP_FAILED) mapped(result, file_of(fd));                                                           \
-    return result;                                                                                                   \
+#define WEIR_MMAP(symbol)                                                                                                        \
+  WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) {                                  \
+    const auto real = [=] { return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); };                                     \
+    if ((flags & MAP_ANONYMOUS) != 0) return real();                                                                             \
+    if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;                                   \
+    if (WEIR_UNLIKELY(!recording())) return mapping(fd, n, real);                                                                \
+    void* result = nullptr;                                                                                                      \
+    on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {                                                             \
+      result = mapping(fd, n, real);                                                                                             \
+      return result == MAP_FAILED ? -1 : 0;                                                                                      \
+    });                                                                                                                          \
+    if (result != MAP_FAILED) mapped(result, file_of(fd));                                                                       \
+    return result;                                                                                                               \
   }
 WEIR_MMAP(mmap)
 WEIR_MMAP(mmap64)
@@ -72,6 +86,7 @@ WEIR_MMAP(mmap64)
 // Memory that no file lies behind is no I/O.
 #define WEIR_ON_MAPPING(symbol, op, forget, parameters, ...)                                       \
   WEIR_HOOK(int, symbol, parameters) {                                                             \
+    if (forget) stack::forget_mapping(at, n);                                                      \
     if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(__VA_ARGS__);                        \
     const uint32_t file = mapped_file(at, forget);                                                 \
     if (file == 0) return WEIR_REAL(symbol)(__VA_ARGS__);                                          \

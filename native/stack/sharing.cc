@@ -6,6 +6,7 @@
 #include "node/registry.h"
 #include "os/syscall.h"
 #include "stack/inside.h"
+#include "stack/mapped.h"
 #include "stack/posix.h"
 
 namespace weir::stack {
@@ -109,7 +110,7 @@ void no_longer_holds() { base::fetch_add(&holders, ~0u); }
 
 bool may_hold(File* f, bool reads, bool writes) {
   send_away(f, f->device, f->inode, writes);
-  if (others_forbid(f, writes)) {
+  if (is_mapped(f->device, f->inode) || others_forbid(f, writes)) {
     ask(f, reads, writes, false);
     return false;
   }
