@@ -33,8 +33,8 @@ namespace {
 template <typename Real>
 int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
   stack::NameQuestion question{};
-  if (stack::keeps_names() && stack::known_stat(&question, directory, path, follow, to)) return 0;
-  const int result = real();
+  if (stack::remembers_names() && stack::known_stat(&question, directory, path, follow, to)) return 0;
+  const int result = stack::timed_question(real);
   if (WEIR_UNLIKELY(question.asked) && result == 0) stack::learn_stat(question, directory, path, follow, *to);
   if (WEIR_UNLIKELY(stack::any_unwritten()) && result == 0) stack::patch_size_of_path(to);
   return result;
@@ -43,8 +43,8 @@ int asking(int directory, const char* path, bool follow, struct stat* to, Real r
 template <typename Real>
 int asking_access(int directory, const char* path, int mode, Real real) {
   stack::NameQuestion question{};
-  if (stack::keeps_names() && stack::known_access(&question, directory, path, mode)) return 0;
-  const int result = real();
+  if (stack::remembers_names() && stack::known_access(&question, directory, path, mode)) return 0;
+  const int result = stack::timed_question(real);
   if (WEIR_UNLIKELY(question.asked) && result == 0) stack::learn_access(question, directory, path, mode);
   return result;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "stack/aside.h"
 #include "stack/process.h"
 
 using namespace weir::hook;
@@ -64,11 +65,13 @@ WEIR_HOOK(int, prctl, int option, long a, long b, long c, long d) {
 
 WEIR_HOOK(int, chdir, const char* path) {
   const int result = WEIR_REAL(chdir)(path);
+  weir::stack::directory_changed();
   if (result == 0 && recording() && !weir::record::thread_log.in_vfork_child) process().names().set_working_directory();
   return result;
 }
 WEIR_HOOK(int, fchdir, int fd) {
   const int result = WEIR_REAL(fchdir)(fd);
+  weir::stack::directory_changed();
   if (result == 0 && recording() && !weir::record::thread_log.in_vfork_child) process().names().set_working_directory();
   return result;
 }

@@ -303,7 +303,7 @@ void changed(uint64_t device, uint64_t inode) {
 }
 
 void names_changed() {
-  if (any()) base::fetch_add(&registry->names_epoch, uint64_t{1});
+  if (base::load_relaxed(&registry) != nullptr) base::fetch_add(&registry->names_epoch, uint64_t{1});
 }
 
 uint64_t names_epoch() {
@@ -314,6 +314,24 @@ uint64_t names_epoch() {
 uint64_t writes_epoch() {
   const Registry* r = base::load_relaxed(&registry);
   return r != nullptr ? base::load(&r->writes_epoch) : 0;
+}
+
+void agree_aside(uint64_t device) {
+  Registry* r = base::load_relaxed(&registry);
+  if (r == nullptr) return;
+  for (uint64_t& place : r->aside) {
+    uint64_t found = base::load_relaxed(&place);
+    if (found == device || (found == 0 && (base::compare_exchange(&place, &found, device) || found == device))) return;
+  }
+}
+
+bool agreed_aside(uint64_t device) {
+  const Registry* r = base::load_relaxed(&registry);
+  if (r == nullptr || device == 0) return false;
+  for (const uint64_t& place : r->aside) {
+    if (base::load_relaxed(&place) == device) return true;
+  }
+  return false;
 }
 
 uint32_t writers(uint64_t device, uint64_t inode) {

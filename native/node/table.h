@@ -52,6 +52,8 @@ struct Member {
   uint32_t unused;
 };
 
+inline constexpr int kAside = 16;
+
 struct Registry {
   uint64_t magic;
   uint32_t live_leases, live_sizes;
@@ -59,6 +61,7 @@ struct Registry {
   uint32_t backed_leases, backed_entries;
   uint32_t lease_hint, entry_hint, most_leases;  // the last: none beyond it was ever taken
   uint64_t names_epoch, writes_epoch;
+  uint64_t aside[kAside];  // devices
   Bucket buckets[kBuckets];
   Member members[kMembers];
 };

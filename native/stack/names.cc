@@ -19,12 +19,16 @@
 namespace weir::stack {
 
 constinit uint32_t names_kept = 0;
+constinit uint32_t names_rest = 0;
+constinit uint32_t names_always = 0;
 
 namespace {
 
 constexpr uint32_t kNames = 512;
 constexpr size_t kLongest = 256;  // of a name that is remembered, with its zero
 constexpr uint64_t kUsualValidMs = 1000;
+constexpr uint32_t kEnough = 4;  // quick answers in a row
+constinit uint32_t quick = 0;
 
 struct Name {
   uint64_t hash;  // 0: free
@@ -116,6 +120,15 @@ bool make_whole(int directory, const char* path, char* whole) {
 
 }  // namespace
 
+void time_question(uint64_t ns) {
+  if (was_cheap(ns)) {
+    if (base::load_relaxed(&names_rest) == 0 && base::fetch_add(&quick, 1u) + 1 >= kEnough) base::store(&names_rest, 1u);
+  } else {
+    base::store(&quick, 0u);
+    base::store(&names_rest, 0u);
+  }
+}
+
 bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, struct stat* to) {
   const int before = errno;
   const os::SignalsBlocked blocked;
@@ -123,7 +136,7 @@ bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, s
   if (!ask(q, directory, path, whole.data())) return false;
   static_assert(sizeof(Name) < 1024);
   Name n;
-  if (readable(to, sizeof *to) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link)) {
+  if (readable(to, sizeof *to) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link) && !stands_aside(n.is.st_dev)) {
     uint64_t bytes = 0;
     // Of a file that is kept for appending the layers know the size; of any other that is open for writing only the kernel does.
     const uint32_t writers = node::writers(n.is.st_dev, n.is.st_ino);
@@ -141,7 +154,7 @@ bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, s
 }
 
 void learn_stat(const NameQuestion& q, int directory, const char* path, bool follow, const struct stat& is) {
-  if (!q.asked || !S_ISREG(is.st_mode)) return;
+  if (!q.asked || !S_ISREG(is.st_mode) || stands_aside(is.st_dev)) return;
   const os::SignalsBlocked blocked;
   const os::Scratch whole;
   if (!make_whole(directory, path, whole.data())) return;

@@ -10,11 +10,25 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "stack/aside.h"
 
 namespace weir::stack {
 
 extern WEIR_OWN uint32_t names_kept;  // a rule has the layer keep
 WEIR_INLINE bool keeps_names() { return WEIR_UNLIKELY(base::load_relaxed(&names_kept) != 0); }
+
+// Where the system answers in microseconds nothing is remembered, until a call takes longer again.
+extern WEIR_OWN uint32_t names_rest, names_always;
+WEIR_INLINE bool remembers_names() { return keeps_names() && base::load_relaxed(&names_rest) == 0; }
+void time_question(uint64_t ns);
+template <typename Real>
+int timed_question(Real real) {
+  if (WEIR_LIKELY(!keeps_names()) || base::load_relaxed(&names_always) != 0) return real();
+  const uint64_t start = moment();
+  const int result = real();
+  if (result == 0) time_question(moment() - start);
+  return result;
+}
 
 // A question, from before the call to after it.
 struct NameQuestion {

@@ -8,6 +8,7 @@
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "record/process.h"
+#include "stack/aside.h"
 #include "stack/build.h"
 #include "stack/inside.h"
 #include "stack/names.h"
@@ -22,6 +23,9 @@ namespace {
 const rules::Rules* rules_in_force = nullptr;
 constinit int rank_of_task = -1;
 constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
+constinit bool some_keep = false;
+constinit bool some_always = false;       // a rule has keep:always=1
+constinit bool keeps_alone = true;        // no rule has another layer that does anything, and names alone decide who has which
 constinit bool mode_decides = false;      // the same name may be under layers or not, by how it is opened
 
 constexpr size_t kLongestPath = 4096;
@@ -67,6 +71,23 @@ bool is_ordered(const rules::Stack& stack) {
   return false;
 }
 
+bool is_always(const rules::LayerSpec& layer) { return rules::option_number(layer, "always", 0) != 0; }
+
+bool keeps_always(const rules::Stack& stack) {
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    if (rules::is(stack.layers[i].name, "keep") && is_always(stack.layers[i])) return true;
+  }
+  return false;
+}
+
+bool is_keep_alone(const rules::Stack& stack) {
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    const base::Text name = stack.layers[i].name;
+    if (!rules::is(name, "keep") && !rules::is(name, "event") && !rules::is(name, "system")) return false;
+  }
+  return true;
+}
+
 // Files of the kernel's own making are no files: they change without being written.
 bool is_special(uint32_t fs_type) {
   switch (fs_type) {
@@ -99,6 +120,20 @@ void know(File* f, int fd, int flags, const About& about) {
   f->references = 1;
 }
 
+// A layer that saves opens has nothing to save where they are cheap.
+void judge(File* f, uint64_t took) {
+  const rules::LayerSpec* keep = nullptr;
+  for (int i = 0; i < f->layer_count; ++i) {
+    if (strcmp(f->top[i].kind->name, "keep") == 0) keep = f->top[i].spec;
+  }
+  if (keep == nullptr || is_always(*keep)) return;
+  const bool made = (f->flags & O_CREAT) != 0 && f->size_at_open == 0;  // perhaps by this open: that takes longer
+  const bool measured = took != 0 && !made && (f->flags & O_TRUNC) == 0;
+  const bool cheap = measured && was_cheap(took);
+  if (measured && learn_open(f->device, cheap)) drop_parked();
+  f->aside = cheap || stands_aside(f->device) || (took != 0 && took < kDearNs && (made || !is_dear(f->device)));
+}
+
 bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY; }
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
@@ -124,6 +159,8 @@ void admit(File* f, int fd, int flags) {
     note_left(f, nullptr, Reason::kDirect);
     make_plain(f);
   }
+  const bool alone = f->aside && f->layer_count == 2 && !record::recording();  // with a trace the layer stays, to be seen
+  if (alone) make_plain(f);
   if (!f->left && f->holds) {
     if (!may_hold(f, reads(flags), writes(flags)) && !f->transforms) {
       note_left(f, nullptr, f->lease != nullptr ? Reason::kConflict : Reason::kNoMemory);
@@ -185,18 +222,27 @@ void set_rules(const rules::Rules& rules, int rank) {
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Conditions& when = rules.rules[i].when;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
-    if (rules::has_layer(rules.rules[i].stack, "keep")) base::store(&names_kept, 1u);
+    some_keep |= rules::has_layer(rules.rules[i].stack, "keep");
+    some_always |= keeps_always(rules.rules[i].stack);
+    keeps_alone &= is_keep_alone(rules.rules[i].stack);
     mode_decides |= when.modes != 0 || when.units.count != 0 || when.min_bytes != 0 || when.max_bytes != UINT64_MAX ||
                     when.access != rules::Access::kUnknown || when.form != rules::Form::kUnknown;
   }
+  if (some_keep) {
+    base::store(&names_kept, 1u);
+    base::store(&names_always, some_always ? 1u : 0u);
+  }
+  keeps_alone &= !mode_decides;
   base::store(&in_force, rules.rule_count != 0 ? 1u : 0u);
 }
 
-bool begin_open(Ticket& t, int directory, const char* path, int flags) {
+namespace {
+
+bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0, false};
   if (t.skip) return false;
   if ((flags & O_TRUNC) != 0) settle(directory, path);
-  if (!some_are_ordered) return false;
+  if (!some_are_ordered || (any_aside() && keeps_alone && !any_parked() && !record::recording())) return false;
   const os::SignalsBlocked blocked;
   const os::Scratch given, whole;
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
@@ -207,6 +253,14 @@ bool begin_open(Ticket& t, int directory, const char* path, int flags) {
   bool alone = false;
   t.file = build(*rule, base::text(whole.data()), &alone);
   return t.file != nullptr;
+}
+
+}  // namespace
+
+bool begin_open(Ticket& t, int directory, const char* path, int flags) {
+  const bool ordered = prepare_open(t, directory, path, flags);
+  if (some_keep) t.started = moment();
+  return ordered;
 }
 
 Ticket unordered(const char* path, int flags) { return {nullptr, AT_FDCWD, path, flags, !may_change(), false}; }
@@ -225,6 +279,9 @@ int open_ordered(Ticket& t, unsigned mode) {
 
 int finish_open(Ticket& t, int fd, const char* path) {
   if (t.parked) return fd;
+  const uint64_t took = t.started != 0 ? moment() - t.started : 0;
+  const bool usual = !t.skip && t.file == nullptr && fd >= 0 && fd < kFiles;
+  if (any_aside() && usual && known_at(fd) == nullptr && !record::recording() && is_aside(t.directory, path, t.flags)) return fd;
   if (t.skip || fd < 0 || fd >= kFiles) {
     if (t.file != nullptr) {
       close_layers(t.file);
@@ -245,7 +302,9 @@ int finish_open(Ticket& t, int fd, const char* path) {
   } else if (look_at(fd, &about)) {
     know(f, fd, t.flags, about);
     name_file(f, t.directory, path);
+    judge(f, took);
     admit(f, fd, t.flags);
+    if (f->aside && f->left && keeps_alone && stands_aside(about.file.st_dev)) put_aside(t.directory, path, t.flags);
   } else {
     close_layers(f);
     give_back(f);

@@ -38,6 +38,12 @@ struct Place {
 constinit Place places[kPlaces] = {};
 constinit uint32_t used = 0;  // no place from here on was ever taken
 constinit uint64_t clock = 0;
+// More files in turn than there are places: each is closed before its name comes again. Then those that are kept stay, and the
+// others pass, for a while.
+constexpr uint32_t kLook = 128;   // files closed for others, after which it is asked how many were found again meanwhile
+constexpr uint32_t kRest = 8192;  // openings
+constinit uint32_t closed_for_others = 0, found_again = 0, resting = 0;
+constinit uint32_t most_of_all = 0;
 constinit uint32_t busy = 0;
 
 struct Busy {
@@ -105,6 +111,14 @@ bool opens_alike(const File* f, int flags) { return ((f->flags ^ flags) & ~kIgno
 
 bool make_room(uint32_t most) {
   while (base::load_relaxed(&parked_count) >= most) {
+    if (base::load_relaxed(&resting) != 0) return false;
+    if (base::fetch_add(&closed_for_others, 1u) + 1 >= kLook) {
+      if (base::exchange(&found_again, 0u) < kLook / 4) {
+        base::store(&most_of_all, most);
+        base::store(&resting, kRest);
+      }
+      base::store(&closed_for_others, 0u);
+    }
     uint64_t oldest = ~uint64_t{0};
     {
       const Busy hold;
@@ -134,6 +148,13 @@ void may_park(File* f, const Parking& how) {
     if (i >= used) used = i + 1;
     return;
   }
+}
+
+bool house_is_full() {
+  const uint32_t left = base::load_relaxed(&resting);
+  if (WEIR_LIKELY(left == 0)) return false;
+  base::store(&resting, left - 1);
+  return base::load_relaxed(&parked_count) >= base::load_relaxed(&most_of_all);
 }
 
 void never_park(const File* f) {
@@ -191,6 +212,7 @@ File* unpark(const char* absolute_path, int flags) {
   }
   if (old) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);  // another node may have made it longer
   ++*place.how.reopened;
+  base::fetch_add(&found_again, 1u);
   f->position = 0;
   f->flags = flags & ~(O_EXCL | O_TRUNC);
   end_parking(f);

@@ -21,6 +21,8 @@ struct Parking {
 };
 // Asked by a layer in ready().
 void may_park(File* f, const Parking& how);
+// As many are parked as may be, and to close some for others has not paid: a layer passes the file through.
+bool house_is_full();
 void never_park(const File* f);  // the file ends
 
 // The last number of the file is being closed: true when it has been parked instead; the close is then over.

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import time
 import uuid
@@ -51,6 +53,33 @@ int main(int argc, char **argv) {
     sum += about.st_size;
   }
   printf("%ld\n", sum);
+  return 0;
+}
+"""
+
+TURNS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+/* turns FOLDER FILES ROUNDS BEFORE: append-open-close and stat of one file after the other; a mark after so many rounds, and at the end */
+int main(int argc, char **argv) {
+  char name[4096];
+  struct stat about;
+  usleep(2000);
+  for (int round = 0; round < atoi(argv[3]); ++round) {
+    if (round == atoi(argv[4])) syscall(SYS_getpgid, 1111);
+    for (int i = 0; i < atoi(argv[2]); ++i) {
+      snprintf(name, sizeof name, "%s/%d.log", argv[1], i);
+      const int fd = open(name, O_WRONLY | O_CREAT | O_APPEND, 0644);
+      if (fd < 0 || write(fd, "a line\n", 7) != 7 || close(fd) != 0 || stat(name, &about) != 0) return 1;
+      if (about.st_size != 7 * (round + 1)) return 2;
+    }
+  }
+  syscall(SYS_getpgid, 2222);
   return 0;
 }
 """
@@ -157,7 +186,7 @@ said("sizes", lambda: {os.stat("m%d.log" % i).st_size for i in range(300)})
 class Layered:
     """Programs under keep, in a job of their own."""
 
-    def __init__(self, preload: Path, stack: str = "keep|system"):
+    def __init__(self, preload: Path, stack: str = "keep:always=1|system"):
         self.job = f"pytest-{uuid.uuid4().hex[:12]}"
         rule = f"weir-rules 1\nrule source=test:1 name=*.log stack={stack}\n"
         self.env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rule, "WEIR_JOB": self.job}
@@ -167,7 +196,7 @@ class Layered:
 def layered(preload):
     made = []
 
-    def make(stack: str = "keep|system") -> Layered:
+    def make(stack: str = "keep:always=1|system") -> Layered:
         made.append(Layered(preload, stack))
         return made[-1]
 
@@ -192,7 +221,7 @@ def test_a_thousand_open_append_close_are_a_handful_of_requests(testfs, execute,
     plain = mount.stats().total
     file.unlink()
     mount.reset()
-    execute([cycles, file, 1000, "append", "strict"], env=layered("keep:valid_ms=60000|system").env).ok()
+    execute([cycles, file, 1000, "append", "strict"], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     stats = mount.stats()
     assert (mount.backing / "x.log").read_bytes() == records(1000)
     assert plain >= 400, "the plain program asks four times for a record"
@@ -203,7 +232,7 @@ def test_a_thousand_open_append_close_are_a_handful_of_requests(testfs, execute,
 def test_a_thousand_open_read_close_open_once(testfs, execute, cycles, layered):
     mount = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
     (mount.backing / "x.log").write_bytes(records(100))
-    done = execute([cycles, mount.path / "x.log", 1000, "read", "strict"], env=layered("keep:valid_ms=60000|system").env).ok()
+    done = execute([cycles, mount.path / "x.log", 1000, "read", "strict"], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     assert done.stdout == "10000\n"
     assert mount.stats().opens == 1
     assert mount.stats().requests["lookup"] + mount.stats().requests["getattr"] <= 10
@@ -216,7 +245,7 @@ def test_a_storm_of_questions_is_a_handful_of_requests(testfs, execute, cc, laye
     execute([storm, mount.path / "x.log", 10]).ok()
     assert mount.stats().total >= 30
     mount.reset()
-    done = execute([storm, mount.path / "x.log", 1000], env=layered("keep:valid_ms=60000|system").env).ok()
+    done = execute([storm, mount.path / "x.log", 1000], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     assert done.stdout == "123000\n"
     assert mount.stats().total <= 15, mount.stats().requests
 
@@ -228,10 +257,10 @@ def test_a_thousand_stay_one_file_for_a_program_that_is_killed(execute, cycles, 
     assert (tmp_path / "x.log").read_bytes() == records(1000)
 
 
-@pytest.mark.parametrize("stack", ["keep|system", "keep:files=3:bytes=65536:valid_ms=0|system", "keep|hold_is_not_here|system"])
+@pytest.mark.parametrize("stack", ["keep|system", "keep:always=1|system", "keep:files=3:bytes=65536:valid_ms=0:always=1|system", "event"])
 def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
-    if "hold" in stack:
-        stack = "event|keep|event|system"
+    if stack == "event":
+        stack = "event|keep:always=1|event|system"
     plain, under = tmp_path / "plain", tmp_path / "layered"
     for folder in (plain, under):
         folder.mkdir()
@@ -303,7 +332,7 @@ def test_a_name_that_another_node_gave_to_another_file_is_noticed(testfs, layere
         "    os.close(fd)\n"
         "    print('done', flush=True)\n"
     )
-    env = clean_environment(layered("keep:valid_ms=1|system").env)
+    env = clean_environment(layered("keep:valid_ms=1:always=1|system").env)
     writer = subprocess.Popen(
         ["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=here.path, env=env
     )
@@ -319,3 +348,38 @@ def test_a_name_that_another_node_gave_to_another_file_is_noticed(testfs, layere
     assert (here.backing / "old0").read_text() == "line 0\n"
     assert (here.backing / "old1").read_text() == "line 1\n"
     assert (here.backing / "x.log").read_text() == "last\n"
+
+
+@pytest.mark.parametrize("folder", [".", None])
+def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(execute, cc, layered, tmp_path, folder):
+    if shutil.which("strace") is None:
+        pytest.skip("no strace")
+    turns = cc(TURNS, name="turns")
+
+    def calls(env: dict[str, str], name: str) -> int:
+        work = tmp_path / name
+        work.mkdir()
+        # Opens and stats run untraced, as fast as ever: they are what is measured.
+        command = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=!openat,open,newfstatat", "-o", tmp_path / f"{name}.log"]
+        command += [f"-E{key}={value}" for key, value in env.items()]
+        execute([*command, turns, folder or work, 30, 40, 20], cwd=work).ok()
+        parts = re.split(r".*getpgid\((?:1111|2222)\).*\n", (tmp_path / f"{name}.log").read_text())
+        assert len(parts) == 3
+        return parts[1].count("\n")
+
+    plain = calls({}, "plain")
+    assert plain >= 30 * 20 * 2, "a write and a close"
+    assert calls(layered("keep|system").env, "layered") <= plain
+    assert calls(layered("keep:always=1|system").env, "always") > plain, "the layer has work of its own"
+    assert (tmp_path / "layered" / "7.log").read_bytes() == b"a line\n" * 40
+
+
+def test_of_more_files_in_turn_than_places_some_stay(testfs, execute, cc, layered):
+    turns = cc(TURNS, name="turns")
+    opens = {}
+    for stack in ("keep:files=10|system", "keep:files=10:always=1|system"):
+        mount = testfs("lustre", round_trip_us=100, metadata_us=100, data_us=0)
+        execute([turns, mount.path, 20, 40, 40], env=layered(stack).env).ok()
+        opens[stack] = mount.stats().opens
+        assert (mount.backing / "19.log").read_bytes() == b"a line\n" * 40
+    assert opens["keep:files=10|system"] <= 800 * 3 // 4, opens

@@ -33,6 +33,10 @@ Result ready(Layer& l) {
   State& s = state(l);
   stack::File* f = l.file;
   const bool reads_only = (f->flags & O_ACCMODE) == O_RDONLY;
+  if (f->aside || (stack::house_is_full() && rules::option_number(*l.spec, "always", 0) == 0)) {
+    stack::note_aside(l, Reason::kCached);
+    return 0;
+  }
   s.appends = !reads_only && (f->flags & O_APPEND) != 0;
   s.size = f->size_at_open;
   s.knows_size = s.appends;

@@ -144,6 +144,7 @@ KINDS: tuple[Kind, ...] = (
             Argument("files", "count", None, "files kept open after their close", 1, 250),
             Argument("bytes", "size", None, "memory for what is appended", BLOCK, GIB),
             Argument("valid_ms", "count", None, "for so long a name is believed to be the same file on other nodes", 0, 3600000),
+            Argument("always", "count", None, "1: also where the system opens files in a few microseconds, and with more files in turn than places", 0, 1),
         ),
     ),
     Kind(
