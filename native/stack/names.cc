@@ -11,6 +11,7 @@
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "rules/rules.h"
+#include "stack/busy.h"
 #include "stack/inside.h"
 #include "stack/park.h"
 #include "stack/posix.h"
@@ -42,13 +43,7 @@ struct Name {
 constinit Name names[kNames] = {};
 constinit uint32_t busy = 0;
 
-struct Busy {
-  Busy() {
-    while (base::exchange(&busy, 1u) != 0) os::yield();
-  }
-  ~Busy() { base::store(&busy, 0u); }
-  const os::SignalsBlocked blocked;
-};
+using Busy = BusyWith<&busy>;
 
 uint64_t now_ns() {
   timespec t{};

@@ -10,6 +10,7 @@
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "stack/build.h"
+#include "stack/busy.h"
 #include "stack/inside.h"
 #include "stack/lock.h"
 #include "stack/posix.h"
@@ -46,13 +47,7 @@ constinit uint32_t closed_for_others = 0, found_again = 0, resting = 0;
 constinit uint32_t most_of_all = 0;
 constinit uint32_t busy = 0;
 
-struct Busy {
-  Busy() {
-    while (base::exchange(&busy, 1u) != 0) os::yield();
-  }
-  ~Busy() { base::store(&busy, 0u); }
-  const os::SignalsBlocked blocked;
-};
+using Busy = BusyWith<&busy>;
 
 uint64_t now_ns() {
   timespec t{};

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "os/syscall.h"
+#include "stack/busy.h"
 
 namespace weir::stack {
 namespace {
@@ -21,13 +22,7 @@ constinit Kept kept[kMost] = {};
 constinit int used = 0;  // no row above it was ever used
 constinit uint32_t busy = 0;
 
-struct Busy {
-  Busy() {
-    while (base::exchange(&busy, 1u) != 0) os::yield();
-  }
-  ~Busy() { base::store(&busy, 0u); }
-  const os::SignalsBlocked blocked;  // destroyed after the word is free
-};
+using Busy = BusyWith<&busy>;
 
 // A copy of fd at a high number.
 long raise(int fd) {

@@ -5,6 +5,7 @@
 #include "node/place.h"
 #include "node/registry.h"
 #include "os/syscall.h"
+#include "stack/busy.h"
 #include "stack/inside.h"
 #include "stack/mapped.h"
 #include "stack/posix.h"
@@ -18,13 +19,7 @@ constinit uint32_t busy = 0;
 constinit uint32_t holders = 0;    // files of this process that hold bytes
 constinit uint32_t unwritten = 0;  // of them, those whose size the kernel does not know yet
 
-struct Busy {
-  Busy() {
-    while (base::exchange(&busy, 1u) != 0) os::yield();
-  }
-  ~Busy() { base::store(&busy, 0u); }
-  const os::SignalsBlocked blocked;
-};
+using Busy = BusyWith<&busy>;
 
 uint32_t bucket_of(uint64_t device, uint64_t inode) { return static_cast<uint32_t>((inode * 0x9e3779b97f4a7c15u ^ device) >> 13) % kBuckets; }
 

@@ -6,6 +6,7 @@
 
 #include "record/log.h"
 #include "stack/build.h"
+#include "stack/busy.h"
 #include "stack/inside.h"
 #include "stack/notes.h"
 #include "stack/posix.h"
@@ -18,13 +19,7 @@ namespace {
 constinit int highest = -1;  // no number above it was ever known
 constinit uint32_t busy = 0;
 
-struct Busy {
-  Busy() {
-    while (base::exchange(&busy, 1u) != 0) os::yield();
-  }
-  ~Busy() { base::store(&busy, 0u); }
-  const os::SignalsBlocked blocked;
-};
+using Busy = BusyWith<&busy>;
 
 void set(int fd, File* f) {
   const auto entry = reinterpret_cast<uintptr_t>(f) | (f->left && f->error == 0 ? 1u : 0u);
