@@ -15,7 +15,7 @@ bool path_of(char* to, size_t size) {
   const char* where = folder();
   if (where == nullptr) return false;
   base::Writer path(to, size);
-  path.add(where).add("/registry");
+  path.add(where).add("/registry.").add_number(kRegistryVersion);
   return !path.cut();
 }
 
@@ -127,7 +127,7 @@ Entry* find(uint64_t device, uint64_t inode) {
 
 void renew_size(Entry* entry) {
   uint64_t most = kNoSize;
-  for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
+  for (uint32_t at = entry->first, n = 0; at != 0 && n < kLeases; at = lease_at(at)->next, ++n) {
     const uint64_t size = base::load(&lease_at(at)->size);
     if (size != kNoSize && (most == kNoSize || size > most)) most = size;
   }
@@ -139,7 +139,8 @@ void unlink_lease(Bucket& bucket, Lease* lease) {
   const uint32_t number = number_of(lease), its_entry = lease->entry;
   Entry* entry = entry_at(its_entry);
   uint32_t* link = &entry->first;
-  while (*link != 0 && *link != number) link = &lease_at(*link)->next;
+  // Bounded, as everything that follows memory which others write.
+  for (uint32_t n = 0; *link != 0 && *link != number && n < kLeases; ++n) link = &lease_at(*link)->next;
   if (*link == number) base::store(link, lease->next);
   if (base::load(&lease->size) != kNoSize) base::fetch_add(&registry->live_sizes, ~0u);
   if ((lease->access & kWrites) != 0) base::fetch_add(&registry->writes_epoch, uint64_t{1});
@@ -148,7 +149,7 @@ void unlink_lease(Bucket& bucket, Lease* lease) {
   if (entry->first == 0) {
     base::fetch_add(&bucket.version, 1u);
     uint32_t* chain = &bucket.first;
-    while (*chain != 0 && *chain != its_entry) chain = &entry_at(*chain)->next;
+    for (uint32_t n = 0; *chain != 0 && *chain != its_entry && n < kEntries; ++n) chain = &entry_at(*chain)->next;
     if (*chain == its_entry) base::store(chain, entry->next);
     base::fetch_add(&bucket.version, 1u);
     base::store(&entry->used, 0u);

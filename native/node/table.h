@@ -66,6 +66,10 @@ struct Registry {
   Member members[kMembers];
 };
 
+// In the file's name: processes of another version have a registry of their own. A new layout is a new version.
+inline constexpr uint32_t kRegistryVersion = 3;
+static_assert(sizeof(Registry) == 114872, "another layout: give it another kRegistryVersion");
+
 inline constexpr uint64_t kLeasesAt = (sizeof(Registry) + 4095) / 4096 * 4096;
 inline constexpr uint64_t kEntriesAt = kLeasesAt + uint64_t{kLeases} * sizeof(Lease);
 inline constexpr uint64_t kRegistryBytes = kEntriesAt + uint64_t{kEntries} * sizeof(Entry);

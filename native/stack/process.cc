@@ -82,9 +82,8 @@ void after_fork_in_parent() {
 
 void in_forked_child() {
   if (!active()) return;
-  for_all([](File* f, int) {
-    if (f->transforms) base::store(&f->lock, 0u);
-  });
+  // No thread of the parent's that was within a call is here.
+  for_all([](File* f, int) { base::store(&f->lock, 0u); });
   own_thread = 0;
   reset_table_locks();
   forget_shares();
