@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-STACKS = ["bufa:4KiB:4:always=1", "keep", "keep | bufa:64KiB:2:always=1", "global:4KiB:2:always=1", "gather:8KiB:4:always=1", "event"]
+STACKS = ["bufa:4KiB:4:always=1", "keep:always=1", "keep:always=1 | bufa:64KiB:2:always=1", "global:4KiB:2:always=1", "gather:8KiB:4:always=1", "event"]
 
 STREAMS = r"""
 #include <fcntl.h>
@@ -90,7 +90,7 @@ int main(void) {
     under("cos:1", cc(source))
 
 
-@pytest.mark.parametrize("stack", ["keep", "cos:2", "event"])
+@pytest.mark.parametrize("stack", ["keep:always=1", "cos:2", "event"])
 def test_temporary_names_are_made_by_the_c_library(under, cc, stack):
     source = r"""
 #define _GNU_SOURCE
@@ -123,6 +123,6 @@ print(subprocess.run([sys.executable, "-c", other], capture_output=True, text=Tr
 """
 
 
-@pytest.mark.parametrize("stack", ["keep", "keep | bufa:64KiB:2:always=1"])
+@pytest.mark.parametrize("stack", ["keep:always=1", "keep:always=1 | bufa:64KiB:2:always=1"])
 def test_locks_of_a_kept_file_hold(under, stack):
     assert under(stack, "python3", "-c", LOCKS)[0] == "refused\n\n"

@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
 
 def test_a_command_ends_when_what_its_dead_programs_had_accepted_is_on_disk(weir, cc, job, tmp_path):
     rules = tmp_path / "rules.toml"
-    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
+    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep:always=1"\n')
     done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), tmp_path / "x.log", env={"WEIR_JOB": job})
     assert done.returncode == 128 + signal.SIGABRT
     assert (tmp_path / "x.log").read_bytes() == b"0123456789" * 1000
@@ -112,7 +112,7 @@ def small(tmp_path):
 
 def test_a_program_that_aborts_says_what_it_could_not_write(weir, cc, job, tmp_path, small):
     rules = tmp_path / "rules.toml"
-    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
+    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep:always=1"\n')
     done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), small / "x.log", env={"WEIR_JOB": job})
     lost = 10000 - (small / "x.log").stat().st_size
     assert lost > 0
@@ -121,7 +121,7 @@ def test_a_program_that_aborts_says_what_it_could_not_write(weir, cc, job, tmp_p
 
 def test_a_command_says_what_could_not_be_written(weir, cc, job, tmp_path, small):
     rules = tmp_path / "rules.toml"
-    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep"\n')
+    rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep:always=1"\n')
     program = cc(ABORTS, name="aborts")
     done = weir("run", "--rules", rules, "--", program, small / "x.log", "by a signal", env={"WEIR_JOB": job})
     lost = 10000 - (small / "x.log").stat().st_size

@@ -166,7 +166,7 @@ STACKS = {
     "cos": Stack("cos:196608|system", transforms=True),
     "global": Stack("global:65536:4|system"),
     "gather": Stack("gather:1048576:16|system"),
-    "keep": Stack("keep|system"),
+    "keep": Stack("keep:always=1|system"),
     "stripe": Stack("stripe:dirs={folder}/a,{folder}/b:unit=65536|system", transforms=True),
     "delay": Stack("delay:op=any:us=20:jitter_us=0:rate=1:seed=1|system"),
     "error": Stack("error:op=write:errno=ENOSPC:rate=0:seed=1|system"),
