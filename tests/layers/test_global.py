@@ -143,7 +143,7 @@ def test_nodes_with_mounts_of_their_own_share_what_they_read(mpi, layered, testf
     assert sum(f.reads for f in both) <= 8 + 4
 
 
-@pytest.mark.parametrize("stack", ["global:262144:2:patience_ms=5000", "gather:262144:16:patience_ms=5000"])
+@pytest.mark.parametrize("stack", ["global:262144:2:patience_ms=60000", "gather:262144:16:patience_ms=5000"])
 def test_pieces_of_all_tasks_become_whole_blocks(share, layered, testfs, stack):
     fs = testfs("direct")
     total, piece = 4_000_000, 500

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void help(const struct workload *w, const struct workload_option *options) {
   if (w->task == 0) {
@@ -83,6 +84,7 @@ int workload_end(struct workload *w) {
 void workload_fail(const struct workload *w, const char *file, const char *what) {
   fprintf(stderr, "weir-%s: task %d: %s: %s\n", w->name, w->task, file, what);
   fflush(stderr);
+  usleep(300000);  /* launchers drop what they have not passed on when a task aborts */
   MPI_Abort(MPI_COMM_WORLD, 1);
   exit(1);
 }
