@@ -16,6 +16,16 @@ bool was_abandoned(const File* f, uintptr_t here) {
   return (about.ss_flags & SS_ONSTACK) == 0;
 }
 
+bool lock_patiently(File* f) {
+  constexpr int kTries = 50;
+  for (int i = 0; i < kTries; ++i) {
+    uint32_t nobody = 0;
+    if (base::compare_exchange(&f->lock, &nobody, this_thread())) return true;
+    os::yield();
+  }
+  return false;
+}
+
 bool lock_slowly(uint32_t* word, uint32_t me) {
   constexpr int kTurns = 100;  // a call served from memory is over by then
   for (int i = 0; i < kTurns; ++i) {

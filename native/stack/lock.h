@@ -57,6 +57,8 @@ WEIR_INLINE bool lock(File* f) {
   return true;
 }
 WEIR_INLINE void unlock(File* f) { unlock_word(&f->lock); }
+// For threads of weir's own: gives up after some tries at a file that the program is using.
+WEIR_COLD bool lock_patiently(File* f);
 
 // A layer that has to wait long (for a request under way) lets others at the file meanwhile: its state must be in order, and may
 // be another one afterwards.

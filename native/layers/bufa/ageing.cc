@@ -12,19 +12,9 @@ namespace {
 
 constexpr uint64_t kTickNs = 500'000'000, kSoonNs = 40'000'000;
 constexpr uint8_t kOld = 2;  // ticks
-constexpr int kTries = 50;   // at a file that the program is using
 constexpr int kWipeOnFork = 18;
 
 Shared* shared_page = nullptr;
-
-bool try_lock(stack::File* f) {
-  for (int i = 0; i < kTries; ++i) {
-    uint32_t nobody = 0;
-    if (base::compare_exchange(&f->lock, &nobody, stack::this_thread())) return true;
-    os::yield();
-  }
-  return false;
-}
 
 // With the file's lock.
 void age(Layer& l) {
@@ -50,7 +40,7 @@ void tick(pool::Job* job) {
   for (State* s = all.dirty; s != nullptr;) {
     State* next = s->next_dirty;
     stack::File* f = s->layer->file;
-    if (try_lock(f)) {
+    if (stack::lock_patiently(f)) {
       age(*s->layer);
       if (!any_dirty(*s)) unlink(all, *s);
       stack::unlock(f);
@@ -66,7 +56,7 @@ void issue_what_is_full(pool::Job*) {
   const pool::Lock lock(&all.lock);
   for (State* s = all.dirty; s != nullptr; s = s->next_dirty) {
     stack::File* f = s->layer->file;
-    if (!try_lock(f)) {
+    if (!stack::lock_patiently(f)) {
       look_soon();
       continue;
     }

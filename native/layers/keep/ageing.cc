@@ -11,19 +11,9 @@ namespace {
 
 constexpr uint64_t kTickNs = 500'000'000;
 constexpr uint8_t kOld = 2;  // ticks
-constexpr int kTries = 50;   // at a file that the program is using
 constexpr int kWipeOnFork = 18;
 
 Shared* shared_page = nullptr;
-
-bool try_lock(stack::File* f) {
-  for (int i = 0; i < kTries; ++i) {
-    uint32_t nobody = 0;
-    if (base::compare_exchange(&f->lock, &nobody, stack::this_thread())) return true;
-    os::yield();
-  }
-  return false;
-}
 
 void unlist(Shared& all, State& s) {
   (s.previous == nullptr ? all.waiting : s.previous->next) = s.next;
@@ -38,7 +28,7 @@ void tick(pool::Job* job) {
   for (State* s = all.waiting; s != nullptr;) {
     State* next = s->next;
     stack::File* f = s->layer->file;
-    if (try_lock(f)) {
+    if (stack::lock_patiently(f)) {
       if (++s->age >= kOld) {
         write_out(*s->layer);
         unlist(all, *s);
