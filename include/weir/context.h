@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A context is one model component and everything it writes: grids, decompositions, axes, fields and streams, which it owns. It is made
+ * by weir_init (mpi.h). Definitions come first; the first weir_step ends them. All ranks define the same things in the same order. */
+#ifndef WEIR_CONTEXT_H
+#define WEIR_CONTEXT_H
+
+#include <stdint.h>
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_context weir_context;
+
+/* [collective] The reference of time and the calendar: times of weir_step are seconds since `reference` ("2026-11-21 00:00:00"), which is
+ * also what the time coordinate's units say. calendar: a CF name ("proleptic_gregorian", "standard", "noleap", "all_leap", "360_day").
+ * Default: 2000-01-01 00:00:00, proleptic_gregorian. */
+WEIR_OUTPUT_API int weir_context_set_time(weir_context *context, const char *reference, const char *calendar, weir_error *err);
+
+/* [collective] A global attribute of every file ("title", "institution", "source", ...). Conventions and history are weir's. */
+WEIR_OUTPUT_API int weir_context_set_text(weir_context *context, const char *name, const char *value, weir_error *err);
+WEIR_OUTPUT_API int weir_context_set_number(weir_context *context, const char *name, double value, weir_error *err);
+
+/* [collective] End the definitions: check them, cover every grid, agree on plans, reserve memory, tell the servers. The first weir_step
+ * does it when the program does not; calling it tells errors before the model's first step.
+ * fails: WEIR_E_DECOMPOSITION, WEIR_E_CONFIG (a stream of the configuration names an unknown field), WEIR_E_MEMORY */
+WEIR_OUTPUT_API int weir_context_end_definition(weir_context *context, weir_error *err);
+
+/* [collective] Begin the step at `time_s`, seconds since the reference; later than the step before. */
+WEIR_OUTPUT_API int weir_step(weir_context *context, double time_s, weir_error *err);
+
+/* [collective] End the step: hand what was put to those who write it, and return before it is on disk (modes with servers).
+ * fails: WEIR_E_MISSING; WEIR_E_REMOTE an earlier frame failed. cost: a few messages; see docs/reference/output.md. */
+WEIR_OUTPUT_API int weir_end_step(weir_context *context, weir_error *err);
+
+/* [collective] Wait until everything that was put is written and its files have their final names, release the servers, free the
+ * context with all it owns, and null the pointer. Errors that nobody was told yet are reported here.  */
+WEIR_OUTPUT_API int weir_finalize(weir_context **context, weir_error *err);
+
+/* What output has cost this rank so far. Seconds are wall time on the calling rank. */
+typedef struct weir_costs {
+  double put_s;       /* in weir_put: copies */
+  double wait_s;      /* in weir_step, weir_put and weir_end_step: for free buffers and groups */
+  double end_step_s;  /* in weir_end_step */
+  double final_s;     /* in weir_finalize: what could not be overlapped */
+  int64_t put_bytes;
+  int64_t frames;
+} weir_costs;
+WEIR_OUTPUT_API int weir_context_costs(const weir_context *context, weir_costs *costs, weir_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

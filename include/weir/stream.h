@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A stream is a series of files: which fields, how often, in which format, under which names. The configuration may change everything
+ * of it by its name without recompiling ([stream.<name>] in TOML). */
+#ifndef WEIR_STREAM_H
+#define WEIR_STREAM_H
+
+#include "field.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_stream weir_stream;
+
+/* [collective] path: a template. strftime's %Y %m %d %H %M %S %j stand for the time of the file's first record, {step} (or {step:06})
+ * for its step number from 0, {stream} for the stream's name, {file} for the file's number from 0. Folders are made.
+ * format: "cdf5" (default when null), "cdf2", "netcdf4", "zarr". */
+WEIR_OUTPUT_API int weir_stream_create(weir_context *context, const char *name, const char *path, const char *format, weir_stream **stream,
+                                       weir_error *err);
+
+/* [collective] Write at times that are multiples of `seconds` since the reference (default: at every step). */
+WEIR_OUTPUT_API int weir_stream_set_every(weir_stream *stream, double seconds, weir_error *err);
+/* [collective] Write at every n-th step, the first of them step 0. */
+WEIR_OUTPUT_API int weir_stream_set_every_steps(weir_stream *stream, int64_t steps, weir_error *err);
+/* [collective] Begin a new file after `frames` frames (default 0: one file for the run). */
+WEIR_OUTPUT_API int weir_stream_set_rotation(weir_stream *stream, int64_t frames, weir_error *err);
+
+typedef enum weir_operation {
+  WEIR_INSTANT = 0,    /* the value at the frame's time */
+  WEIR_MEAN = 1,       /* over the steps since the frame before, this one included; missing values are left out */
+  WEIR_MINIMUM = 2,
+  WEIR_MAXIMUM = 3,
+  WEIR_ACCUMULATE = 4  /* the sum of them */
+} weir_operation;
+
+/* [collective] The stream writes the field. With another operation than WEIR_INSTANT the field is put at every step, time has bounds,
+ * and cell_methods say so. */
+WEIR_OUTPUT_API int weir_stream_add_field(weir_stream *stream, weir_field *field, weir_operation operation, weir_error *err);
+
+/* Whether the stream wants data at the step that has begun (1) or not (0): a model may leave out the computing of diagnostics. */
+WEIR_OUTPUT_API int weir_stream_is_due(const weir_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

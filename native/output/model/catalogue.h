@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program has defined, as plain data: the same on every rank but for decompositions, of which each rank knows its own part, and
+// lon/lat of curvilinear and unstructured grids. Objects refer to one another by their index in the catalogue. Servers get it from rank 0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "output/core/types.h"
+#include "weir/stream.h"
+
+namespace weir::output {
+
+struct Attribute {
+  std::string name;
+  std::variant<std::string, double> value;
+};
+using Attributes = std::vector<Attribute>;
+
+enum class GridKind { kLonLat, kGaussian, kPlane, kCurvilinear, kUnstructured };
+
+struct Grid {
+  std::string name;
+  GridKind kind = GridKind::kLonLat;
+  int64_t nx = 0, ny = 1;        // unstructured: nx cells, ny 1
+  std::vector<double> x, y;      // one-dimensional coordinates, empty for curvilinear and unstructured grids
+  int lonlat_decomposition = -1; // of the two-dimensional ones; -1: none
+  std::vector<double> lon, lat;  // this rank's part of them
+
+  int64_t points() const { return nx * ny; }
+  bool one_dimensional() const { return kind == GridKind::kUnstructured; }
+};
+
+struct Halo {
+  int64_t west = 0, east = 0, south = 0, north = 0;
+};
+
+struct Decomposition {
+  std::string name;
+  int grid = -1;
+  bool block = true;
+  int64_t i0 = 0, ni = 0, j0 = 0, nj = 0;  // a block
+  std::vector<int64_t> indices;            // otherwise: in the order of the rank's memory
+  Halo halo;
+
+  int64_t points() const { return block ? ni * nj : static_cast<int64_t>(indices.size()); }
+};
+
+struct Axis {
+  std::string name, units;
+  std::vector<double> values;
+  std::vector<double> bounds;  // [size][2], or empty
+  Attributes attributes;
+};
+
+struct Compression {
+  enum class Kind { kNone, kDeflate, kZstd } kind = Kind::kNone;
+  int level = 0;
+};
+
+struct Field {
+  std::string name;
+  Type type = WEIR_FLOAT32, file_type = WEIR_FLOAT32;
+  int decomposition = -1;
+  std::vector<int> axes;  // slowest first
+  Attributes attributes;
+  std::optional<double> missing;
+  std::optional<Compression> compression;
+  std::vector<int64_t> chunk;  // empty: the format's choice
+};
+
+struct StreamField {
+  int field = -1;
+  weir_operation operation = WEIR_INSTANT;
+};
+
+struct Stream {
+  std::string name, path, format = "cdf5";
+  double every_s = 0;       // 0: see every_steps
+  int64_t every_steps = 1;
+  int64_t rotation = 0;     // frames of a file; 0: all
+  std::vector<StreamField> fields;
+  std::vector<std::pair<std::string, std::string>> hints;  // MPI_Info, from the configuration
+  std::optional<Compression> compression;                  // of the configuration, for all its fields
+
+  bool reduces() const {
+    for (const StreamField& f : fields) {
+      if (f.operation != WEIR_INSTANT) return true;
+    }
+    return false;
+  }
+};
+
+struct Catalogue {
+  std::string reference = "2000-01-01 00:00:00", calendar = "proleptic_gregorian";
+  Attributes attributes;
+  std::vector<Grid> grids;
+  std::vector<Decomposition> decompositions;
+  std::vector<Axis> axes;
+  std::vector<Field> fields;
+  std::vector<Stream> streams;
+
+  const Grid& grid_of(const Field& f) const { return grids[decompositions[f.decomposition].grid]; }
+  // Elements of one record of the field: points x levels.
+  int64_t levels_of(const Field& f) const {
+    int64_t n = 1;
+    for (int axis : f.axes) n *= static_cast<int64_t>(axes[axis].values.size());
+    return n;
+  }
+};
+
+}  // namespace weir::output
