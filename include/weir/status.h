@@ -32,7 +32,7 @@ typedef struct weir_error {
   char message[1020];
 } weir_error;
 
-/* The code's name, as "WEIR_E_FILE". Never null. */
+/* The code's name, as it is written above. Never null. */
 WEIR_OUTPUT_API const char *weir_status_name(int code);
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "weir/status.h"
+#include <weir/status.h>
 
 namespace weir::output {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "weir/field.h"
+#include <weir/field.h>
 
 namespace weir::output {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "output/core/types.h"
-#include "weir/stream.h"
+#include <weir/stream.h>
 
 namespace weir::output {
 
