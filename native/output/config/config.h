@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the configuration says, as plain data: how output is done (Settings) and what it changes of the program's streams (choices, by name).
+// A configuration is text, TOML or a Fortran namelist in WRF's names, with WEIR_OUTPUT_* of the environment above it. Rank 0 of the world
+// reads file and environment (Source), sends them to all, and every rank parses the same bytes: so all have the same error, or none.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "output/core/status.h"
+#include "output/model/catalogue.h"
+
+namespace weir::output {
+
+enum class Mode { kSerial, kCollective, kServers, kServersParallel };
+enum class Placement { kLast, kSpread, kNodes };
+enum class TransportKind { kAuto, kShared, kRma, kTwoSided };
+
+struct Settings {
+  Mode mode = Mode::kSerial;
+  int64_t groups = 1, tasks_per_group = 1;  // of the modes with servers
+  Placement placement = Placement::kLast;
+  int64_t aggregators = 0;                  // of mode collective; 0: the engine's choice
+  TransportKind transport = TransportKind::kAuto;
+  int64_t server_memory_bytes = 256 << 20;
+  int64_t client_memory_bytes = 0;          // 0: two slots of every stream
+  double time_limit_s = 300;
+  bool sync = false, verbose = false;
+
+  bool has_servers() const { return mode == Mode::kServers || mode == Mode::kServersParallel; }
+  int64_t servers() const { return has_servers() ? groups * tasks_per_group : 0; }
+};
+
+// A place in a configuration, for messages: "output.toml:12:3", "WEIR_OUTPUT_MODE".
+using Place = std::string;
+
+struct FieldChoice {
+  std::string name;
+  std::optional<weir_operation> operation;
+  std::optional<Compression> compression;
+  std::vector<int64_t> chunk;
+  Place place;
+};
+
+// What is said of the stream of this name; what is not set is the program's.
+struct StreamChoice {
+  std::string name;
+  bool enabled = true;
+  bool must_exist = true;  // false: WRF's namelists speak of domains which the program may not have
+  std::optional<std::string> path, format;
+  std::optional<double> every_s;
+  std::optional<int64_t> every_steps, rotation;
+  std::optional<Compression> compression;
+  std::vector<std::pair<std::string, std::string>> hints;
+  std::optional<std::vector<FieldChoice>> fields;  // replaces the program's list
+  Place place;
+};
+
+struct Config {
+  Settings settings;
+  std::vector<StreamChoice> streams;
+  std::string source;                 // path of the file, or "defaults"
+  std::vector<std::string> overrides; // "WEIR_OUTPUT_MODE=servers", as taken from the environment
+  std::vector<std::string> warnings;  // each a sentence with its place
+};
+
+// File and environment as they are on one rank.
+struct Source {
+  std::string path;  // "": no file
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> environment;  // of the WEIR_OUTPUT_* that are set
+};
+
+// path null or "": the file that WEIR_OUTPUT_CONFIG names, else none. Reads the calling process's environment.
+Result<Source> load_source(const char* path);
+std::vector<char> encode_source(const Source& source);
+Result<Source> decode_source(std::span<const char> bytes);
+
+// Errors are WEIR_E_CONFIG: "output.toml:3:8: ...", with what was expected.
+Result<Config> parse_config(const Source& source);
+
+// Change the catalogue's streams as the configuration says; disabled streams are removed from `catalogue.streams`' work by having no
+// fields. Errors: a stream or field that does not exist.
+Status apply_config(const Config& config, Catalogue& catalogue);
+
+const char* name_of(Mode mode);
+const char* name_of(Placement placement);
+const char* name_of(TransportKind transport);
+
+// "none", "deflate:1" ... "deflate:9", "zstd:1" ... "zstd:19".
+Result<Compression> parse_compression(const std::string& text);
+// "256MiB", "4096", "1.5GiB"; decimal units (MB) too.
+Result<int64_t> parse_size(const std::string& text);
+
+}  // namespace weir::output

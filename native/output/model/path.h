@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Path templates of streams, and the calendar that dates in them follow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "output/core/status.h"
+
+namespace weir::output {
+
+struct Date {
+  int64_t year = 1;
+  int month = 1, day = 1, hour = 0, minute = 0, second = 0;
+  int day_of_year = 1;
+};
+
+// CF's calendars: standard and gregorian (Julian before 1582-10-15), proleptic_gregorian, julian, noleap and 365_day, all_leap and
+// 366_day, 360_day. "2000-01-01", "2000-01-01 12:00", "2000-01-01T12:00:00" are dates.
+bool is_calendar(const std::string& name);
+Result<Date> parse_date(const std::string& text, const std::string& calendar);
+// The date `seconds` after the reference, rounded to the nearest second.
+Result<Date> date_after(const std::string& reference, const std::string& calendar, double seconds);
+
+struct PathValues {
+  Date date;
+  int64_t step = 0, file = 0;
+  std::string stream;
+};
+
+// Whether the template can be expanded: only %Y %m %d %H %M %S %j %%, {step} {file} {stream}, with widths ({step:06}).
+Status check_path_template(const std::string& path);
+std::string expand_path(const std::string& path, const PathValues& values);
+
+}  // namespace weir::output
