@@ -31,5 +31,8 @@ struct PathValues {
 // Whether the template can be expanded: only %Y %m %d %H %M %S %j %%, {step} {file} {stream}, with widths ({step:06}).
 Status check_path_template(const std::string& path);
 std::string expand_path(const std::string& path, const PathValues& values);
+// How far apart in time two files must be to have different names: seconds of the finest code (months 28 days, years 360). -1: any two
+// have, by {step} or {file}; 0: none have.
+double path_resolution_s(const std::string& path);
 
 }  // namespace weir::output

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields and streams, and whole catalogues.
+#include <cmath>
+
+#include "output/model/check.h"
+#include "output/model/path.h"
+#include "output/model/text.h"
+
+namespace weir::output {
+namespace {
+
+constexpr int kMostAxes = 4;
+
+Status wrong(const std::string& what, const std::string& why) { return {WEIR_E_ARGUMENT, what + ": " + why}; }
+
+bool is_type(Type type) { return size_of(type) > 0; }
+
+Status check_compression(const std::string& what, const Compression& compression) {
+  switch (compression.kind) {
+    case Compression::Kind::kNone: return {};
+    case Compression::Kind::kDeflate:
+      if (compression.level >= 1 && compression.level <= 9) return {};
+      return wrong(what, "deflate has levels 1 to 9, not " + std::to_string(compression.level));
+    case Compression::Kind::kZstd:
+      if (compression.level >= 1 && compression.level <= 19) return {};
+      return wrong(what, "zstd has levels 1 to 19, not " + std::to_string(compression.level));
+  }
+  return wrong(what, "no compression that weir knows");
+}
+
+Status check_chunk(const Catalogue& catalogue, const Field& field, const std::string& what) {
+  if (field.chunk.empty()) return {};
+  const Grid& grid = catalogue.grid_of(field);
+  std::vector<int64_t> sizes;
+  for (int axis : field.axes) sizes.push_back(static_cast<int64_t>(catalogue.axes[axis].values.size()));
+  if (!grid.one_dimensional()) sizes.push_back(grid.ny);
+  sizes.push_back(grid.nx);
+  if (sizes.size() != field.chunk.size()) {
+    return wrong(what, "a chunk of " + std::to_string(field.chunk.size()) + " numbers; expected " + std::to_string(sizes.size()) +
+                           ", one for each dimension but time");
+  }
+  for (size_t i = 0; i < sizes.size(); i++) {
+    if (field.chunk[i] < 1 || field.chunk[i] > sizes[i]) {
+      return wrong(what, "chunk of " + std::to_string(field.chunk[i]) + " in dimension " + std::to_string(i) + ", whose size is " +
+                             std::to_string(sizes[i]));
+    }
+  }
+  return {};
+}
+
+// Whether the missing value exists in the type: otherwise files would have another one than the program.
+Status check_missing(const Field& field, const std::string& what) {
+  if (!field.missing) return {};
+  const double value = *field.missing;
+  double low = 0, high = 0;
+  switch (field.file_type) {
+    case WEIR_FLOAT32:
+    case WEIR_FLOAT64: return {};
+    case WEIR_INT8: low = -128, high = 127; break;
+    case WEIR_INT16: low = -32768, high = 32767; break;
+    case WEIR_INT32: low = -2147483648.0, high = 2147483647.0; break;
+    case WEIR_INT64: low = -9223372036854775808.0, high = 9223372036854774784.0; break;
+  }
+  if (value >= low && value <= high && value == std::floor(value)) return {};
+  return wrong(what, "missing_value " + number_text(value) + " is no number of the field's type in files");
+}
+
+const std::string* text_attribute(const Attributes& attributes, const char* name) {
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name == name) return std::get_if<std::string>(&attribute.value);
+  }
+  return nullptr;
+}
+
+Status check_frequency(const Stream& stream, const std::string& what) {
+  if (!std::isfinite(stream.every_s) || stream.every_s < 0) return wrong(what, "every " + number_text(stream.every_s) + " s");
+  if (stream.every_s == 0 && stream.every_steps < 1) return wrong(what, "every " + std::to_string(stream.every_steps) + " steps");
+  if (stream.rotation < 0) return wrong(what, "a new file after " + std::to_string(stream.rotation) + " frames");
+  if (stream.rotation == 0) return {};
+  const double apart_s = path_resolution_s(stream.path);
+  if (apart_s == 0) {
+    return wrong(what, "a new file begins after " + std::to_string(stream.rotation) + " frames, but all would have the name " +
+                           quoted(stream.path) + "; put %Y%m%d%H%M%S, {step} or {file} into it");
+  }
+  const double interval_s = stream.every_s * static_cast<double>(stream.rotation);
+  if (stream.every_s > 0 && apart_s > interval_s) {
+    return wrong(what, "a new file begins each " + number_text(interval_s) + " s, but the names from " + quoted(stream.path) +
+                           " do not differ so soon; use finer codes of time, {step} or {file}");
+  }
+  return {};
+}
+
+Status check_stream_fields(const Catalogue& catalogue, const Stream& stream, const std::string& what) {
+  for (size_t i = 0; i < stream.fields.size(); i++) {
+    const StreamField& mine = stream.fields[i];
+    const Field& field = catalogue.fields[mine.field];
+    if (mine.operation < WEIR_INSTANT || mine.operation > WEIR_ACCUMULATE) return wrong(what, "field " + quoted(field.name) + " has no operation that weir knows");
+    for (size_t k = 0; k < i; k++) {
+      if (stream.fields[k].field == mine.field) return wrong(what, "field " + quoted(field.name) + " is in the stream twice");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_field(const Catalogue& catalogue, const Field& field) {
+  const std::string what = "field " + quoted(field.name);
+  WEIR_TRY(check_name("field", field.name));
+  if (field.name == "time" || field.name == "time_bnds") return wrong(what, "weir writes the variable of this name itself");
+  for (const Field& other : catalogue.fields) {
+    if (&other != &field && other.name == field.name) return wrong(what, "there is a field of this name already; names are unique in a context");
+  }
+  for (const Axis& axis : catalogue.axes) {
+    if (axis.name == field.name) return wrong(what, "there is an axis of this name already; the two would be one variable");
+  }
+  if (!is_type(field.type) || !is_type(field.file_type)) return wrong(what, "no type that weir knows (" + std::to_string(field.type) + ")");
+  if (field.axes.size() > kMostAxes) return wrong(what, std::to_string(field.axes.size()) + " axes; expected at most 4");
+  int64_t elements = catalogue.grid_of(field).points();
+  for (size_t i = 0; i < field.axes.size(); i++) {
+    const Axis& axis = catalogue.axes[field.axes[i]];
+    const int64_t size = static_cast<int64_t>(axis.values.size());
+    for (size_t k = 0; k < i; k++) {
+      if (field.axes[k] == field.axes[i]) return wrong(what, "axis " + quoted(axis.name) + " twice");
+    }
+    if (__builtin_mul_overflow(elements, size, &elements) || elements > (int64_t{1} << 59)) return wrong(what, "more than 2^59 elements");
+  }
+  if (field.compression) WEIR_TRY(check_compression(what, *field.compression));
+  WEIR_TRY(check_missing(field, what));
+  for (const Attribute& attribute : field.attributes) WEIR_TRY(check_attribute(what, attribute));
+  return check_chunk(catalogue, field, what);
+}
+
+Status check_stream(const Catalogue& catalogue, const Stream& stream) {
+  const std::string what = "stream " + quoted(stream.name);
+  WEIR_TRY(check_name("stream", stream.name));
+  for (const Stream& other : catalogue.streams) {
+    if (&other == &stream) continue;
+    if (other.name == stream.name) return wrong(what, "there is a stream of this name already; names are unique in a context");
+    if (other.path == stream.path && stream.path.find("{stream}") == std::string::npos && !other.fields.empty() && !stream.fields.empty()) {
+      return wrong(what, "stream " + quoted(other.name) + " writes to the same path " + quoted(stream.path));
+    }
+  }
+  if (Status path = check_path_template(stream.path); !path.ok()) return wrong(what, path.message());
+  WEIR_TRY(check_frequency(stream, what));
+  if (stream.compression) WEIR_TRY(check_compression(what, *stream.compression));
+  return check_stream_fields(catalogue, stream, what);
+}
+
+Status check_catalogue(const Catalogue& catalogue, std::vector<std::string>* warnings) {
+  WEIR_TRY(check_structure(catalogue));
+  if (Result<Date> date = parse_date(catalogue.reference, catalogue.calendar); !date.ok()) {
+    return wrong("reference of time", date.status().message());
+  }
+  for (const Attribute& attribute : catalogue.attributes) WEIR_TRY(check_attribute("context", attribute));
+  for (const Grid& grid : catalogue.grids) WEIR_TRY(check_grid(catalogue, grid));
+  for (const Axis& axis : catalogue.axes) WEIR_TRY(check_axis(catalogue, axis));
+  for (const Decomposition& decomposition : catalogue.decompositions) WEIR_TRY(check_decomposition(catalogue, decomposition));
+  for (const Field& field : catalogue.fields) {
+    WEIR_TRY(check_field(catalogue, field));
+    const std::string* units = text_attribute(field.attributes, "units");
+    if (!units || units->empty()) warnings->push_back("field " + quoted(field.name) + " has no units; readers take it for dimensionless ('1' says so)");
+  }
+  for (const Stream& stream : catalogue.streams) {
+    WEIR_TRY(check_stream(catalogue, stream));
+    if (stream.fields.empty()) warnings->push_back("stream " + quoted(stream.name) + " has no fields: it writes nothing");
+  }
+  return {};
+}
+
+}  // namespace weir::output
