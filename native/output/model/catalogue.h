@@ -75,6 +75,9 @@ struct Field {
 struct StreamField {
   int field = -1;
   weir_operation operation = WEIR_INSTANT;
+  // Of the configuration, for this stream alone; see Catalogue::compression_of and chunk_of.
+  std::optional<Compression> compression;
+  std::vector<int64_t> chunk;
 };
 
 struct Stream {
@@ -110,6 +113,13 @@ struct Catalogue {
     for (int axis : f.axes) n *= static_cast<int64_t>(axes[axis].values.size());
     return n;
   }
+  // What the configuration says of the field in the stream, else of the stream, else what the program said.
+  Compression compression_of(const Stream& s, const StreamField& f) const {
+    if (f.compression) return *f.compression;
+    if (s.compression) return *s.compression;
+    return fields[f.field].compression.value_or(Compression{});
+  }
+  const std::vector<int64_t>& chunk_of(const StreamField& f) const { return f.chunk.empty() ? fields[f.field].chunk : f.chunk; }
 };
 
 }  // namespace weir::output

@@ -139,7 +139,7 @@ Status check_decomposition(const Catalogue& catalogue, const Decomposition& mine
   WEIR_TRY(check_unique("decomposition", catalogue.decompositions, mine));
   const Grid& grid = catalogue.grids[mine.grid];
   const auto outside = [&](const std::string& which) {
-    return Status(WEIR_E_DECOMPOSITION, what + ": " + which + " of grid " + quoted(grid.name) + ", which has " + std::to_string(grid.nx) +
+    return Status(WEIR_E_DECOMPOSITION, what + ": " + which + " grid " + quoted(grid.name) + ", which has " + std::to_string(grid.nx) +
                                             " x " + std::to_string(grid.ny) + " points, numbered from 0");
   };
   if (mine.halo.west < 0 || mine.halo.east < 0 || mine.halo.south < 0 || mine.halo.north < 0) return wrong(what, "a halo is negative");
@@ -150,7 +150,7 @@ Status check_decomposition(const Catalogue& catalogue, const Decomposition& mine
   if (!mine.block) {
     for (size_t i = 0; i < mine.indices.size(); i++) {
       if (mine.indices[i] < 0 || mine.indices[i] >= grid.points()) {
-        return outside("index " + std::to_string(mine.indices[i]) + " (entry " + std::to_string(i) + ") lies outside");
+        return outside("index " + std::to_string(mine.indices[i]) + " (entry " + std::to_string(i) + ") lies outside of");
       }
     }
     return {};
@@ -158,10 +158,10 @@ Status check_decomposition(const Catalogue& catalogue, const Decomposition& mine
   if (mine.ni < 0 || mine.nj < 0) return wrong(what, "a block of " + std::to_string(mine.ni) + " x " + std::to_string(mine.nj) + " points");
   if (mine.ni == 0 || mine.nj == 0) return {};
   if (mine.i0 < 0 || mine.ni > grid.nx || mine.i0 > grid.nx - mine.ni) {
-    return outside("columns " + std::to_string(mine.i0) + " to " + std::to_string(mine.i0 + mine.ni - 1) + " are not all");
+    return outside(std::to_string(mine.ni) + " columns from " + std::to_string(mine.i0) + " do not all lie in");
   }
   if (mine.j0 < 0 || mine.nj > grid.ny || mine.j0 > grid.ny - mine.nj) {
-    return outside("rows " + std::to_string(mine.j0) + " to " + std::to_string(mine.j0 + mine.nj - 1) + " are not all");
+    return outside(std::to_string(mine.nj) + " rows from " + std::to_string(mine.j0) + " do not all lie in");
   }
   return {};
 }

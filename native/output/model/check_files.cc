@@ -28,20 +28,20 @@ Status check_compression(const std::string& what, const Compression& compression
   return wrong(what, "no compression that weir knows");
 }
 
-Status check_chunk(const Catalogue& catalogue, const Field& field, const std::string& what) {
-  if (field.chunk.empty()) return {};
+Status check_chunk(const Catalogue& catalogue, const Field& field, const std::vector<int64_t>& chunk, const std::string& what) {
+  if (chunk.empty()) return {};
   const Grid& grid = catalogue.grid_of(field);
   std::vector<int64_t> sizes;
   for (int axis : field.axes) sizes.push_back(static_cast<int64_t>(catalogue.axes[axis].values.size()));
   if (!grid.one_dimensional()) sizes.push_back(grid.ny);
   sizes.push_back(grid.nx);
-  if (sizes.size() != field.chunk.size()) {
-    return wrong(what, "a chunk of " + std::to_string(field.chunk.size()) + " numbers; expected " + std::to_string(sizes.size()) +
+  if (sizes.size() != chunk.size()) {
+    return wrong(what, "a chunk of " + std::to_string(chunk.size()) + " numbers; expected " + std::to_string(sizes.size()) +
                            ", one for each dimension but time");
   }
   for (size_t i = 0; i < sizes.size(); i++) {
-    if (field.chunk[i] < 1 || field.chunk[i] > sizes[i]) {
-      return wrong(what, "chunk of " + std::to_string(field.chunk[i]) + " in dimension " + std::to_string(i) + ", whose size is " +
+    if (chunk[i] < 1 || chunk[i] > sizes[i]) {
+      return wrong(what, "chunk of " + std::to_string(chunk[i]) + " in dimension " + std::to_string(i) + ", whose size is " +
                              std::to_string(sizes[i]));
     }
   }
@@ -98,6 +98,9 @@ Status check_stream_fields(const Catalogue& catalogue, const Stream& stream, con
     for (size_t k = 0; k < i; k++) {
       if (stream.fields[k].field == mine.field) return wrong(what, "field " + quoted(field.name) + " is in the stream twice");
     }
+    const std::string member = what + ", field " + quoted(field.name);
+    if (mine.compression) WEIR_TRY(check_compression(member, *mine.compression));
+    WEIR_TRY(check_chunk(catalogue, field, mine.chunk, member));
   }
   return {};
 }
@@ -128,7 +131,7 @@ Status check_field(const Catalogue& catalogue, const Field& field) {
   if (field.compression) WEIR_TRY(check_compression(what, *field.compression));
   WEIR_TRY(check_missing(field, what));
   for (const Attribute& attribute : field.attributes) WEIR_TRY(check_attribute(what, attribute));
-  return check_chunk(catalogue, field, what);
+  return check_chunk(catalogue, field, field.chunk, what);
 }
 
 Status check_stream(const Catalogue& catalogue, const Stream& stream) {
