@@ -74,6 +74,20 @@ def test_a_killed_server_leaves_nobody_waiting(used):
     assert not is_mounted(used.path)
 
 
+def test_a_mount_whose_server_was_killed_is_named_and_can_be_renewed(used, weir):
+    os.kill(used.mount.pid, signal.SIGKILL)
+    wait_for(lambda: not used.stats().running, "the end of the server")
+    again = weir("testfs", "mount", used.path, "--backing", used.backing)
+    assert again.returncode == 2 and "whose server has ended is mounted there still; weir testfs umount" in again.stderr, again
+    behind = weir("testfs", "mount", used.path, "--backing", used.path / "below")
+    assert behind.returncode == 2 and "Traceback" not in behind.stderr, behind
+    changed = weir("testfs", "control", used.path, "hang=1")
+    assert changed.returncode == 3 and "the test file system has ended" in changed.stderr, changed
+    weir("testfs", "umount", used.path).ok()
+    with product.mounted(used.path, backing=used.backing):
+        assert (used.path / "a").read_bytes() == b"1"
+
+
 def test_umount_of_a_file_system_that_hangs(used):
     used.control(hang=100)
     reader = started_reader(used.path / "a")

@@ -50,8 +50,10 @@ class Mount:
     def control(self, *options: str, **values: object) -> None:
         """Change options while it runs: ``control(hang=5)``, ``control("fail=write:EIO:0.01:7")``.
 
-        Raises UsageError for what is no option, or can only be given at the mount.
+        Raises UsageError for what is no option, or can only be given at the mount, NotThere when it does not run any more.
         """
+        if not self.stats().running:
+            raise NotThere(f"{self.path}: the test file system has ended; weir testfs umount {self.path}, if it is mounted still, and mount anew")
         for option in [*options, *(f"{name}={_plain(value)}" for name, value in values.items())]:
             _library.control(self._state(), option)
 
@@ -88,12 +90,15 @@ def mount(
 
     Raises UsageError, NotThere and StorageError; the last says what the system lacks.
     """
+    path = Path(os.path.realpath(folder))
+    if is_mounted(path):
+        # Before any question to the folder: one whose server was killed answers none.
+        state = "is mounted there already" if _serving(path) is not None else "whose server has ended is mounted there still"
+        raise UsageError(f"{path}: a test file system {state}; weir testfs umount {path}")
     path = _folder(folder)
     shown = _folder(backing) if backing is not None else path
     if preset not in PRESETS:
         raise UsageError(f"no preset `{preset}`; there are {', '.join(PRESETS)}")
-    if is_mounted(path):
-        raise UsageError(f"{path}: a test file system is mounted there already; weir testfs umount {path}")
     _forget_what_is_gone()
     values: dict[str, object] = {**PRESETS[preset].options(), **{k: v for k, v in options.items() if v is not None}}
     given = [f"{name}={_plain(value)}" for name, value in values.items()] + [f"fail={rule}" for rule in fail]
@@ -161,7 +166,7 @@ def is_mounted(path: Path) -> bool:
 
 def _folder(name: str | os.PathLike) -> Path:
     path = Path(os.path.realpath(name))
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise NotThere(f"{path}: there is no such folder; make it first")
     return path
 
