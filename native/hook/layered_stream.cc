@@ -311,8 +311,12 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old, FILE* (*real
     stack::finish_open(t, f != nullptr ? f->_fileno : -1, path);
   }
   if (f == nullptr) return nullptr;
-  if (s != nullptr) serve_again(s, f);
-  else if (stack::file_at(f->_fileno) != nullptr) stack::leave(f->_fileno, stack::Reason::kUnsupported);
+  if (s != nullptr) {
+    serve_again(s, f);
+  } else if (stack::file_at(f->_fileno) != nullptr) {
+    go_to_end(f);  // where glibc has put it; leaving puts it where the layers have it
+    stack::leave(f->_fileno, stack::Reason::kUnsupported);
+  }
   return f;
 }
 
@@ -321,8 +325,11 @@ int close_stream(FILE* f, int (*real)(FILE*)) {
   const int fd = f->_fileno;
   int error = 0;
   if (!is_layered(f) && fd >= 0 && stack::known_at(fd) != nullptr) {
-    WEIR_REAL(fflush)(f);  // what it holds comes first; an error of it comes again
-    error = stack::before_close(fd);
+    const int before = errno;
+    const int flushed = WEIR_REAL(fflush)(f) != 0 ? errno : 0;  // what it holds comes first; its bytes are gone then, error or not
+    errno = before;
+    const int deferred = stack::before_close(fd);
+    error = flushed != 0 ? flushed : deferred;
   }
   const int result = real(f);
   const int after = errno;

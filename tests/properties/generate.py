@@ -191,8 +191,7 @@ def script(rng: random.Random, flavour: str, operations: int) -> list:
         if luck < kind.blocks:
             head = rng.choice(("fork", "fork", "exec", "spawn"))
             candidate = Block(head, (rng.randrange(2),) if head == "fork" else (), [propose() for _ in range(rng.randrange(1, 12))])
-            unflushed = [("fflush", at) for at, stream in enumerate(model.processes[0].streams) if stream and not stream.level]
-            whole += [flush for flush in unflushed if model.apply(flush)]
+            whole += [flush for flush in _unflushed(model) if model.apply(flush)]
         elif luck < kind.blocks + kind.threads:
             candidate = _at_once(rng, draw, model)
         else:
@@ -205,8 +204,16 @@ def script(rng: random.Random, flavour: str, operations: int) -> list:
             whole.append(candidate)
             made += len(candidate.body) if isinstance(candidate, Block) else 1
     if rng.random() < 0.5:
-        whole.append(("end", rng.choice((0, 0, 1, 1, 2, 3))))
+        end = ("end", rng.choice((0, 0, 1, 1, 2, 3)))
+        if not model.apply(end):
+            whole += [flush for flush in _unflushed(model) if model.apply(flush)]
+            model.apply(end)
+        whole += [end] if model.ended else []
     return whole
+
+
+def _unflushed(model) -> list:
+    return [("fflush", at) for at, stream in enumerate(model.processes[0].streams) if stream and not stream.level]
 
 
 def _at_once(rng, draw, model) -> Block | None:

@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(eq=False)
 class Inode:
-    links: int = 0
+    reserved: bool = False  # blocks without bytes: SEEK_DATA then finds what of them the kernel's cache happens to have
 
 
 @dataclass(eq=False)
@@ -48,10 +48,12 @@ class Stream:
     clean: bool = True  # holds nothing that is not in the file
     level: bool = True  # and stands where its descriptor stands
     last: str | None = None
+    sought: bool = False
     wide: bool = False
     wrote: bool = False
     phase: str | None = None  # "reads", "writes"
     turned: bool = False  # from writing to reading by fflush: glibc 2.36 loses its way after ungetc there
+    pushed: bool = False  # a byte back since it sought last: where fflush leaves the descriptor then depends on where the buffer ends
 
 
 @dataclass
@@ -76,8 +78,9 @@ class Model:
         if operation[0] == "@":
             return self.apply(operation[2], operation[1])
         if operation[0] == "end":
-            self.ended = True
-            return True
+            # Killed or by _exit, with bytes in a stream's buffer: how many depends, after a seek, on where the buffer begins.
+            self.ended = operation[1] == 0 or all(s is None or s.clean or not s.sought for s in self.processes[0].streams)
+            return self.ended
         self.me = self.processes[process]
         return getattr(self, "_" + operation[0], self._on_fd)(*operation)
 
@@ -123,12 +126,16 @@ class Model:
             return name in ("read", "write", "lseek", "fsync", "close")  # EBADF, now and then
         opened = entry[0]
         if name in ("fstat", "pread", "readv", "readv2", "read", "lseek", "fionread", "fsync", "fdatasync"):
+            if name == "lseek" and opened.inode.reserved and words[1] in (os.SEEK_DATA, os.SEEK_HOLE):
+                return False
             implicit = name in ("read", "lseek", "fionread") or (name in ("readv", "readv2") and words[0] < 0)
             return self._may(opened.inode, False) and not (implicit and self._shared_with_stream(opened))
         if name in ("write", "pwrite", "writev", "writev2", "ftruncate", "fallocate", "posix_fallocate"):
             if name in ("ftruncate", "fallocate") and self._mapped(opened.inode):
                 return False
-            return self._may(opened.inode, True) and not self._shared_with_stream(opened)
+            allowed = self._may(opened.inode, True) and not self._shared_with_stream(opened)
+            opened.inode.reserved |= allowed and name in ("fallocate", "posix_fallocate")
+            return allowed
         return True
 
     def _setfl(self, name, slot, flags) -> bool:
@@ -287,6 +294,8 @@ class Model:
         access = entry[0].flags & os.O_ACCMODE
         if entry[0].flags & os.O_APPEND and mode[0] != "a":
             return False  # glibc would not know where its writes go
+        if entry[0].flags & os.O_DIRECT:
+            return False  # the address that malloc gives the stream's buffer decides what is written
         if stream is False or sum(e is not None and e[0] is entry[0] for p in self.processes.values() for e in p.fds) > 1:
             return False
         if mode[0] == "r" and access == os.O_WRONLY or mode[0] != "r" and access == os.O_RDONLY or "+" in mode and access != os.O_RDWR:
@@ -309,11 +318,13 @@ class Model:
         return stream is not None
 
     def _fflush(self, name, at) -> bool:
-        for stream in self.me.streams if at < 0 else [self.me.streams[at]]:
-            if stream and stream.last != "ungetc":
-                stream.turned = stream.turned or stream.phase == "writes"
-                stream.clean, stream.phase = True, None
-                stream.level = stream.level or at >= 0
+        flushed = [s for s in (self.me.streams if at < 0 else [self.me.streams[at]]) if s]
+        if any(s.pushed for s in flushed):
+            return False
+        for stream in flushed:
+            stream.turned = stream.turned or stream.phase == "writes"
+            stream.clean, stream.phase = True, None
+            stream.level = stream.level or at >= 0
         return at < 0 or self.me.streams[at] is not None
 
     def _on_stream(self, name, at, *words) -> bool:
@@ -324,6 +335,9 @@ class Model:
             return False
         if self._mapped(stream.opened.inode) or not self._in_turn(stream, name):
             return False
+        sought = name == "rewind" or (name == "fseek" and words[1] == 0 and words[0] >= 0)  # others may fail
+        stream.pushed = name == "ungetc" or (stream.pushed and not sought)
+        stream.sought |= name in ("fseek", "rewind", "below", "position")
         stream.clean = stream.level = False
         stream.last = name
         return True
@@ -337,10 +351,12 @@ class Model:
             return stream.wide and name in WIDE and turned
         if name in ("ftell", "clearerr", "setvbuf"):
             return stream.last != "ungetc" or name == "ftell"
+        if name == "below" and stream.pushed:
+            return False
         if name in ("fseek", "rewind", "below"):
             stream.phase, stream.turned = None, False
             stream.wrote = stream.wrote or name == "below"
-            return name != "below" or stream.last != "ungetc"
+            return True
         if name == "ungetc":
             return stream.reads and stream.phase == "reads" and stream.last in READS and not stream.turned
         if stream.last == "ungetc" and name not in READS:

@@ -239,7 +239,9 @@ Result sync(Layer& l, bool data_only) {
 
 void invalidate(Layer& l) {
   State& s = state_of(l);
-  if (s.attached) {
+  // Through an opening that has moved no byte yet the file may have changed as well, and others keep blocks of it.
+  const bool may_have_changed = (l.file->flags & O_ACCMODE) != O_RDONLY && !l.file->left && l.file->references != 0;
+  if (s.attached || (may_have_changed && attach(l))) {
     cache::invalidate(s.opening);
     cache::look_again(s.opening);  // its size may be another one
   }
