@@ -30,13 +30,18 @@ namespace {
 
 // The size of a file that programs must see, where accepted bytes are not the kernel's yet. On the platforms that weir knows all
 // generations of stat have one layout.
+WEIR_INLINE void patch(int directory, const char* path, struct stat* to) {
+  if (WEIR_UNLIKELY(stack::any_unwritten()) && stack::patch_size_of_path(to)) return;
+  if (WEIR_UNLIKELY(weir::base::load_relaxed(&stack::forms_kept) != 0)) stack::patch_size_of_form(directory, path, to);
+}
+
 template <typename Real>
 int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
   stack::NameQuestion question{};
   if (stack::remembers_names() && stack::known_stat(&question, directory, path, follow, to)) return 0;
   const int result = stack::timed_question(real);
   if (WEIR_UNLIKELY(question.asked) && result == 0) stack::learn_stat(question, directory, path, follow, *to);
-  if (WEIR_UNLIKELY(stack::any_unwritten()) && result == 0) stack::patch_size_of_path(to);
+  if (result == 0) patch(directory, path, to);
   return result;
 }
 
@@ -75,13 +80,14 @@ int asking_statx(int directory, const char* path, int flags, struct statx* to, R
   const int result = real();
   if (result != 0 || (to->stx_mask & STATX_SIZE) == 0) return result;
   const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr && (path == nullptr || path[0] == 0);
-  if (!of_descriptor && !stack::any_unwritten()) return result;
+  if (!of_descriptor && !stack::any_unwritten() && weir::base::load_relaxed(&stack::forms_kept) == 0) return result;
   struct stat about {};
   about.st_dev = makedev(to->stx_dev_major, to->stx_dev_minor);
   about.st_ino = to->stx_ino;
   about.st_size = static_cast<off_t>(to->stx_size);
+  about.st_mode = (to->stx_mask & STATX_TYPE) != 0 ? to->stx_mode : 0;
   if (of_descriptor) stack::patch_size(stack::file_at(directory), directory, &about);
-  else stack::patch_size_of_path(&about);
+  else patch(directory, path, &about);
   to->stx_size = static_cast<uint64_t>(about.st_size);
   return result;
 }
@@ -202,6 +208,8 @@ WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t
   WEIR_HOOK(int, symbol, const char* path, off_t size) {                                                                              \
     return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), [&] {    \
       stack::settle(AT_FDCWD, path);                                                                                                  \
+      int result = 0;                                                                                                                 \
+      if (weir::base::load_relaxed(&stack::forms_kept) != 0 && stack::truncate_form(path, size, &result)) return result;              \
       return WEIR_REAL(symbol)(path, size);                                                                                           \
     });                                                                                                                               \
   }

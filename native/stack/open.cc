@@ -222,6 +222,7 @@ void set_rules(const rules::Rules& rules, int rank) {
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Conditions& when = rules.rules[i].when;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
+    keep_forms(rules.rules[i].stack);
     some_keep |= rules::has_layer(rules.rules[i].stack, "keep");
     some_always |= keeps_always(rules.rules[i].stack);
     keeps_alone &= is_keep_alone(rules.rules[i].stack);

@@ -147,11 +147,12 @@ void patch_size(File* f, int fd, struct stat* about) {
   errno = before;
 }
 
-void patch_size_of_path(struct stat* about) {
+bool patch_size_of_path(struct stat* about) {
   uint64_t bytes = 0;
   bool exact = false;
-  if (!size_of(about->st_dev, about->st_ino, &bytes, &exact)) return;
+  if (!size_of(about->st_dev, about->st_ino, &bytes, &exact)) return false;
   if (exact || static_cast<uint64_t>(about->st_size) < bytes) about->st_size = static_cast<off_t>(bytes);
+  return true;
 }
 
 }  // namespace weir::stack

@@ -102,8 +102,15 @@ void settle(int directory, const char* path, bool follow = true);
 // How the trace names a path: hook/observe.h path_at, set by the composition root.
 extern WEIR_OWN uint32_t (*name_of_path)(int directory, const char* path);
 
-// The size of a file asked for by name, when accepted bytes make it longer.
-void patch_size_of_path(struct stat* about);
+// The size of a file asked for by name, when accepted bytes make it longer. False: nothing is known of it here.
+bool patch_size_of_path(struct stat* about);
 bool any_unwritten();
+
+// Some rule's layers keep another form of files on disk: their sizes by name are asked of the layers, and a truncate by path is theirs
+// (false: this is no such file).
+extern WEIR_OWN uint32_t forms_kept;
+void keep_forms(const rules::Stack& stack);
+void patch_size_of_form(int directory, const char* path, struct stat* about);
+bool truncate_form(const char* path, off_t bytes, int* result);
 
 }  // namespace weir::stack

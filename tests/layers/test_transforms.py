@@ -5,6 +5,7 @@ layer's page says. A seeded program makes the same calls with and without the la
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 
@@ -176,3 +177,41 @@ def test_gfortran_writes_rewinds_appends_and_reads(layered, execute, fc, tmp_pat
         assert found.read_bytes() == (plain / "layered_scf").read_bytes()
     else:
         assert unblocked(found.read_bytes()) == (plain / "layered_scf").read_bytes()
+
+
+BY_NAME = r"""
+import os, sys
+path = sys.argv[1]
+with open(path, "wb", buffering=0) as file:
+    file.write(bytes(range(256)) * 1500)
+    print("open", os.stat(path).st_size)
+print("closed", os.stat(path).st_size, os.path.getsize(os.path.relpath(path)), os.lstat(path).st_size)
+os.symlink(path, path + ".link")
+print("by a link", os.stat(path + ".link").st_size)
+os.truncate(path, 300_001)
+print("cut", os.stat(path).st_size, len(open(path, "rb").read()), open(path, "rb").read()[-3:])
+os.truncate(path, 400_000)
+print("made longer", os.stat(path).st_size, open(path, "rb").read().count(b"\0"))
+os.rename(path, path + ".moved")
+print("moved", os.stat(path + ".moved").st_size, sorted(e.stat().st_size for e in os.scandir(os.path.dirname(path)) if e.name.endswith(".moved")))
+open(path, "wb").close()
+print("empty", os.stat(path).st_size)
+try:
+    os.truncate(path, -1)
+except OSError as error:
+    print(error.errno)
+os.chmod(path + ".moved", 0)
+print("unreadable", os.path.exists(path + ".moved"))
+"""
+
+
+@pytest.mark.parametrize("stack", ["stripe:dirs={0}/a,{0}/b:unit=64KiB", "cos:16", "bufa:64KiB:4:always=1 | stripe:dirs={0}/a,{0}/b:unit=4KiB"])
+def test_closed_files_have_their_size_by_name_and_are_cut_by_name(layered, execute, tmp_path, stack):
+    for folder in ("plain", "a", "b", "files"):
+        (tmp_path / folder).mkdir()
+    command = [sys.executable, "-I", "-c", BY_NAME]
+    plain = execute([*command, tmp_path / "plain" / "layered"]).ok()
+    behind = layered(stack.format(tmp_path), *command, tmp_path / "files" / "layered")
+    assert behind.stdout == plain.stdout
+    assert behind.stderr == ""
+    assert (tmp_path / "files" / "layered.moved").stat().st_size != 400_000, "another form lies on disk"
