@@ -33,6 +33,12 @@ class Team {
   virtual Result<std::unique_ptr<Team>> split(int colour, int key) = 0;
   // The MPI communicator for libraries that want one (parallel HDF5, PnetCDF): a pointer to an MPI_Comm. Null: a team of one without MPI.
   virtual const void* mpi_comm() const = 0;
+  // Create or empty a file with hints for MPI-IO (striping_factor, ...), on the calling rank alone. Without MPI nothing is done: whoever
+  // writes the file creates it.
+  virtual Status create_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& hints) {
+    (void)path, (void)hints;
+    return {};
+  }
 };
 
 // A team of one, for tests and tools: no MPI.

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/cf/describe.h"
+
+#include <algorithm>
+#include <map>
+
+#include "output/cf/methods.h"
+
+namespace weir::output {
+namespace {
+
+// Dimensions of a grid in the file, slowest first, and the variables that say where its points are, when those need naming in fields.
+struct Horizontal {
+  std::vector<int> dimensions;
+  std::string coordinates;
+};
+
+const char* text_of(const Attributes& attributes, const std::string& name) {
+  for (const Attribute& a : attributes) {
+    if (a.name == name && std::holds_alternative<std::string>(a.value)) return std::get<std::string>(a.value).c_str();
+  }
+  return nullptr;
+}
+
+class Describer {
+ public:
+  Describer(const Catalogue& catalogue, const Stream& stream) : catalogue_(catalogue), stream_(stream) {}
+
+  Result<StreamFile> describe() {
+    for (const StreamField& f : stream_.fields) note_grid(catalogue_.decompositions[catalogue_.fields[f.field].decomposition].grid);
+    for (int grid : grids_) add_grid(grid);
+    for (const StreamField& f : stream_.fields) {
+      for (int axis : catalogue_.fields[f.field].axes) add_axis(axis);
+    }
+    add_time();
+    for (int grid : grids_) add_lonlat(grid);
+    for (const StreamField& f : stream_.fields) add_field(f);
+    add_global();
+    WEIR_TRY(check_names());
+    return std::move(out_);
+  }
+
+ private:
+  void note_grid(int grid) {
+    if (std::find(grids_.begin(), grids_.end(), grid) == grids_.end()) grids_.push_back(grid);
+  }
+
+  int add_dimension(const std::string& name, int64_t size) {
+    out_.file.dimensions.push_back({name, size});
+    return static_cast<int>(out_.file.dimensions.size()) - 1;
+  }
+
+  int add_variable(Variable variable) {
+    out_.file.variables.push_back(std::move(variable));
+    return static_cast<int>(out_.file.variables.size()) - 1;
+  }
+
+  std::string in_grid(const std::string& name, int grid) const {
+    return grids_.size() == 1 ? name : name + "_" + catalogue_.grids[grid].name;
+  }
+
+  int add_coordinate(const std::string& name, const std::vector<double>& values, Attributes attributes) {
+    const int dimension = add_dimension(name, static_cast<int64_t>(values.size()));
+    Variable v;
+    v.name = name;
+    v.dimensions = {dimension};
+    v.attributes = std::move(attributes);
+    v.values = values;
+    add_variable(std::move(v));
+    return dimension;
+  }
+
+  void add_grid(int index) {
+    const Grid& grid = catalogue_.grids[index];
+    std::vector<int>& d = horizontal_[index].dimensions;
+    switch (grid.kind) {
+      case GridKind::kLonLat:
+      case GridKind::kGaussian: {
+        d.push_back(add_coordinate(in_grid("lat", index), grid.y, latitude("Y")));
+        d.push_back(add_coordinate(in_grid("lon", index), grid.x, longitude("X")));
+        break;
+      }
+      case GridKind::kPlane: {
+        d.push_back(add_coordinate(in_grid("y", index), grid.y, distance("Y")));
+        d.push_back(add_coordinate(in_grid("x", index), grid.x, distance("X")));
+        break;
+      }
+      case GridKind::kCurvilinear: {
+        d.push_back(add_dimension(in_grid("y", index), grid.ny));
+        d.push_back(add_dimension(in_grid("x", index), grid.nx));
+        break;
+      }
+      case GridKind::kUnstructured: d.push_back(add_dimension(in_grid("cell", index), grid.nx)); break;
+    }
+  }
+
+  static Attributes longitude(const char* axis) {
+    Attributes a{{"standard_name", "longitude"}, {"long_name", "longitude"}, {"units", "degrees_east"}};
+    if (axis) a.push_back({"axis", axis});
+    return a;
+  }
+  static Attributes latitude(const char* axis) {
+    Attributes a{{"standard_name", "latitude"}, {"long_name", "latitude"}, {"units", "degrees_north"}};
+    if (axis) a.push_back({"axis", axis});
+    return a;
+  }
+  // Without a mapping to the earth no standard name is true.
+  static Attributes distance(const char* axis) {
+    return {{"long_name", std::string("distance along ") + axis}, {"units", "m"}, {"axis", axis}};
+  }
+
+  int bounds_dimension() {
+    if (bounds_ < 0) bounds_ = add_dimension("bnds", 2);
+    return bounds_;
+  }
+
+  void add_axis(int index) {
+    if (axes_.count(index)) return;
+    const Axis& axis = catalogue_.axes[index];
+    Attributes attributes = axis.attributes;
+    if (!axis.units.empty() && !text_of(attributes, "units")) attributes.push_back({"units", axis.units});
+    if (text_of(attributes, "positive") && !text_of(attributes, "axis")) attributes.push_back({"axis", "Z"});
+    if (!axis.bounds.empty()) attributes.push_back({"bounds", axis.name + "_bnds"});
+    const int dimension = add_coordinate(axis.name, axis.values, std::move(attributes));
+    axes_[index] = dimension;
+    if (axis.bounds.empty()) return;
+    Variable bounds;
+    bounds.name = axis.name + "_bnds";
+    bounds.dimensions = {dimension, bounds_dimension()};
+    bounds.values = axis.bounds;
+    add_variable(std::move(bounds));
+  }
+
+  void add_time() {
+    out_.file.time = add_dimension("time", 0);
+    Variable time;
+    time.name = "time";
+    time.over_time = true;
+    time.attributes = {{"standard_name", "time"},
+                       {"long_name", "time"},
+                       {"units", "seconds since " + catalogue_.reference},
+                       {"calendar", catalogue_.calendar},
+                       {"axis", "T"}};
+    if (!stream_.reduces()) {
+      out_.time = add_variable(std::move(time));
+      return;
+    }
+    time.attributes.push_back({"bounds", "time_bnds"});
+    out_.time = add_variable(std::move(time));
+    Variable bounds;
+    bounds.name = "time_bnds";
+    bounds.over_time = true;
+    bounds.dimensions = {bounds_dimension()};
+    out_.time_bounds = add_variable(std::move(bounds));
+  }
+
+  void add_lonlat(int index) {
+    const Grid& grid = catalogue_.grids[index];
+    if (grid.lonlat_decomposition < 0) return;
+    if (grid.kind != GridKind::kCurvilinear && grid.kind != GridKind::kUnstructured) return;
+    LonLat lonlat{index, grid.lonlat_decomposition, -1, -1};
+    Variable v;
+    v.dimensions = horizontal_[index].dimensions;
+    v.name = in_grid("lon", index);
+    v.attributes = longitude(nullptr);
+    lonlat.lon = add_variable(v);
+    v.name = in_grid("lat", index);
+    v.attributes = latitude(nullptr);
+    lonlat.lat = add_variable(v);
+    out_.lonlat.push_back(lonlat);
+    horizontal_[index].coordinates = in_grid("lat", index) + " " + in_grid("lon", index);
+  }
+
+  void add_field(const StreamField& chosen) {
+    const Field& field = catalogue_.fields[chosen.field];
+    const Horizontal& horizontal = horizontal_[catalogue_.decompositions[field.decomposition].grid];
+    Variable v;
+    v.name = field.name;
+    v.type = field.file_type;
+    v.over_time = true;
+    for (int axis : field.axes) v.dimensions.push_back(axes_[axis]);
+    v.dimensions.insert(v.dimensions.end(), horizontal.dimensions.begin(), horizontal.dimensions.end());
+    v.attributes = field.attributes;
+    std::erase_if(v.attributes, [](const Attribute& a) { return a.name == "cell_methods"; });
+    const char* own = text_of(field.attributes, "cell_methods");
+    const std::string methods = cell_methods(own ? own : "", chosen.operation, stream_.reduces());
+    if (!methods.empty()) v.attributes.push_back({"cell_methods", methods});
+    if (!horizontal.coordinates.empty() && !text_of(field.attributes, "coordinates")) {
+      v.attributes.push_back({"coordinates", horizontal.coordinates});
+    }
+    v.fill = field.missing;
+    v.chunk = catalogue_.chunk_of(chosen);
+    v.compression = catalogue_.compression_of(stream_, chosen);
+    out_.fields.push_back(add_variable(std::move(v)));
+  }
+
+  void add_global() {
+    Attributes& a = out_.file.attributes;
+    a.push_back({"Conventions", "CF-1.11"});
+    for (const Attribute& own : catalogue_.attributes) {
+      if (own.name != "Conventions" && own.name != "history") a.push_back(own);
+    }
+    a.push_back({"history", "written by weir: stream " + stream_.name});
+  }
+
+  Status check_names() const {
+    std::map<std::string, int> seen;
+    for (const Variable& v : out_.file.variables) {
+      if (seen[v.name]++) return clash(v.name);
+    }
+    std::map<std::string, int> dimensions;
+    for (const Dimension& d : out_.file.dimensions) {
+      if (dimensions[d.name]++) return clash(d.name);
+    }
+    for (int f : out_.fields) {
+      if (dimensions.count(out_.file.variables[f].name)) return clash(out_.file.variables[f].name);
+    }
+    return {};
+  }
+
+  Status clash(const std::string& name) const {
+    return {WEIR_E_ARGUMENT, "stream " + stream_.name + ": two things would be called " + name +
+                                 " in its files (dimensions, coordinates and fields share their names); rename the field or the axis"};
+  }
+
+  const Catalogue& catalogue_;
+  const Stream& stream_;
+  StreamFile out_;
+  std::vector<int> grids_;              // in the order of the fields
+  std::map<int, Horizontal> horizontal_;
+  std::map<int, int> axes_;             // their dimensions
+  int bounds_ = -1;
+};
+
+}  // namespace
+
+Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) { return Describer(catalogue, stream).describe(); }
+
+}  // namespace weir::output

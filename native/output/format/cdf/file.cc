@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/format/cdf/file.h"
+
+#include <fcntl.h>
+
+#include "output/transport/team.h"
+
+namespace weir::output::cdf {
+
+Result<std::unique_ptr<File>> CdfFile::open(const std::string& path, const FileOptions& options, Team& owners) {
+  std::vector<char> bytes;
+  Status mine;
+  if (owners.rank() == 0) {
+    Result<std::vector<char>> read = read_header(path);
+    mine = read.status();
+    if (read.ok()) bytes = std::move(*read);
+  }
+  WEIR_TRY(owners.agree(mine));
+  WEIR_TRY(owners.broadcast(bytes, 0));
+  Result<Header> header = parse_header(bytes);
+  Result<PosixFile> file = header.ok() ? PosixFile::open(path, O_RDWR) : Result<PosixFile>(header.status());
+  WEIR_TRY(owners.agree(file.status()));
+  return std::unique_ptr<File>(new CdfFile(std::move(*file), std::move(*header), options.sync, owners));
+}
+
+Status CdfFile::remember(Status status) {
+  if (!status.ok() && failed_.ok()) failed_ = status;
+  return status;
+}
+
+Status CdfFile::write(int variable, int64_t record, int64_t first, int64_t count, const void* data) {
+  const Variable& v = header_.variables[static_cast<size_t>(variable)];
+  const int64_t size = static_cast<int64_t>(size_of(v.type));
+  const int64_t place = v.begin + (v.over_time ? record * header_.record_bytes : 0) + first * size;
+  return remember(file_.write_at(data, static_cast<size_t>(count * size), place));
+}
+
+// Readers want the file to be as long as its records say, padding included, which nobody writes.
+Status CdfFile::lengthen(int64_t records) {
+  const int64_t end = header_.records_begin + records * header_.record_bytes;
+  Result<int64_t> size = file_.size();
+  if (!size.ok()) return size.status();
+  return *size < end ? file_.resize(end) : Status();
+}
+
+Status CdfFile::write_records(int64_t records) {
+  if (header_.padded) WEIR_TRY(lengthen(records));
+  unsigned char bytes[8];
+  const size_t n = records_bytes(header_.version);
+  for (size_t i = 0; i < n; i++) bytes[i] = static_cast<unsigned char>(records >> 8 * (n - 1 - i));
+  WEIR_TRY(file_.write_at(bytes, n, kRecordsOffset));
+  return sync_ ? file_.sync() : Status();
+}
+
+// First everybody's data, then the number that makes them visible.
+Status CdfFile::end_record(int64_t record) {
+  if (failed_.ok() && sync_) failed_ = file_.sync();
+  WEIR_TRY(owners_.agree(failed_));
+  Status counted;
+  if (owners_.rank() == 0) counted = write_records(record + 1);
+  return owners_.agree(counted);
+}
+
+Status CdfFile::close() {
+  Status mine = failed_;
+  if (mine.ok() && sync_) mine = file_.sync();
+  const Status closed = file_.close();
+  return owners_.agree(mine.ok() ? closed : mine);
+}
+
+}  // namespace weir::output::cdf

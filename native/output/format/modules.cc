@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/format/modules.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace weir::output {
+namespace {
+
+constexpr const char* kFile = "weir-format-netcdf.so";
+
+struct Loaded {
+  const netcdf::Module* module = nullptr;
+  std::string why;
+};
+
+std::string own_folder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&netcdf_mutex), &info) == 0 || !info.dli_fname) return ".";
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+Loaded load() {
+  const std::string folder = own_folder();
+  Loaded loaded;
+  // Beside libweir.so and above it; a program of the build tree that has the library within finds lib/ further up.
+  for (const char* place : {"/", "/../", "/../../lib/"}) {
+    const std::string path = folder + place + kFile;
+    if (access(path.c_str(), F_OK) != 0) continue;
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    if (!library) {
+      const char* text = dlerror();
+      loaded.why = text ? text : path;
+      continue;
+    }
+    using Entry = const netcdf::Module* (*)();
+    Entry entry = reinterpret_cast<Entry>(dlsym(library, netcdf::kModuleSymbol));
+    const netcdf::Module* module = entry ? entry() : nullptr;
+    if (module && module->version == netcdf::kModuleVersion) return {module, ""};
+    loaded.why = path + " is of another version of weir: build and install both together";
+  }
+  if (loaded.why.empty()) loaded.why = std::string(kFile) + " is neither in " + folder + " nor above it";
+  loaded.why += " (the formats of netCDF need weir built with libnetcdf-dev and libhdf5-dev)";
+  return loaded;
+}
+
+}  // namespace
+
+const netcdf::Module* netcdf_module(std::string* why) {
+  static const Loaded loaded = load();
+  if (why) *why = loaded.why;
+  return loaded.module;
+}
+
+std::mutex& netcdf_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+}  // namespace weir::output

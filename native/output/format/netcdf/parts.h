@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the module, which module.cc puts together. What each does: module.h.
+#pragma once
+
+#include "output/format/netcdf/module.h"
+
+namespace weir::output::netcdf {
+
+bool create(const FileDescription& description, const char* path, Kind kind, Why& why);
+
+void* open_file(const char* path, Why& why);
+bool find(void* file, const char* variable, Shape& shape, Why& why);
+bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why);
+void close_file(void* file);
+
+// HDF5's filter 32015 for this process, unless a plugin has it. Once.
+void register_zstd();
+
+// "<what> <object>: <cause>"; false, to be returned.
+bool say(Why& why, const char* what, const char* object, const char* cause);
+
+}  // namespace weir::output::netcdf

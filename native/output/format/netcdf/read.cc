@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading of any netCDF file by netCDF-C.
+#include <netcdf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "output/format/netcdf/parts.h"
+
+namespace weir::output::netcdf {
+namespace {
+
+struct Open {
+  int file;
+  std::string path;
+};
+
+// Requests of the classic formats go through a buffer of this size.
+constexpr size_t kBufferBytes = 4 << 20;
+
+bool weir_type_of(nc_type type, Type& out) {
+  switch (type) {
+    case NC_FLOAT: out = WEIR_FLOAT32; return true;
+    case NC_DOUBLE: out = WEIR_FLOAT64; return true;
+    case NC_INT: out = WEIR_INT32; return true;
+    case NC_INT64: out = WEIR_INT64; return true;
+    case NC_SHORT: out = WEIR_INT16; return true;
+    case NC_BYTE: out = WEIR_INT8; return true;
+  }
+  return false;
+}
+
+// A box of elements in the order of the file, cut from a range of them: the rows of one dimension between whole faster ones.
+struct Box {
+  size_t start[NC_MAX_VAR_DIMS], count[NC_MAX_VAR_DIMS];
+  int64_t elements;
+};
+
+// The greatest box that begins at element `first` and has at most `count` elements.
+Box cut(const Shape& shape, int64_t first, int64_t count) {
+  Box box;
+  int64_t stride[9];  // elements of one step in dimension d
+  stride[shape.rank] = 1;
+  for (int d = shape.rank; d-- > 0;) stride[d] = stride[d + 1] * shape.lengths[d];
+  int split = shape.rank;  // the dimension of which several rows are taken
+  for (int d = 0; d < shape.rank && split == shape.rank; d++) {
+    if (first % stride[d + 1] == 0 && count >= stride[d + 1]) split = d;
+  }
+  box.elements = 1;
+  for (int d = 0; d < shape.rank; d++) {
+    const int64_t at = first / stride[d + 1] % shape.lengths[d];
+    int64_t n = d < split ? 1 : shape.lengths[d];
+    if (d == split) n = std::min(count / stride[d + 1], shape.lengths[d] - at);
+    box.start[d] = static_cast<size_t>(d > split ? 0 : at);
+    box.count[d] = static_cast<size_t>(n);
+    box.elements *= n;
+  }
+  return box;
+}
+
+}  // namespace
+
+void* open_file(const char* path, Why& why) {
+  register_zstd();
+  size_t buffer = kBufferBytes;
+  int file = -1;
+  if (int error = nc__open(path, NC_NOWRITE, &buffer, &file); error != NC_NOERR) {
+    say(why, "cannot open", path, nc_strerror(error));
+    return nullptr;
+  }
+  return new Open{file, path};
+}
+
+void close_file(void* file) {
+  Open* open = static_cast<Open*>(file);
+  nc_close(open->file);
+  delete open;
+}
+
+bool find(void* file, const char* variable, Shape& shape, Why& why) {
+  const Open& open = *static_cast<Open*>(file);
+  int id = -1, rank = 0, unlimited = -1, dimensions[NC_MAX_VAR_DIMS];
+  nc_type type = NC_NAT;
+  if (int error = nc_inq_varid(open.file, variable, &id); error != NC_NOERR) {
+    return say(why, (std::string("no variable ") + variable + " in").c_str(), open.path.c_str(), nc_strerror(error));
+  }
+  int error = nc_inq_var(open.file, id, nullptr, &type, &rank, dimensions, nullptr);
+  if (error == NC_NOERR) error = nc_inq_unlimdim(open.file, &unlimited);
+  shape = {};
+  shape.known_type = weir_type_of(type, shape.type);
+  shape.records = 1;
+  for (int d = 0; d < rank && error == NC_NOERR; d++) {
+    size_t length = 0;
+    error = nc_inq_dimlen(open.file, dimensions[d], &length);
+    if (d == 0 && dimensions[d] == unlimited) {
+      shape.over_time = true;
+      shape.records = static_cast<int64_t>(length);
+    } else if (shape.rank < 8) {
+      shape.lengths[shape.rank++] = static_cast<int64_t>(length);
+    } else {
+      return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), "too many dimensions");
+    }
+  }
+  return error == NC_NOERR || say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), nc_strerror(error));
+}
+
+bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why) {
+  const Open& open = *static_cast<Open*>(file);
+  Shape shape;
+  if (!find(file, variable, shape, why)) return false;
+  int id = -1;
+  nc_inq_varid(open.file, variable, &id);
+  while (count > 0) {
+    const Box box = cut(shape, first, count);
+    size_t start[NC_MAX_VAR_DIMS], counts[NC_MAX_VAR_DIMS];
+    const int shift = shape.over_time ? 1 : 0;
+    start[0] = static_cast<size_t>(record);
+    counts[0] = 1;
+    std::copy_n(box.start, shape.rank, start + shift);
+    std::copy_n(box.count, shape.rank, counts + shift);
+    if (int error = nc_get_vara(open.file, id, start, counts, to); error != NC_NOERR) {
+      return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), nc_strerror(error));
+    }
+    to = static_cast<char*>(to) + static_cast<size_t>(box.elements) * size_of(shape.type);
+    first += box.elements;
+    count -= box.elements;
+  }
+  return true;
+}
+
+}  // namespace weir::output::netcdf

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/format/reader.h"
+
+#include "output/format/modules.h"
+
+namespace weir::output {
+namespace {
+
+// Every netCDF file, by the library.
+class NetcdfReader : public Reader {
+ public:
+  NetcdfReader(const netcdf::Module* module, void* file, std::string path) : module_(module), file_(file), path_(std::move(path)) {}
+  ~NetcdfReader() override {
+    const std::lock_guard lock(netcdf_mutex());
+    module_->close(file_);
+  }
+
+  Result<Found> find(const std::string& variable) override {
+    const std::lock_guard lock(netcdf_mutex());
+    netcdf::Why why;
+    netcdf::Shape shape;
+    if (!module_->find(file_, variable.c_str(), shape, why)) return Status(WEIR_E_FORMAT, why.text);
+    if (!shape.known_type) {
+      return Status(WEIR_E_FORMAT, path_ + ": variable " + variable + " is of a type that weir does not read (text or unsigned)");
+    }
+    return Found{shape.type, shape.over_time, shape.records, {shape.lengths, shape.lengths + shape.rank}};
+  }
+
+  Status read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) override {
+    const std::lock_guard lock(netcdf_mutex());
+    netcdf::Why why;
+    if (!module_->read(file_, variable.c_str(), record, first, count, to, why)) return {WEIR_E_FILE, why.text};
+    return {};
+  }
+
+ private:
+  const netcdf::Module* module_;
+  void* file_;
+  std::string path_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
+  std::string text;
+  const netcdf::Module* module = netcdf_module(&text);
+  if (!module) return Status(WEIR_E_FORMAT, "cannot read " + path + ": " + text);
+  const std::lock_guard lock(netcdf_mutex());
+  netcdf::Why why;
+  void* file = module->open(path.c_str(), why);
+  if (!file) return Status(WEIR_E_FILE, why.text);
+  return std::unique_ptr<Reader>(new NetcdfReader(module, file, path));
+}
+
+}  // namespace weir::output

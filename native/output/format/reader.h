@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading of files for restarts and initial conditions: any file of a format that weir writes, whoever wrote it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "output/core/status.h"
+#include "output/core/types.h"
+
+namespace weir::output {
+
+// A variable as it is in the file.
+struct Found {
+  Type type = WEIR_FLOAT64;
+  bool over_time = false;
+  int64_t records = 1;           // of the file; 1 without time
+  std::vector<int64_t> lengths;  // without time, slowest first
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int64_t length : lengths) n *= length;
+    return n;
+  }
+};
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  // fails: WEIR_E_FORMAT no such variable, or one of a type that weir has not.
+  virtual Result<Found> find(const std::string& variable) = 0;
+  // Elements [first, first + count) of record `record`, counted as File::write counts them, in the file's type and native byte order.
+  virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) = 0;
+};
+
+// The format is known by the file's first bytes, or by its being a folder (Zarr). Only the calling rank opens it.
+Result<std::unique_ptr<Reader>> open_reader(const std::string& path);
+
+}  // namespace weir::output
