@@ -100,6 +100,28 @@ VARIABLES = (
         "The file that `weir assign` writes, and that `weir run` reads when no --rules are given.",
         command=True,
     ),
+    Variable(
+        "WEIR_OUTPUT_CONFIG",
+        "path",
+        "none: mode serial",
+        "libweir: the configuration of a program whose weir_init names none; see [output](output.md).",
+    ),
+    *(
+        Variable(f"WEIR_OUTPUT_{key.upper()}", values, "the configuration's", f"libweir: `{key}` of the configuration's `[output]`.")
+        for key, values in (
+            ("mode", "`serial`, `collective`, `servers`, `servers+parallel`"),
+            ("groups", "1, 2, 3, ..."),
+            ("tasks_per_group", "1, 2, 3, ..."),
+            ("placement", "`last`, `spread`, `nodes`"),
+            ("aggregators", "0, 1, 2, ..."),
+            ("transport", "`auto`, `shared`, `rma`, `two-sided`"),
+            ("server_memory", "a size such as `256MiB`"),
+            ("client_memory", "a size, or 0"),
+            ("time_limit_s", "seconds"),
+            ("sync", "`true`, `false`"),
+            ("verbose", "`true`, `false`"),
+        )
+    ),
     Variable("WEIR_QUIET", "`1`", "messages", "The library writes nothing to standard error.", launcher=False),
 )
 
