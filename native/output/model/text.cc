@@ -61,7 +61,7 @@ size_t edits(const std::string& a, const std::string& b) {
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
   constexpr size_t kLongest = 255;  // nobody mistypes a novel
   if (word.size() > kLongest) return "";
-  size_t best = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t best = (word.size() < 3 ? 1 : std::max<size_t>(2, word.size() / 3)) + 1;
   const std::string* found = nullptr;
   for (const std::string& other : words) {
     const size_t distance = edits(word, other);

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// TOML by toml++, without its exceptions. Every value is asked for with what it should be; what nobody asks for is a mistake.
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "output/config/settings.h"
+#include "output/model/path.h"
+#include "output/model/text.h"
+
+namespace weir::output {
+namespace {
+
+Value value_of(const toml::node& node) {
+  if (auto text = node.as_string()) return text->get();
+  if (auto whole = node.as_integer()) return whole->get();
+  if (auto number = node.as_floating_point()) return number->get();
+  if (auto flag = node.as_boolean()) return flag->get();
+  return std::string();
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string file) : file_(std::move(file)) {}
+
+  Place place(const toml::source_region& region) const {
+    return file_ + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
+  }
+  Status wrong(const toml::node& node, const std::string& why) const { return {WEIR_E_CONFIG, place(node.source()) + ": " + why}; }
+  Status expected(const std::string& key, const toml::node& node, const std::string& what) const {
+    std::string is = node.is_table() ? "a table" : node.is_array() ? "a list" : quoted(value_text(value_of(node)));
+    return wrong(node, key + " is " + is + "; expected " + what);
+  }
+
+  // Keys of a table that are none of these.
+  Status known(const toml::table& table, const std::string& name, const std::vector<std::string>& keys) const {
+    for (const auto& [key, node] : table) {
+      const std::string word(key.str());
+      if (std::find(keys.begin(), keys.end(), word) != keys.end()) continue;
+      return {WEIR_E_CONFIG, place(key.source()) + ": " + name + " has no key " + quoted(word) +
+                                 (did_you_mean(word, keys).empty() ? "; expected " + one_of(keys) : did_you_mean(word, keys))};
+    }
+    return {};
+  }
+
+  template <typename T>
+  Status read(const toml::table& table, const char* key, const char* what, std::optional<T>* to) const {
+    const toml::node* node = table.get(key);
+    if (!node) return {};
+    if constexpr (std::is_same_v<T, double>) {
+      if (!node->is_number()) return expected(key, *node, what);
+    }
+    auto value = node->value<T>();
+    if (!value || (!std::is_same_v<T, bool> && node->is_boolean())) return expected(key, *node, what);
+    *to = std::move(*value);
+    return {};
+  }
+
+  Status settings(const toml::node& node, Settings* to) const {
+    const toml::table* table = node.as_table();
+    if (!table) return expected("output", node, "a table [output]");
+    std::vector<std::string> keys;
+    for (const SettingKey& key : setting_keys()) keys.push_back(key.key);
+    WEIR_TRY(known(*table, "[output]", keys));
+    for (const SettingKey& key : setting_keys()) {
+      const toml::node* value = table->get(key.key);
+      if (value && (!value->is_value() || value->is_date() || value->is_time() || value->is_date_time() || !key.set(*to, value_of(*value)).ok())) {
+        return expected(key.key, *value, key.expected);
+      }
+    }
+    return {};
+  }
+
+  Status compression(const toml::table& table, std::optional<Compression>* to) const {
+    std::optional<std::string> text;
+    WEIR_TRY(read(table, "compression", "\"none\", \"deflate:4\", \"zstd:3\" or the like", &text));
+    if (!text) return {};
+    Result<Compression> parsed = parse_compression(*text);
+    if (!parsed.ok()) return wrong(*table.get("compression"), parsed.status().message());
+    *to = *parsed;
+    return {};
+  }
+
+  Status chunk(const toml::table& table, std::vector<int64_t>* to) const {
+    const toml::node* node = table.get("chunk");
+    if (!node) return {};
+    const std::string what = "a list of numbers from 1, one for each dimension but time, such as [1, 100, 100]";
+    const toml::array* list = node->as_array();
+    if (!list || list->empty()) return expected("chunk", *node, what);
+    for (const toml::node& element : *list) {
+      const auto* number = element.as_integer();
+      if (!number || number->get() < 1) return expected("chunk", element, what);
+      to->push_back(number->get());
+    }
+    return {};
+  }
+
+  Status hints(const toml::table& table, std::vector<std::pair<std::string, std::string>>* to) const {
+    const toml::node* node = table.get("hints");
+    if (!node) return {};
+    const toml::table* hints = node->as_table();
+    if (!hints) return expected("hints", *node, "a table of MPI_Info keys and values");
+    for (const auto& [key, value] : *hints) {
+      if (!value.is_value()) return expected(std::string(key.str()), value, "the text of an MPI_Info value, such as \"16\"");
+      to->emplace_back(std::string(key.str()), value_text(value_of(value)));
+    }
+    return {};
+  }
+
+  Status field(const toml::node& node, FieldChoice* to) const {
+    const toml::table* table = node.as_table();
+    if (!table) return expected("field", node, "tables [[stream.<name>.field]]");
+    WEIR_TRY(known(*table, "a field of a stream", {"name", "operation", "compression", "chunk"}));
+    std::optional<std::string> name, operation;
+    WEIR_TRY(read(*table, "name", "the name of a field", &name));
+    if (!name) return wrong(node, "a field of a stream has no name; expected name = \"...\"");
+    to->name = *name;
+    to->place = place(node.source());
+    WEIR_TRY(read(*table, "operation", "one of the words for it", &operation));
+    if (operation) {
+      const std::vector<std::string> words = {"instant", "mean", "minimum", "maximum", "accumulate"};
+      const auto found = std::find(words.begin(), words.end(), *operation);
+      if (found == words.end()) return expected("operation", *table->get("operation"), one_of(words));
+      to->operation = static_cast<weir_operation>(found - words.begin());
+    }
+    WEIR_TRY(compression(*table, &to->compression));
+    return chunk(*table, &to->chunk);
+  }
+
+  Status fields(const toml::table& table, StreamChoice* to) const {
+    const toml::node* node = table.get("field");
+    if (!node) return {};
+    const toml::array* list = node->as_array();
+    if (!list) return expected("field", *node, "tables [[stream.<name>.field]], with two brackets");
+    to->fields.emplace();
+    std::set<std::string> seen;
+    for (const toml::node& element : *list) {
+      WEIR_TRY(field(element, &to->fields->emplace_back()));
+      if (!seen.insert(to->fields->back().name).second) return wrong(element, "field " + quoted(to->fields->back().name) + " is in the stream twice");
+    }
+    return {};
+  }
+
+  Status frequency(const toml::table& table, StreamChoice* to) const {
+    WEIR_TRY(read(table, "every_s", "seconds above 0", &to->every_s));
+    WEIR_TRY(read(table, "every_steps", "a number of steps from 1", &to->every_steps));
+    WEIR_TRY(read(table, "rotation", "a number of frames, or 0 for one file", &to->rotation));
+    if (to->every_steps == 0) to->every_steps.reset();  // 0: every_s decides
+    if (to->every_s && !(*to->every_s > 0 && std::isfinite(*to->every_s))) return expected("every_s", *table.get("every_s"), "seconds above 0");
+    if (to->every_steps && *to->every_steps < 1) return expected("every_steps", *table.get("every_steps"), "a number of steps from 1");
+    if (to->rotation && *to->rotation < 0) return expected("rotation", *table.get("rotation"), "a number of frames, or 0 for one file");
+    if (to->every_s && to->every_steps) return wrong(*table.get("every_steps"), "every_s and every_steps are both given; expected one of them");
+    return {};
+  }
+
+  Status stream(const std::string& name, const toml::node& node, StreamChoice* to) const {
+    const toml::table* table = node.as_table();
+    if (!table) return expected(name, node, "a table [stream." + name + "]");
+    to->name = name;
+    to->place = place(node.source());
+    WEIR_TRY(known(*table, "[stream." + name + "]",
+                   {"path", "format", "every_s", "every_steps", "rotation", "compression", "enabled", "hints", "field"}));
+    std::optional<bool> enabled;
+    WEIR_TRY(read(*table, "enabled", "true or false", &enabled));
+    to->enabled = enabled.value_or(true);
+    WEIR_TRY(read(*table, "path", "the template of a path", &to->path));
+    if (to->path) {
+      if (Status status = check_path_template(*to->path); !status.ok()) return wrong(*table->get("path"), status.message());
+    }
+    const char* formats = "\"cdf5\", \"cdf2\", \"netcdf4\" or \"zarr\"";
+    WEIR_TRY(read(*table, "format", formats, &to->format));
+    if (to->format && *to->format != "cdf5" && *to->format != "cdf2" && *to->format != "netcdf4" && *to->format != "zarr") {
+      return expected("format", *table->get("format"), formats);
+    }
+    WEIR_TRY(frequency(*table, to));
+    WEIR_TRY(compression(*table, &to->compression));
+    WEIR_TRY(hints(*table, &to->hints));
+    return fields(*table, to);
+  }
+
+  Status everything(const toml::table& table, Config* config) const {
+    WEIR_TRY(known(table, "the file", {"output", "stream"}));
+    if (const toml::node* node = table.get("output")) WEIR_TRY(settings(*node, &config->settings));
+    const toml::node* node = table.get("stream");
+    if (!node) return {};
+    const toml::table* streams = node->as_table();
+    if (!streams) return expected("stream", *node, "tables [stream.<name>]");
+    for (const auto& [key, value] : *streams) WEIR_TRY(stream(std::string(key.str()), value, &config->streams.emplace_back()));
+    return {};
+  }
+
+ private:
+  std::string file_;
+};
+
+}  // namespace
+
+Result<Config> parse_toml(const Source& source) {
+  const Reader reader(source.path);
+  toml::parse_result parsed = toml::parse(std::string_view(source.text), std::string_view(source.path));
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return Status(WEIR_E_CONFIG, reader.place(error.source()) + ": no TOML: " + std::string(error.description()));
+  }
+  Config config;
+  WEIR_TRY(reader.everything(parsed.table(), &config));
+  return config;
+}
+
+}  // namespace weir::output

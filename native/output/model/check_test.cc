@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/model/check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "output/model/sample.h"
+#include "output/model/schedule.h"
+#include "output/model/text.h"
+
+namespace weir::output {
+namespace {
+
+// What check_catalogue says of the small catalogue after a change.
+std::string told(const std::function<void(Catalogue&)>& change) {
+  Catalogue c = small_catalogue();
+  change(c);
+  std::vector<std::string> warnings;
+  const Status status = check_catalogue(c, &warnings);
+  return status.ok() ? "fine" : status.message();
+}
+
+TEST(check, the_sample_is_fine) { EXPECT_EQ(told([](Catalogue&) {}), "fine"); }
+
+struct Case {
+  const char* says;
+  std::function<void(Catalogue&)> change;
+};
+
+TEST(check, each_mistake_is_named_with_its_object) {
+  const Case cases[] = {
+      {"field '2t': the name begins with something else", [](Catalogue& c) { c.fields[0].name = "2t"; }},
+      {"field 'a b': the name has ' ' in it", [](Catalogue& c) { c.fields[0].name = "a b"; }},
+      {"field: the name is empty", [](Catalogue& c) { c.fields[0].name = ""; }},
+      {"more than 255 bytes", [](Catalogue& c) { c.fields[0].name = std::string(256, 'a'); }},
+      {"there is a field of this name already", [](Catalogue& c) { c.fields[1].name = "t"; }},
+      {"axis 't': there is a field of this name already", [](Catalogue& c) { c.axes[0].name = "t"; }},
+      {"field 'time': weir writes the variable of this name itself", [](Catalogue& c) { c.fields[0].name = "time"; }},
+      {"axis 'level': values is not monotonic: values[2] = 900 follows 850", [](Catalogue& c) { c.axes[0].values[2] = 900; }},
+      {"values[1] is nan, no number", [](Catalogue& c) { c.axes[0].values[1] = NAN; }},
+      {"axis 'level': 2 bounds; expected two for each of 3 values", [](Catalogue& c) { c.axes[0].bounds = {1, 2}; }},
+      {"grid 'atmosphere': lon has 3 values, expected 4", [](Catalogue& c) { c.grids[0].x.pop_back(); }},
+      {"latitude 91", [](Catalogue& c) { c.grids[0].y = {0, 45, 91}; }},
+      {"0 x 3 points", [](Catalogue& c) { c.grids[0].nx = 0; }},
+      {"Gaussian grid has an even number", [](Catalogue& c) { c.grids[0].kind = GridKind::kGaussian; }},
+      {"columns from 1 do not all lie in grid 'atmosphere', which has 4 x 3", [](Catalogue& c) { c.decompositions[0].i0 = 1; }},
+      {"rows from 2 do not all lie in", [](Catalogue& c) { c.decompositions[0].j0 = 2; }},
+      {"do not all lie in", [](Catalogue& c) { c.decompositions[0].ni = INT64_MAX; }},
+      {"index 12 (entry 1) lies outside of grid", [](Catalogue& c) { c.decompositions[0].block = false; c.decompositions[0].indices = {0, 12}; }},
+      {"a halo is negative", [](Catalogue& c) { c.decompositions[0].halo.east = -1; }},
+      {"axis 'level' twice", [](Catalogue& c) { c.fields[0].axes = {0, 0}; }},
+      {"no type that weir knows (17)", [](Catalogue& c) { c.fields[0].type = static_cast<Type>(17); }},
+      {"missing_value 1e+20 is no number of the field's type", [](Catalogue& c) { c.fields[0].file_type = WEIR_INT16; c.fields[0].missing = 1e20; }},
+      {"a chunk of 2 numbers; expected 3", [](Catalogue& c) { c.fields[0].chunk = {3, 4}; }},
+      {"chunk of 5 in dimension 2, whose size is 4", [](Catalogue& c) { c.fields[0].chunk = {1, 1, 5}; }},
+      {"stream 'history', field 'ps': chunk of 9", [](Catalogue& c) { c.streams[0].fields[1].chunk = {9, 1}; }},
+      {"deflate has levels 1 to 9, not 12", [](Catalogue& c) { c.fields[0].compression = Compression{Compression::Kind::kDeflate, 12}; }},
+      {"attribute '_FillValue': weir writes this attribute itself; give the number 'missing_value'",
+       [](Catalogue& c) { c.fields[0].attributes.push_back({"_FillValue", 1.0}); }},
+      {"all would have the name 'a.nc'", [](Catalogue& c) { c.streams[0].path = "a.nc"; }},
+      {"do not differ so soon", [](Catalogue& c) { c.streams[0].path = "a_%Y%m%d.nc"; c.streams[0].every_s = 3600; }},
+      {"every -1 steps", [](Catalogue& c) { c.streams[0].every_steps = -1; }},
+      {"stream 'history': path 'x_%q'", [](Catalogue& c) { c.streams[0].path = "x_%q"; }},
+      {"field 'ps' is in the stream twice", [](Catalogue& c) { c.streams[0].fields.push_back({1, WEIR_INSTANT, {}, {}}); }},
+      {"writes to the same path", [](Catalogue& c) { c.streams.push_back(c.streams[0]); c.streams[1].name = "other"; }},
+      {"stream 'history': its field is none of this context's", [](Catalogue& c) { c.streams[0].fields[0].field = 7; }},
+      {"field 't': its axis is none of this context's", [](Catalogue& c) { c.fields[0].axes = {3}; }},
+      {"reference of time: date '2001-02-29'", [](Catalogue& c) { c.reference = "2001-02-29"; }},
+      {"more elements than can be counted", [](Catalogue& c) { c.grids[0].nx = int64_t{1} << 55; c.grids[0].ny = 2; c.axes[0].values.resize(16); }},
+  };
+  for (const Case& one : cases) EXPECT_NE(told(one.change).find(one.says), std::string::npos) << one.says << "\n  but: " << told(one.change);
+}
+
+TEST(check, what_is_legal_but_bad_is_a_warning) {
+  Catalogue c = small_catalogue();
+  c.fields[1].attributes.clear();
+  c.streams.push_back({});
+  c.streams[1].name = "empty";
+  c.streams[1].path = "empty.nc";
+  std::vector<std::string> warnings;
+  ASSERT_TRUE(check_catalogue(c, &warnings).ok());
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(warnings[0].find("field 'ps' has no units"), std::string::npos);
+  EXPECT_NE(warnings[1].find("stream 'empty' has no fields"), std::string::npos);
+}
+
+TEST(schedule, multiples_of_seconds_survive_the_rounding_of_a_models_clock) {
+  Stream s = small_catalogue().streams[0];
+  s.every_s = 900;
+  int due = 0;
+  double time = 0;
+  for (int step = 0; step <= 36000; step++, time += 0.1) due += is_due(s, time, step);
+  EXPECT_EQ(due, 5);  // 0, 900, ..., 3600
+  EXPECT_FALSE(is_due(s, 901, 0));
+}
+
+TEST(schedule, steps_count_from_0) {
+  Stream s = small_catalogue().streams[0];
+  s.every_steps = 3;
+  std::vector<int> due;
+  for (int step = 0; step < 8; step++) {
+    if (is_due(s, step * 17.3, step)) due.push_back(step);
+  }
+  EXPECT_EQ(due, (std::vector<int>{0, 3, 6}));
+  s.fields.clear();
+  EXPECT_FALSE(is_due(s, 0, 0));
+}
+
+TEST(text, words_of_messages) {
+  EXPECT_EQ(quoted("a\nb"), "'a\\x0ab'");
+  EXPECT_EQ(one_of({"a", "b", "c"}), "a, b or c");
+  EXPECT_EQ(number_text(0.1), "0.1");
+  EXPECT_EQ(did_you_mean("group", {"groups", "mode"}), "; did you mean 'groups'?");
+  EXPECT_EQ(did_you_mean("zzz", {"groups", "mode"}), "");
+}
+
+}  // namespace
+}  // namespace weir::output
