@@ -70,6 +70,7 @@ std::shared_ptr<Held> Arenas::get(const std::string& name) {
   if (!drain::attach(&held->arena, at, static_cast<uint64_t>(about.st_size))) return nullptr;
   snprintf(held->arena.name, sizeof held->arena.name, "%s", name.c_str());
   held->files.assign(held->arena.header->files, -1);
+  held->givers.assign(held->arena.header->files, node::Identity{});
   arenas_.push_back(held);
   return held;
 }

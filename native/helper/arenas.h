@@ -16,7 +16,8 @@ struct Held {
   std::string name;
   drain::Arena arena{};
   std::vector<int> files;   // descriptor by slot, -1: none
-  std::mutex lock;          // of `files`
+  std::vector<node::Identity> givers;  // whose open file each of them is a copy of
+  std::mutex lock;          // of the two
   bool gone = false;        // its file has been removed
 
   ~Held();

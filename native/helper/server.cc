@@ -116,6 +116,7 @@ void Server::take_file(Held& held, const drain::Message& message, int descriptor
   if (good) {
     const std::lock_guard<std::mutex> guard(held.lock);
     old = std::exchange(held.files[message.slot], descriptor);
+    held.givers[message.slot] = {message.pid, message.start};
   }
   if (old >= 0) drainer_.run([old] { close(old); });
   base::store(&slot.generation, page_->generation);
@@ -212,6 +213,16 @@ void Server::drain_private(const std::shared_ptr<Held>& held, node::Identity who
   });
 }
 
+// The file stays for others: locks of a dead process must not stay with it.
+void Server::end_locks(Held& held, uint32_t slot, node::Identity dead) {
+  const std::lock_guard<std::mutex> guard(held.lock);
+  if (held.files[slot] < 0 || !(held.givers[slot] == dead)) return;
+  flock(held.files[slot], LOCK_UN);
+  struct flock all{};
+  all.l_type = F_UNLCK;
+  fcntl(held.files[slot], F_OFD_SETLK, &all);
+}
+
 // Bytes of the others in the same files are written as well: no harm. The last one removes the arena.
 void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who) {
   const int participant = held->find(who);
@@ -231,7 +242,10 @@ void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who)
       __atomic_fetch_and(&file.users[participant / 64], ~(uint64_t{1} << (participant % 64)), __ATOMIC_ACQ_REL);
       bool last = true;
       for (const uint64_t users : file.users) last = last && users == 0;
-      if (!last) continue;
+      if (!last) {
+        end_locks(*held, static_cast<uint32_t>(slot), who);
+        continue;
+      }
       let_go(held, static_cast<uint32_t>(slot));
       base::store(&file.state, uint32_t{drain::kSlotFree});
     }

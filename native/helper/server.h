@@ -34,6 +34,7 @@ class Server {
   void take_file(Held& held, const drain::Message& message, int descriptor);
   void let_go(const std::shared_ptr<Held>& held, uint32_t slot);
   void ended(node::Identity who);
+  static void end_locks(Held& held, uint32_t slot, node::Identity dead);
   void drain_private(const std::shared_ptr<Held>& held, node::Identity who);
   void leave_shared(const std::shared_ptr<Held>& held, node::Identity who);
   void look_for_dead(bool again);

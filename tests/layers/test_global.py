@@ -227,3 +227,72 @@ def test_files_of_the_local_file_system_are_left_alone(share, layered, tmp_path)
     [file] = trace.glob("*.weir")
     notes = {(r.layer, r.op) for r in read_trace(file).records if "left" in str(r.op) or "aside" in str(r.op)}
     assert any("shared" in str(op) for _, op in notes), notes
+
+
+# Each line it is told: open, lock, write, close; says when it is done. Ends with its input.
+HOLDER = """
+import fcntl, os, sys
+for line in sys.stdin:
+    what = line.split()[0]
+    if what == "open": fd = os.open(sys.argv[1], os.O_RDWR)
+    if what == "flock": fcntl.flock(fd, fcntl.LOCK_EX)
+    if what == "ofd": fcntl.fcntl(fd, 37, (0x0000_0000_0000_0001).to_bytes(8, "little") + bytes(24))  # F_OFD_SETLK, F_WRLCK, all of it
+    if what == "write": os.pwrite(fd, line.encode(), 1000 * int(sys.argv[2]))
+    if what == "close": os.close(fd)
+    print(what, flush=True)
+"""
+TRY = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+try:
+    if sys.argv[2] == "flock": fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else: fcntl.fcntl(fd, 37, (1).to_bytes(8, "little") + bytes(24))
+    print("got it")
+except BlockingIOError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+@pytest.mark.parametrize("lock", ["flock", "ofd"])
+def test_a_lock_ends_with_its_task_while_others_use_the_file(layered, execute, tmp_path, lock, end):
+    path = tmp_path / "a.dat"
+    path.write_bytes(bytes(5000))
+    env = clean_environment(layered("global:65536:4:always=1"))
+    tasks = [
+        subprocess.Popen([sys.executable, "-I", "-c", HOLDER, path, str(i)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for i in range(2)
+    ]
+
+    def tell(task: int, what: str) -> None:
+        tasks[task].stdin.write(what + "\n")
+        tasks[task].stdin.flush()
+        assert tasks[task].stdout.readline().strip() == what
+
+    def tried() -> str:
+        return execute([sys.executable, "-I", "-c", TRY, path, lock]).ok().stdout.strip()
+
+    try:
+        for task in range(2):
+            for what in ("open", "write"):
+                tell(task, what)
+        tell(0, lock)
+        assert tried() == "refused"
+        if end == "close":
+            tell(0, "close")
+        else:
+            tasks[0].kill()
+            tasks[0].wait()
+            until = time.monotonic() + 20
+            while tried() == "refused" and time.monotonic() < until:
+                time.sleep(0.05)
+        assert tried() == "got it"
+        tell(1, "write")
+        tell(1, "close")
+    finally:
+        for task in tasks:
+            task.kill()
+            task.wait()
+            task.stdin.close()
+            task.stdout.close()
+    assert path.read_bytes()[1000:1006] == b"write\n"
