@@ -148,7 +148,7 @@ WEIR_PATH_AT(mkdirat, kMkdir, WEIR_LIST(int directory, const char* path, mode_t 
   WEIR_HOOK(int, symbol, parameters) {                                                                                    \
     return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                                                       \
       stack::name_changes(AT_FDCWD, path);                                                                                \
-      return WEIR_REAL(symbol)(__VA_ARGS__);                                                                              \
+      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__));                                                   \
     });                                                                                                                   \
   }
 WEIR_NAME(rmdir, kRmdir, WEIR_LIST(const char* path), path)
@@ -158,7 +158,7 @@ WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
   const Op op = (flags & AT_REMOVEDIR) != 0 ? Op::kRmdir : Op::kUnlink;
   return on_path(op, directory, path, 0, [&] {
     stack::name_changes(directory, path);
-    return WEIR_REAL(unlinkat)(directory, path, flags);
+    return stack::names_then_changed(WEIR_REAL(unlinkat)(directory, path, flags));
   });
 }
 
@@ -168,7 +168,7 @@ WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
     return on_path(Op::kRename, directory, path, 0, [&] {                                                                 \
       stack::name_changes(directory, path);                                                                               \
       stack::name_changes(to_directory, to);                                                                              \
-      return WEIR_REAL(symbol)(__VA_ARGS__);                                                                              \
+      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__));                                                   \
     });                                                                                                                   \
   }
 WEIR_RENAME(rename, AT_FDCWD, AT_FDCWD, WEIR_LIST(const char* path, const char* to), path, to)
@@ -209,8 +209,8 @@ WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t
     return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), [&] {    \
       stack::settle(AT_FDCWD, path);                                                                                                  \
       int result = 0;                                                                                                                 \
-      if (weir::base::load_relaxed(&stack::forms_kept) != 0 && stack::truncate_form(path, size, &result)) return result;              \
-      return WEIR_REAL(symbol)(path, size);                                                                                           \
+      if (weir::base::load_relaxed(&stack::forms_kept) != 0 && stack::truncate_form(path, size, &result)) return stack::names_then_changed(result); \
+      return stack::names_then_changed(WEIR_REAL(symbol)(path, size));                                                                \
     });                                                                                                                               \
   }
 WEIR_TRUNCATE(truncate)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "node/registry.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "record/process.h"
@@ -321,7 +320,6 @@ void settle(int directory, const char* path, bool follow) {
   if (os::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), flags) != 0) return;
   if (!S_ISREG(about.st_mode)) return;
   recall(about.st_dev, about.st_ino);
-  node::names_changed();
 }
 
 }  // namespace weir::stack

@@ -276,4 +276,9 @@ void name_changes(int directory, const char* path) {
   node::names_changed();
 }
 
+int names_then_changed(int result) {
+  if (active()) node::names_changed();
+  return result;
+}
+
 }  // namespace weir::stack

@@ -50,5 +50,8 @@ void drop_parked_at_quick_end();
 
 // A name is about to change (unlink, rename, rmdir). Also tells the node.
 void name_changes(int directory, const char* path);
+// It has: what anybody asked meanwhile is not to be believed. A truncate by path counts as well, whoever had the file open. Gives the
+// call's result back; keeps errno.
+int names_then_changed(int result);
 
 }  // namespace weir::stack

@@ -274,6 +274,18 @@ def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
     assert all((plain / name).read_bytes() == (under / name).read_bytes() for name in files)
 
 
+def test_a_truncate_is_seen_though_nobody_has_the_file_open(execute, layered, tmp_path):
+    (tmp_path / "x.log").write_bytes(bytes(8))
+    program = (
+        "import os\n"
+        "print([os.stat('x.log').st_size for _ in range(3)])\n"
+        "os.truncate('x.log', 2)\n"
+        "print([os.stat('x.log').st_size, os.lstat('x.log').st_size])\n"
+    )
+    done = execute(["python3", "-c", program], cwd=tmp_path, env=layered("keep:valid_ms=60000:always=1|system").env).ok()
+    assert done.stdout == "[8, 8, 8]\n[2, 2]\n"
+
+
 def test_a_reader_of_the_same_node_sees_what_was_appended(layered, tmp_path):
     job = layered()
     program = (
