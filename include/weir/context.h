@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A context is one model component and everything it writes: grids, decompositions, axes, fields and streams, which it owns. It is made
- * by weir_init (mpi.h). Definitions come first; the first weir_step ends them. All ranks define the same things in the same order. */
+ * by weir_init (mpi.h). Definitions come first; the first weir_step ends them. All ranks define the same things in the same order, with the
+ * same arguments but for decompositions, halos, lon and lat: whether they did is found at the end of definitions, which names the first
+ * difference. A definition that fails changes nothing. */
 #ifndef WEIR_CONTEXT_H
 #define WEIR_CONTEXT_H
 

@@ -48,7 +48,7 @@ struct weir_context {
   weir::output::Config config;
   weir::output::Team* team = nullptr;   // the model's ranks; set by weir_init, lives as long as session
   bool defined = false;                 // definitions have ended
-  weir::output::Status broken;          // the first definition that failed on this rank: weir_context_end_definition tells all ranks
+  weir::output::Status broken;          // the first definition that failed on this rank, for the message when ranks differ
 
   std::vector<std::unique_ptr<weir_grid>> grids;
   std::vector<std::unique_ptr<weir_decomposition>> decompositions;

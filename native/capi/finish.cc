@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of definitions: the same on all ranks, changed by the configuration, checked as a whole.
+#include <cstdio>
+
+#include "capi/context.h"
+#include "output/format/format.h"
+#include "output/model/check.h"
+#include "output/model/codec.h"
+#include "output/model/text.h"
+
+namespace weir::capi {
+namespace {
+
+using output::Status;
+
+Status compare_with_rank_0(weir_context& context) {
+  output::Team& team = *context.team;
+  if (team.size() == 1) return {};
+  std::vector<char> bytes;
+  if (team.rank() == 0) bytes = output::encode_catalogue(context.catalogue);
+  WEIR_TRY(team.broadcast(bytes, 0));
+  Status mine;
+  if (team.rank() != 0) {
+    output::Result<output::Catalogue> root = output::decode_catalogue(bytes);
+    mine = root.ok() ? output::compare_catalogues(*root, context.catalogue) : root.status();
+    if (!mine.ok() && !context.broken.ok()) {
+      mine = {mine.code(), mine.message() + " (earlier, on this rank: " + context.broken.message() + ")"};
+    }
+  }
+  return team.agree(mine);
+}
+
+Status check_formats(const output::Catalogue& catalogue) {
+  for (const output::Stream& stream : catalogue.streams) {
+    std::string why;
+    if (!stream.fields.empty() && !output::find_format(stream.format, &why)) {
+      return {WEIR_E_FORMAT, "stream " + output::quoted(stream.name) + ": format " + output::quoted(stream.format) + ": " + why};
+    }
+  }
+  return {};
+}
+
+Status configure(weir_context& context, std::vector<std::string>* warnings) {
+  WEIR_TRY(output::apply_config(context.config, context.catalogue));
+  WEIR_TRY(output::check_catalogue(context.catalogue, warnings));
+  return check_formats(context.catalogue);
+}
+
+}  // namespace
+
+Status finish_definitions(weir_context& context) {
+  WEIR_TRY(compare_with_rank_0(context));
+  std::vector<std::string> warnings;
+  WEIR_TRY(context.team->agree(configure(context, &warnings)));
+  context.defined = true;
+  if (context.config.settings.verbose && context.team->rank() == 0) {
+    for (const std::string& warning : warnings) std::fprintf(stderr, "weir: %s\n", warning.c_str());
+  }
+  return {};
+}
+
+}  // namespace weir::capi
