@@ -4,25 +4,22 @@
 #pragma once
 
 #include "drain/arena.h"
+#include "layers/ageing/ageing.h"
 #include "pool/pool.h"
 
 namespace weir::layers::bufa {
-
-struct State;
 
 inline constexpr int kArenas = 16;                    // block sizes in use at once; files of further ones write through
 inline constexpr uint64_t kArenaBytes = 4ull << 30;   // address space of one; memory is taken as blocks are
 inline constexpr uint32_t kFilesOfArena = 1024;
 
 struct Shared {
-  uint32_t lock;
+  uint32_t lock;   // of the arenas
   struct {
     drain::Arena* arena;
     uint64_t block_bytes;
   } arenas[kArenas];
-  State* dirty;    // files
-  pool::Job tick;
-  bool ticking;
+  ageing::List dirty;
   pool::Job soon;  // for full blocks
   uint32_t looking_soon;
 };

@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "drain/arena.h"
+#include "layers/ageing/ageing.h"
 #include "layers/bufa/patterns.h"
 #include "pool/pool.h"
 #include "stack/file.h"
@@ -131,7 +132,6 @@ struct State {
   uint64_t block_bytes;
   uint32_t buffers;
   bool direct, always;
-  bool registered;         // with the ageing of dirty blocks
   bool no_writer;          // it cannot be had: writes go through
   uint32_t trouble;        // a block could not be written; set by jobs
   int32_t window_segment;
@@ -147,8 +147,7 @@ struct State {
   Reader* reader;
   Writer* writer;
   Layer* layer;
-  State* next_dirty;       // ageing
-  State* previous_dirty;
+  ageing::Member ageing;
 };
 
 inline State& state_of(Layer& l) { return *static_cast<State*>(l.state()); }

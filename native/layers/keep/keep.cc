@@ -23,7 +23,6 @@ constexpr stack::Statistic kStatistics[kCounts] = {{"reopened"}, {"revalidated"}
 
 Result create(Layer& l) {
   State& s = state(l);
-  s.layer = &l;
   s.slot = s.block = -1;
   return 0;
 }
@@ -98,7 +97,7 @@ Result write(Layer& l, const Transfer& t) {
   s.filled += bytes;
   s.size = t.offset + t.bytes;
   count(l, kAppended);
-  begin_waiting(s);
+  begin_waiting(l);
   return static_cast<Result>(t.bytes);
 }
 
@@ -132,7 +131,7 @@ void invalidate(Layer& l) {
 
 void close(Layer& l) {
   State& s = state(l);
-  end_waiting(s);
+  end_waiting(l);
   if (Shared* all = s.enrolled ? shared() : nullptr; all != nullptr && all->arena != nullptr) {
     if (s.block >= 0) drain::give_block(all->arena, s.block);
     drain::withdraw(all->arena, s.slot, l.file->locked);

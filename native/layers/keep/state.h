@@ -3,6 +3,7 @@
 #pragma once
 
 #include "drain/arena.h"
+#include "layers/ageing/ageing.h"
 #include "pool/futex.h"
 #include "pool/pool.h"
 #include "stack/file.h"
@@ -19,10 +20,8 @@ inline constexpr uint32_t kFilesOfArena = 512;
 enum Count { kReopened, kRevalidated, kAppended, kSystemWrites, kPassedOn, kCounts };
 
 struct State {
-  Layer* layer;
   bool appends;      // the file is open for appending: what is written may wait
   bool knows_size;
-  bool listed;       // in the list of files with bytes that wait
   bool enrolled;
   int slot;
   int block;         // -1: none
@@ -30,16 +29,15 @@ struct State {
   uint32_t written;  // of these, by now
   uint64_t size;     // of the file with what waits
   uint8_t age;       // ticks
-  State *next, *previous;
+  ageing::Member waiting;
 };
 
 // Gone in a forked child, where arena and threads are the parent's.
 struct Shared {
   uint32_t lock;
-  bool ticking;
   drain::Arena* arena;
-  State* waiting;
-  pool::Job tick, sweep;
+  ageing::List waiting;
+  pool::Job sweep;
 };
 
 inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
@@ -48,8 +46,8 @@ inline void count(Layer& l, Count what, uint64_t n = 1) { l.statistics[what] += 
 // ageing.cc
 Shared* shared();
 drain::Arena* arena(uint64_t bytes);
-void begin_waiting(State&);
-void end_waiting(State&);
+void begin_waiting(Layer&);
+void end_waiting(Layer&);
 void sweep_soon();
 
 // keep.cc: writes what waits; 0 or -errno (then the bytes are lost and counted).
