@@ -8,10 +8,13 @@ namespace weir::cache {
 namespace {
 
 enum PlaceState : uint64_t { kFreePlace, kFilling, kReady };
+constexpr uint64_t kStateMask = uint64_t{3} << 62, kReadyBit = uint64_t{kReady} << 62;
 
-constexpr uint64_t kHashBits = 48, kHashMask = (uint64_t{1} << kHashBits) - 1;
-constexpr uint64_t kOldNs = 2000 * kMillisecond;    // who has been filling a place for longer is taken for dead
-constexpr uint64_t kPollNs = kMillisecond / 5;
+constexpr uint64_t kHashMask = 0xffffffff;
+constexpr int kTimeBits = 16, kTimeShift = 32, kUsesShift = kTimeShift + kTimeBits;
+constexpr uint64_t kTickNs = 128 * kMillisecond;    // of the time in a word
+constexpr uint64_t kOldTicks = 16;                  // who has been filling a place for longer is taken for dead
+constexpr uint64_t kPollNs = kMillisecond / 5, kLongestPollNs = 2 * kMillisecond;
 constexpr int kSwapTries = 8;
 
 uint64_t mixed(uint64_t key, uint64_t block) {
@@ -19,9 +22,16 @@ uint64_t mixed(uint64_t key, uint64_t block) {
   h ^= h >> 31;
   return (h & kHashMask) != 0 ? h & kHashMask : 1;
 }
-uint64_t word_of(uint64_t state, uint64_t uses, uint64_t hash) { return state << 62 | (uses & 0x3fff) << kHashBits | hash; }
+uint64_t word_of(uint64_t state, uint64_t uses, uint64_t now, uint64_t hash) {
+  return state << 62 | (uses & 0x3fff) << kUsesShift | (now / kTickNs & 0xffff) << kTimeShift | hash;
+}
 uint64_t state_of(uint64_t word) { return word >> 62; }
-uint64_t uses_of(uint64_t word) { return word >> kHashBits & 0x3fff; }
+uint64_t uses_of(uint64_t word) { return word >> kUsesShift & 0x3fff; }
+// The time is part of the word, so that nobody sees a claim without it. One from the future is a clock's of another node.
+bool is_old(uint64_t word, uint64_t now) {
+  const uint64_t age = (now / kTickNs - (word >> kTimeShift)) & 0xffff;
+  return age > kOldTicks && age < 0x8000;
+}
 
 struct Spot {
   uint32_t home, first;  // place of the set
@@ -34,6 +44,15 @@ Spot spot_of(const Between& b, uint64_t key, uint64_t block) {
 }
 uint64_t head_at(uint32_t place) { return uint64_t{place} * sizeof(Place); }
 uint64_t data_at(const Between& b, uint32_t place) { return uint64_t{b.places} * sizeof(Place) + uint64_t{place} * b.place_bytes; }
+
+bool get(Between& b, uint32_t home, uint64_t at, void* to, uint64_t bytes) {
+  const iovec piece{to, bytes};
+  return b.reach.get(b.reach.context, home, at, &piece, 1);
+}
+bool put(Between& b, uint32_t home, uint64_t at, const void* from, uint64_t bytes) {
+  const iovec piece{const_cast<void*>(from), bytes};
+  return b.reach.put(b.reach.context, home, at, &piece, 1);
+}
 
 bool give_up(Between& b) {
   base::store(&b.broken, 1u);
@@ -48,11 +67,11 @@ Found look(Opening& o, const Spot& spot, uint32_t* place, uint64_t* word) {
   const uint64_t now = os::clock_ns(CLOCK_REALTIME);
   for (int tries = 0; tries < kSwapTries; ++tries) {
     Place heads[kPlaceWays];
-    if (!b.reach.get(b.reach.context, spot.home, head_at(spot.first), heads, sizeof heads)) return give_up(b), Found::kBroken;
+    if (!get(b, spot.home, head_at(spot.first), heads, sizeof heads)) return give_up(b), Found::kBroken;
     int best = -1;
     for (uint32_t way = 0; way < kPlaceWays; ++way) {
       const Place& p = heads[way];
-      const bool old = p.since_ns + kOldNs < now;
+      const bool old = is_old(p.word, now);
       if (p.word != 0 && (p.word & kHashMask) == spot.hash) {
         *place = spot.first + way;
         *word = p.word;
@@ -66,34 +85,26 @@ Found look(Opening& o, const Spot& spot, uint32_t* place, uint64_t* word) {
     }
     if (best < 0) return Found::kNothing;
     const uint32_t mine = spot.first + static_cast<uint32_t>(best);
-    const uint64_t before = heads[best].word, wanted = word_of(kFilling, uses_of(before) + 1, spot.hash);
+    const uint64_t before = heads[best].word, wanted = word_of(kFilling, uses_of(before) + 1, now, spot.hash);
     uint64_t found = 0;
     if (!b.reach.swap(b.reach.context, spot.home, head_at(mine), before, wanted, &found)) return give_up(b), Found::kBroken;
     if (found != before) continue;
     o.claimed = wanted;
     o.claimed_home = spot.home;
     o.claimed_place = mine;
-    const Place rest{wanted, o.share_key, spot.block, now, 0, {}};
-    if (!b.reach.put(b.reach.context, spot.home, head_at(mine) + 8, &rest.key, 32)) return give_up(b), Found::kBroken;
     return Found::kClaimed;
   }
   return Found::kNothing;
 }
 
-// The block from a place that was ready; -1 when it has become another's meanwhile.
-int64_t fetch(Opening& o, const Spot& spot, uint32_t place, uint64_t word, uint64_t block, const iovec* pieces, int count) {
+// The block from a place that was ready; -1 when it has become another's meanwhile. The head is looked at afterwards: as long as the word
+// is the same, so is everything else.
+int64_t fetch(Opening& o, const Spot& spot, uint32_t place, uint64_t word, const iovec* pieces, int count) {
   Between& b = *o.between;
+  if (!b.reach.get(b.reach.context, spot.home, data_at(b, place), pieces, count)) return give_up(b), -1;
   Place head;
-  if (!b.reach.get(b.reach.context, spot.home, head_at(place), &head, sizeof head)) return give_up(b), -1;
-  if (head.word != word || head.key != o.share_key || head.block != block) return -1;
-  uint64_t at = data_at(b, place);
-  for (int i = 0; i < count; ++i) {
-    if (!b.reach.get(b.reach.context, spot.home, at, pieces[i].iov_base, pieces[i].iov_len)) return give_up(b), -1;
-    at += pieces[i].iov_len;
-  }
-  uint64_t after = 0;
-  if (!b.reach.get(b.reach.context, spot.home, head_at(place), &after, sizeof after)) return give_up(b), -1;
-  return after == word ? head.bytes : -1;
+  if (!get(b, spot.home, head_at(place), &head, sizeof head)) return give_up(b), -1;
+  return head.word == word && head.key == o.share_key && head.block == spot.block ? head.bytes : -1;
 }
 
 bool usable(const Opening& o) {
@@ -111,21 +122,24 @@ int64_t between_get(Opening& o, const iovec* pieces, int count_, uint64_t block)
   if (!usable(o)) return -1;
   const Spot spot = spot_of(*o.between, o.share_key, block);
   const uint64_t begun = now_ns();
+  uint64_t poll_ns = kPollNs;
+  int fetched = 0;
   for (uint64_t waited = 0; waited < kLongestWaitNs; waited = now_ns() - begun) {
     uint32_t place = 0;
     uint64_t word = 0;
     switch (look(o, spot, &place, &word)) {
       case Found::kReady: {
-        const int64_t got = fetch(o, spot, place, word, block, pieces, count_);
+        const int64_t got = fetch(o, spot, place, word, pieces, count_);
         if (got >= 0) return count(o, kFromNodes), got;
-        if (o.between->broken != 0) return -1;
+        if (o.between->broken != 0 || ++fetched == kSwapTries) return -1;  // others always come first, or one of the same hash
         break;
       }
       case Found::kFilling: {
         if (o.helping) return kBusy;
         if (help(o, block)) break;
         uint32_t idle = 0;
-        node::sleep_on(&idle, 0, kPollNs);
+        node::sleep_on(&idle, 0, poll_ns);
+        if (poll_ns < kLongestPollNs) poll_ns *= 2;
         break;
       }
       case Found::kClaimed:
@@ -143,16 +157,12 @@ void between_put(Opening& o, const iovec* pieces, int count_, uint64_t block, in
   o.claimed = 0;
   bool reached = true;
   if (got > 0) {
-    uint64_t to = data_at(b, o.claimed_place);
-    for (int i = 0; i < count_ && reached; ++i) {
-      reached = b.reach.put(b.reach.context, o.claimed_home, to, pieces[i].iov_base, pieces[i].iov_len);
-      to += pieces[i].iov_len;
-    }
+    reached = b.reach.put(b.reach.context, o.claimed_home, data_at(b, o.claimed_place), pieces, count_);
     const Place head{0, o.share_key, block, os::clock_ns(CLOCK_REALTIME), got, {}};
-    if (reached) reached = b.reach.put(b.reach.context, o.claimed_home, at + 8, &head.key, 32);
+    if (reached) reached = put(b, o.claimed_home, at + 8, &head.key, 32);
   }
   uint64_t found = 0;
-  const uint64_t done = got > 0 && reached ? word_of(kReady, uses_of(mine), mine & kHashMask) : 0;
+  const uint64_t done = got > 0 && reached ? kReadyBit | (mine & ~kStateMask) : 0;
   if (!b.reach.swap(b.reach.context, o.claimed_home, at, mine, done, &found) || !reached) give_up(b);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between the nodes of a job: blocks that one node has read reach the others without the file system. Each block has a home, a place in
 // a store; a node that misses a block looks there, and if it is not there says that it is going to read it; the others wait for
-// it, a bounded time. The protocol needs three operations on a home's memory (Reach); those there are now work on memory that nodes
-// emulated on one host share (docs/decisions). Everything in it is a copy of what files had; losing it costs time alone.
+// it, a bounded time. The protocol needs three operations on a home's memory (Reach): messages of MPI (apart.cc), or, for nodes emulated
+// on one host, memory that they all map (host.cc). Everything in it is a copy of what files had; losing it costs time alone.
 #pragma once
 
 #include <errno.h>
@@ -11,14 +11,15 @@
 
 #include "base/compiler.h"
 #include "cache/cache.h"
+#include "courier/mpi.h"
 
 namespace weir::cache {
 
 // A place's head, as it lies in the store.
 struct alignas(64) Place {
-  uint64_t word;     // 0 free; else a state (2 bits), a count of uses (14 bits) and a hash of key and block (48 bits)
+  uint64_t word;     // 0 free; else a state (2 bits), a count of uses (14), when it was claimed (16, of 128 ms) and a hash of key and block (32)
   uint64_t key, block;
-  uint64_t since_ns;  // CLOCK_REALTIME when it was claimed
+  uint64_t since_ns;  // CLOCK_REALTIME when it was filled, for the order in which places are given to others
   int64_t bytes;      // that the file has of it
   uint64_t unused[3];
 };
@@ -26,8 +27,8 @@ struct alignas(64) Place {
 // How a task reaches the store of node `home`. All are bounded in time; false: not reached, and not to be asked again.
 struct Reach {
   void* context;
-  bool (*get)(void* context, uint32_t home, uint64_t at, void* to, uint64_t bytes);
-  bool (*put)(void* context, uint32_t home, uint64_t at, const void* from, uint64_t bytes);
+  bool (*get)(void* context, uint32_t home, uint64_t at, const iovec* to, int count);
+  bool (*put)(void* context, uint32_t home, uint64_t at, const iovec* from, int count);
   bool (*swap)(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found);
   // Whether the calling thread may do these.
   bool (*may)(void* context);
@@ -50,8 +51,18 @@ inline constexpr int64_t kBusy = -EAGAIN;  // being read by another node, and th
 int64_t between_get(Opening& o, const iovec* pieces, int count, uint64_t block);
 void between_put(Opening& o, const iovec* pieces, int count, uint64_t block, int64_t got);
 
+// How blocks of this size reach this task from other nodes: by messages where the courier is up, else through memory where the job's
+// nodes are emulated on one host. slots: of the rule, for all tasks of a node. Null: not at all, each node reads for itself.
+Between* between_nodes(uint32_t slots, uint32_t place_bytes);
+
 // A store in memory that all nodes of the job on this host map: for nodes emulated by WEIR_NODE_TASKS. Null: none.
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes);
+
+// [collective] When MPI has begun: finds out whether messages can carry blocks between this job's nodes (courier/courier.h).
+void begin_messages(const courier::Mpi& mpi, bool able, void (*in_thread)());
+// What WEIR_BETWEEN asks for: nothing, or one way and no other.
+enum class Way : uint8_t { kAny, kNone, kMessages };
+Way wished_way();
 
 // Bumped at barriers of the whole job: who has files open looks whether others changed them.
 extern WEIR_OWN uint32_t barriers;

@@ -43,19 +43,25 @@ bool back(HostStore& store, uint64_t at, uint64_t bytes) {
   return true;
 }
 
-bool host_get(void* context, uint32_t home, uint64_t at, void* to, uint64_t bytes) {
+uint64_t bytes_of(const iovec* pieces, int count) {
+  uint64_t sum = 0;
+  for (int i = 0; i < count; ++i) sum += pieces[i].iov_len;
+  return sum;
+}
+
+bool host_get(void* context, uint32_t home, uint64_t at, const iovec* to, int count) {
   auto& store = *static_cast<HostStore*>(context);
   at += home * store.home_bytes;
-  if (!back(store, at, bytes)) return false;
-  memcpy(to, store.memory + at, bytes);
+  if (!back(store, at, bytes_of(to, count))) return false;
+  for (int i = 0; i < count; at += to[i++].iov_len) memcpy(to[i].iov_base, store.memory + at, to[i].iov_len);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return true;
 }
-bool host_put(void* context, uint32_t home, uint64_t at, const void* from, uint64_t bytes) {
+bool host_put(void* context, uint32_t home, uint64_t at, const iovec* from, int count) {
   auto& store = *static_cast<HostStore*>(context);
   at += home * store.home_bytes;
-  if (!back(store, at, bytes)) return false;
-  memcpy(store.memory + at, from, bytes);
+  if (!back(store, at, bytes_of(from, count))) return false;
+  for (int i = 0; i < count; at += from[i++].iov_len) memcpy(store.memory + at, from[i].iov_base, from[i].iov_len);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return true;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hook/mpi_between.h"
 #include "hook/observe.h"
 #include "os/syscall.h"
 
@@ -136,7 +137,7 @@ void keep_call(Op op, Span span, bool failed) {
 // real returns whether MPI was started.
 template <typename Real>
 void starting(Real real) {
-  if (mpi_barriers == 0 && !recording()) {
+  if (mpi_barriers == 0 && !recording() && !between_wanted) {
     real();
     return;
   }
@@ -149,6 +150,7 @@ void starting(Real real) {
   keep_call(Op::kMpiInit, {start, end}, !begun);
   if (!begun || world.kind != MpiKind::kNone) return;
   meet_world();
+  if (between_wanted && world.kind != MpiKind::kOther) begin_between(world.communicator, world.rank, world.ranks, world.kind == MpiKind::kOpenMpi);
   synchronise(kPatienceNs);
 }
 
@@ -157,6 +159,7 @@ void finishing(Real real) {
   const int before = depth++;
   if (before == 0) synchronise(0);  // tasks come as they finish, hours apart
   if (before == 0) world.barrier = nullptr;
+  if (before == 0) end_between();
   const uint64_t start = os::ticks();
   const bool done = real();
   const uint64_t end = os::ticks();
@@ -176,14 +179,25 @@ bool went_well(const int* error) { return error == nullptr || *error == 0; }
 
 using namespace weir::hook;
 
-WEIR_HOOK(int, MPI_Init, int* argc, char*** argv) {
-  int result = 0;
-  starting([&] { return (result = WEIR_REAL(MPI_Init)(argc, argv)) == 0; });
-  return result;
-}
 WEIR_HOOK(int, MPI_Init_thread, int* argc, char*** argv, int required, int* provided) {
   int result = 0;
-  starting([&] { return (result = WEIR_REAL(MPI_Init_thread)(argc, argv, required, provided)) == 0; });
+  starting([&] {
+    const Level level("MPI_Init_thread", required);
+    result = WEIR_REAL(MPI_Init_thread)(argc, argv, level.asked(), provided);
+    level.granted(provided);
+    return result == 0;
+  });
+  return result;
+}
+WEIR_HOOK(int, MPI_Init, int* argc, char*** argv) {
+  int result = 0;
+  starting([&] {
+    const Level level("MPI_Init_thread", 0);
+    int provided = 0;
+    result = level.raised() ? WEIR_REAL(MPI_Init_thread)(argc, argv, level.asked(), &provided) : WEIR_REAL(MPI_Init)(argc, argv);
+    level.granted(&provided);
+    return result == 0;
+  });
   return result;
 }
 WEIR_HOOK(int, MPI_Finalize) {
@@ -197,11 +211,24 @@ WEIR_HOOK(int, MPI_Abort, Communicator communicator, int code) {
 }
 
 #define WEIR_FORTRAN_MPI(init, init_thread, finalize, abort_)                                      \
-  WEIR_HOOK(void, init, int* error) {                                                              \
-    starting([&] { return WEIR_REAL(init)(error), went_well(error); });                            \
-  }                                                                                                \
   WEIR_HOOK(void, init_thread, int* required, int* provided, int* error) {                         \
-    starting([&] { return WEIR_REAL(init_thread)(required, provided, error), went_well(error); }); \
+    starting([&] {                                                                                 \
+      const Level level(#init_thread, *required);                                                  \
+      int asked = level.asked();                                                                   \
+      WEIR_REAL(init_thread)(&asked, provided, error);                                             \
+      level.granted(provided);                                                                     \
+      return went_well(error);                                                                     \
+    });                                                                                            \
+  }                                                                                                \
+  WEIR_HOOK(void, init, int* error) {                                                              \
+    starting([&] {                                                                                 \
+      const Level level(#init_thread, 0);                                                          \
+      int asked = level.asked(), provided = 0;                                                     \
+      if (level.raised()) WEIR_REAL(init_thread)(&asked, &provided, error);                        \
+      else WEIR_REAL(init)(error);                                                                 \
+      level.granted(&provided);                                                                    \
+      return went_well(error);                                                                     \
+    });                                                                                            \
   }                                                                                                \
   WEIR_HOOK(void, finalize, int* error) {                                                          \
     finishing([&] { return WEIR_REAL(finalize)(error), went_well(error); });                       \

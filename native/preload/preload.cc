@@ -8,6 +8,7 @@
 #include "drain/client.h"
 #include "hook/descriptors.h"
 #include "hook/mpi.h"
+#include "hook/mpi_between.h"
 #include "hook/mpi_file.h"
 #include "hook/observe.h"
 #include "hook/real.h"
@@ -116,6 +117,7 @@ bool begin_layers(const Wishes& wishes) {
   node::on_dead_holder(drain::hurry);
   stack::losses_are_said = !wishes.quiet;
   stack::begin(rules, wishes.rank);
+  hook::want_between(rules);
   return true;
 }
 
@@ -152,6 +154,7 @@ __attribute__((constructor)) void at_load(int count, char** arguments) {
 // Runs before the destructors of the libraries below (libgfortran's writes what it still holds): what they do is recorded all the same.
 __attribute__((destructor)) void at_exit() {
   stack::at_end();
+  hook::leave_between();
   if (!quiet) stack::report_losses(kStandardError);
   if (record::recording()) record::process().end(wire::End::kExit);
 }

@@ -69,6 +69,7 @@ enum class Reason : uint8_t {
   kRandom = 12,         // no pattern that reading ahead could serve
   kCached = 13,         // the kernel has the file's pages
   kSpecial = 14,        // no regular file
+  kNoMessages = 15,     // nodes do not reach each other: each reads its blocks for itself
 };
 
 // Counters of a layer, kept by it and noted in the trace when the file closes. Ids are the layer's own, named in its page.

@@ -5,6 +5,7 @@
 
 #include "cache/cache.h"
 #include "hook/mpi.h"
+#include "hook/mpi_between.h"
 #include "hook/mpi_file.h"
 #include "hook/real.h"
 
@@ -13,6 +14,9 @@ namespace weir::hook {
 constinit int mpi_barriers = 0;
 
 void set_hints(const rules::Rules&, int) {}
+
+void want_between(const rules::Rules&) {}
+void leave_between() {}
 
 void resolve_libc() {}
 

@@ -88,11 +88,11 @@ uint64_t key_of(const File& f, const cache::FileEntry& e) {
 void join_nodes(Layer& l) {
   State& s = state_of(l);
   cache::Opening& o = s.opening;
-  const cache::Job& job = cache::job();
   if (!s.keeps_reads || !o.policy.several_nodes || o.below.writes) return;
   const cache::FileEntry& e = o.cache->directory->files[o.file];
   if (e.fresh != 0) return;  // it may change without a sign
-  o.between = job.one_host ? cache::between_on_host(job.nodes, o.cache->slots, o.cache->block_bytes) : nullptr;
+  o.between = cache::between_nodes(s.slots, o.cache->block_bytes);
+  if (o.between == nullptr) stack::note_aside(l, Reason::kNoMessages);
   o.share_key = key_of(*l.file, e);
 }
 
@@ -127,14 +127,17 @@ bool passes(Layer& l, const Transfer& t) {
   return true;
 }
 
-void renew(State& s) {
+void renew(Layer& l) {
+  State& s = state_of(l);
   cache::Opening& o = s.opening;
   const uint32_t barriers = base::load_relaxed(&cache::barriers);
   if (WEIR_LIKELY(o.barriers == barriers)) return;
   o.barriers = barriers;
   if (!o.policy.several_nodes) return;
   cache::look_again(o);
-  o.share_key = 0;  // the file is being changed: each node for itself
+  if (o.between == nullptr) return;
+  const cache::FileEntry& e = o.cache->directory->files[o.file];
+  o.share_key = e.fresh == 0 ? key_of(*l.file, e) : 0;  // it is being changed: each node for itself
 }
 
 }  // namespace
@@ -170,7 +173,7 @@ Result ready(Layer& l) {
 Result read(Layer& l, const Transfer& t) {
   State& s = state_of(l);
   if (!attach(l)) return stack::read_below(l, t);
-  renew(s);
+  renew(l);
   if (passes(l, t)) return stack::read_below(l, t);
   uint64_t done = 0;
   for (int i = 0; i < t.count; ++i) {

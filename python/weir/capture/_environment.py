@@ -88,6 +88,13 @@ VARIABLES = (
         "So many tasks of a job act as one node: lets one machine stand for several nodes to the layers that tasks share.",
     ),
     Variable(
+        "WEIR_BETWEEN",
+        "`mpi`, `off`",
+        "the best there is",
+        "How layer global shares blocks between nodes: `mpi`, by messages alone (MPI begins with MPI_THREAD_MULTIPLE), "
+        "also between nodes that WEIR_NODE_TASKS makes and for programs that may make windows; `off`: each node reads for itself.",
+    ),
+    Variable(
         "WEIR_JOB",
         "a name",
         "the batch system's number of the job",

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores between nodes that share no memory: each node's part lies in the task that serves for it (courier/courier.h), and every task,
+// that one's neighbours included, reaches it by messages. A store is named by its shape, and made when somebody first asks for it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cache/between.h"
+#include "cache/job.h"
+#include "courier/courier.h"
+#include "node/lock.h"
+#include "node/place.h"
+#include "os/syscall.h"
+
+namespace weir::cache {
+namespace {
+
+constexpr uint32_t kStores = 8;            // shapes of stores in one job
+constexpr uint32_t kMostPlaces = 1u << 20;
+
+// This task's part of a store, when it serves. The name is 0 until the memory is there.
+struct Part {
+  uint64_t name;
+  char* memory;
+  uint64_t bytes;
+};
+Part parts[kStores];
+
+// As this task uses it.
+struct Far {
+  uint64_t name;
+  Between between;
+};
+Far fars[kStores];
+uint32_t far_count = 0;
+uint32_t making = 0;
+
+uint64_t name_of(uint32_t places, uint32_t place_bytes) { return uint64_t{places} << 32 | place_bytes; }
+
+// Called by the courier's thread alone.
+char* memory_of(uint64_t name, uint64_t at, uint64_t bytes) {
+  for (Part& p : parts) {
+    if (p.name == 0) {
+      const auto places = static_cast<uint32_t>(name >> 32), place_bytes = static_cast<uint32_t>(name);
+      if (places == 0 || places > kMostPlaces || place_bytes == 0) return nullptr;
+      p.bytes = store_bytes(places, place_bytes);
+      const long got = os::map(p.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+      if (os::failed(got)) return nullptr;
+      p.memory = reinterpret_cast<char*>(got);
+      p.name = name;
+    }
+    if (p.name != name) continue;
+    return at <= p.bytes && bytes <= p.bytes - at ? p.memory + at : nullptr;
+  }
+  return nullptr;
+}
+
+bool part_get(uint64_t name, uint64_t at, void* to, uint64_t bytes) {
+  const char* from = memory_of(name, at, bytes);
+  if (from != nullptr) memcpy(to, from, bytes);
+  return from != nullptr;
+}
+bool part_put(uint64_t name, uint64_t at, const void* from, uint64_t bytes) {
+  char* to = memory_of(name, at, bytes);
+  if (to != nullptr) memcpy(to, from, bytes);
+  return to != nullptr;
+}
+bool part_swap(uint64_t name, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found) {
+  char* word = at % sizeof(uint64_t) == 0 ? memory_of(name, at, sizeof(uint64_t)) : nullptr;
+  if (word == nullptr) return false;
+  base::compare_exchange(reinterpret_cast<uint64_t*>(word), &expected, wanted);
+  *found = expected;
+  return true;
+}
+
+// In as many messages as it takes.
+template <typename Carry>
+bool in_parts(uint64_t at, const iovec* pieces, int count, Carry carry) {
+  uint64_t all = 0;
+  for (int i = 0; i < count; ++i) all += pieces[i].iov_len;
+  for (uint64_t done = 0; done < all;) {
+    const uint64_t n = all - done < courier::kMostBytes ? all - done : courier::kMostBytes;
+    if (!carry(at + done, courier::Pieces{pieces, count, done}, n)) return false;
+    done += n;
+  }
+  return true;
+}
+
+bool far_get(void* context, uint32_t home, uint64_t at, const iovec* to, int count) {
+  const uint64_t name = static_cast<Far*>(context)->name;
+  return in_parts(at, to, count, [&](uint64_t from, const courier::Pieces& pieces, uint64_t n) { return courier::get(home, name, from, pieces, n); });
+}
+bool far_put(void* context, uint32_t home, uint64_t at, const iovec* from, int count) {
+  const uint64_t name = static_cast<Far*>(context)->name;
+  return in_parts(at, from, count, [&](uint64_t to, const courier::Pieces& pieces, uint64_t n) { return courier::put(home, name, to, pieces, n); });
+}
+bool far_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found) {
+  return courier::swap(home, static_cast<Far*>(context)->name, at, expected, wanted, found);
+}
+bool far_may(void*) { return courier::up(); }
+
+// All tasks must come to the same shape, also where the last node has fewer tasks than the others.
+uint32_t places_for(uint32_t slots) {
+  const uint64_t places = uint64_t{slots} / job().tasks * courier::most_tasks();
+  const uint64_t rounded = (places + kWays - 1) / kWays * kWays;  // as the caches are
+  return rounded < kWays ? kWays : static_cast<uint32_t>(rounded < kMostPlaces ? rounded : kMostPlaces);
+}
+
+Between* between_by_messages(uint32_t slots, uint32_t place_bytes) {
+  const uint32_t places = places_for(slots);
+  const uint64_t name = name_of(places, place_bytes);
+  uint32_t free = 0;
+  while (!base::compare_exchange(&making, &free, 1u)) {
+    os::yield();
+    free = 0;
+  }
+  Far* found = nullptr;
+  for (uint32_t i = 0; i < far_count; ++i) {
+    if (fars[i].name == name) found = &fars[i];
+  }
+  if (found == nullptr && far_count < kStores) {
+    found = &fars[far_count++];
+    *found = {name, {{found, far_get, far_put, far_swap, far_may}, courier::homes(), places, place_bytes, 0}};
+  }
+  base::store(&making, 0u);
+  return found != nullptr ? &found->between : nullptr;
+}
+
+// The same for the tasks that share this node's folder, and for no others: hosts differ in the boot, emulated nodes and
+// containers in the folder.
+uint64_t node_name() {
+  const char* folder = node::folder();
+  struct {
+    char boot[40];
+    os::Identity where;
+  } about{};
+  if (folder == nullptr) return 0;
+  os::read_file("/proc/sys/kernel/random/boot_id", about.boot, sizeof about.boot);
+  struct stat s;
+  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(folder), reinterpret_cast<long>(&s), 0) != 0) return 0;
+  about.where = {static_cast<uint64_t>(s.st_dev), static_cast<uint64_t>(s.st_ino)};
+  const uint64_t name = base::hash({reinterpret_cast<const char*>(&about), sizeof about}, 0);
+  return name != 0 ? name : 1;
+}
+
+}  // namespace
+
+Way wished_way() {
+  const char* way = getenv("WEIR_BETWEEN");
+  if (way == nullptr || *way == 0) return Way::kAny;
+  return strcmp(way, "mpi") == 0 ? Way::kMessages : strcmp(way, "off") == 0 ? Way::kNone : Way::kAny;
+}
+
+void begin_messages(const courier::Mpi& mpi, bool able, void (*in_thread)()) {
+  const uint64_t name = able ? node_name() : 0;
+  courier::begin(mpi, able && name != 0, name, job().tasks, {part_get, part_put, part_swap}, in_thread);
+}
+
+Between* between_nodes(uint32_t slots, uint32_t place_bytes) {
+  const Way wished = wished_way();
+  if (wished == Way::kNone) return nullptr;
+  if (courier::up()) return between_by_messages(slots, place_bytes);
+  if (!job().one_host || wished != Way::kAny) return nullptr;
+  return between_on_host(job().nodes, (slots + kWays - 1) / kWays * kWays, place_bytes);
+}
+
+}  // namespace weir::cache

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hook/mpi_between.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "cache/between.h"
+#include "cache/job.h"
+#include "courier/courier.h"
+#include "hook/mpi_needs.h"
+#include "hook/observe.h"
+
+namespace weir::hook {
+
+constinit bool between_wanted = false;
+
+namespace {
+
+constexpr int kMultiple = 3;  // MPI_THREAD_MULTIPLE, of every implementation
+constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
+constexpr uintptr_t kMpichByte = 0x4c00010d, kMpichErrorsReturn = 0x54000001;
+
+constinit bool got_multiple = false;
+constinit bool begun = false;
+
+template <typename Function>
+void find(Function& to, const char* name, bool* all) {
+  to = reinterpret_cast<Function>(find_function(name, Library::mpi));
+  *all = *all && to != nullptr;
+}
+
+uintptr_t object(const char* name) {
+  void* found = dlsym(RTLD_DEFAULT, name);  // the program may hold a copy
+  if (found == nullptr) found = find_function(name, Library::mpi);
+  return reinterpret_cast<uintptr_t>(found);
+}
+
+bool has_global(const rules::Rules& rules) {
+  for (uint32_t i = 0; i < rules.rule_count; ++i) {
+    const rules::Stack& stack = rules.rules[i].stack;
+    for (uint32_t k = 0; k < stack.count; ++k) {
+      if (strcmp(stack.layers[k].name.data, "global") == 0) return true;
+    }
+  }
+  return false;
+}
+
+// MPICH before 4.2 over UCX lets tasks wait at the end of MPI_Finalize for others that make no progress any more (its pull request
+// 6596): the more connections the program had, the likelier it is that it never ends. It gets no more of them from here.
+bool may_hang_at_its_end() {
+  static char text[kVersionBytes];
+  int length = 0, major = 0, minor = 0;
+  const auto version = reinterpret_cast<int (*)(char*, int*)>(find_function("PMPI_Get_library_version", Library::mpi));
+  if (version == nullptr || version(text, &length) != 0) return false;
+  text[sizeof text - 1] = 0;
+  const char* at = strstr(text, "MPICH Version:");
+  if (at == nullptr || strstr(text, "ch4:ucx") == nullptr) return false;
+  for (at += sizeof "MPICH Version:" - 1; *at == ' ' || *at == '\t';) ++at;
+  for (; *at >= '0' && *at <= '9'; ++at) major = major * 10 + (*at - '0');
+  if (*at == '.') ++at;
+  for (; *at >= '0' && *at <= '9'; ++at) minor = minor * 10 + (*at - '0');
+  return major < 4 || (major == 4 && minor < 2);
+}
+
+bool is_forced() { return cache::wished_way() == cache::Way::kMessages; }
+
+// Open MPI before 5 has windows over plain networks only below MPI_THREAD_MULTIPLE: a program that may make windows keeps its level.
+bool may_raise() {
+  if (is_forced()) return true;
+  if (may_hang_at_its_end()) return false;
+  return object("ompi_mpi_comm_world") == 0 || !program_needs("MPI_Win_", "mpi_win_");
+}
+
+void find_all(courier::Mpi& mpi, bool open_mpi, bool* all) {
+  mpi.byte = open_mpi ? object("ompi_mpi_byte") : kMpichByte;
+  mpi.errors_return = open_mpi ? object("ompi_mpi_errors_return") : kMpichErrorsReturn;
+  mpi.any_source = open_mpi ? -1 : -2;
+  *all = mpi.byte != 0 && mpi.errors_return != 0;
+  find(mpi.barrier, "PMPI_Ibarrier", all);
+  find(mpi.send, "PMPI_Isend", all);
+  find(mpi.receive, "PMPI_Irecv", all);
+  find(mpi.cancel, "PMPI_Cancel", all);
+  find(mpi.duplicate, "PMPI_Comm_dup", all);
+  find(mpi.handle_errors, "PMPI_Comm_set_errhandler", all);
+  find(mpi.free, "PMPI_Comm_free", all);
+}
+
+// What its calls do to files (MPI's own) is none of the program's.
+void mark_thread() { record::thread_log.flags_below = wire::kNested | wire::kBelow; }
+
+}  // namespace
+
+void want_between(const rules::Rules& rules) {
+  const cache::Way way = cache::wished_way();
+  if (way == cache::Way::kNone || cache::job().nodes < 2) return;
+  between_wanted = (way == cache::Way::kMessages || !cache::job().one_host) && has_global(rules);
+}
+
+Level::Level(const char* function, int required) : required_(required), raised_(false) {
+  if (!between_wanted || required >= kMultiple) return;
+  raised_ = find_function(function, Library::mpi) != nullptr && may_raise();
+}
+
+int Level::asked() const { return raised_ ? kMultiple : required_; }
+
+void Level::granted(int* provided) const {
+  got_multiple = got_multiple || *provided >= kMultiple;
+  if (raised_ && *provided > required_) *provided = required_;
+}
+
+void begin_between(uintptr_t world, int rank, int ranks, bool open_mpi) {
+  if (begun || ranks < 2) return;
+  begun = true;
+  static courier::Mpi mpi;
+  mpi.world = world;
+  mpi.rank = rank;
+  mpi.ranks = ranks;
+  bool meets = true, all = true;
+  find_all(mpi, open_mpi, &all);
+  find(mpi.gather, "PMPI_Iallgather", &meets);
+  find(mpi.test, "PMPI_Test", &meets);
+  if (!meets || (open_mpi && mpi.byte == 0)) return;  // MPI 2: so it is for all tasks
+  cache::begin_messages(mpi, all && got_multiple && (is_forced() || !may_hang_at_its_end()), mark_thread);
+}
+
+void end_between() { courier::end(); }
+void leave_between() { courier::stop(); }
+
+}  // namespace weir::hook
