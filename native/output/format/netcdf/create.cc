@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "output/format/netcdf/parts.h"
+#include "output/format/netcdf/quiet.h"
 
 namespace weir::output::netcdf {
 
@@ -133,19 +134,20 @@ int put_coordinates(Creation& c) {
 }  // namespace
 
 bool create(const FileDescription& description, const char* path, Kind kind, Why& why) {
+  const Quiet quiet;
   register_zstd();
   Creation c{description, path, kind, -1, {}, {}, "create"};
   const int mode = kind == Kind::kCdf2 ? NC_64BIT_OFFSET : kind == Kind::kCdf5 ? NC_64BIT_DATA : NC_NETCDF4;
   int error = nc_create(path, NC_CLOBBER | mode, &c.file);
-  if (error != NC_NOERR) return say(why, "cannot create", path, nc_strerror(error));
+  if (error != NC_NOERR) return say(why, "cannot create", path, quiet.cause(nc_strerror(error)));
   error = define(c);
   if (error == NC_NOERR) error = put_coordinates(c);
   if (error != NC_NOERR) {
     nc_abort(c.file);
-    return say(why, ("cannot " + c.doing).c_str(), path, nc_strerror(error));
+    return say(why, ("cannot " + c.doing).c_str(), path, quiet.cause(nc_strerror(error)));
   }
   error = nc_close(c.file);
-  return error == NC_NOERR || say(why, "cannot write", path, nc_strerror(error));
+  return error == NC_NOERR || say(why, "cannot write", path, quiet.cause(nc_strerror(error)));
 }
 
 }  // namespace weir::output::netcdf

@@ -12,7 +12,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 1;
+constexpr int kModuleVersion = 3;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -32,10 +32,19 @@ struct Shape {
   int64_t records;  // of the file; 1 without time
 };
 
+// One chunk (or contiguous variable) that is to have a place in a netCDF-4 file.
+struct Piece {
+  int variable;     // its index in the description
+  int64_t start[8]; // first element, time first where the variable has it
+  int64_t bytes;    // as stored; of a contiguous variable ignored
+  int64_t address;  // out: byte in the file
+};
+
 struct Module {
   int version;
 
-  // The file with definitions, attributes and coordinate values; an existing one is emptied and keeps its inode.
+  // The file with definitions, attributes and coordinate values; an existing one is emptied and keeps its inode. In netCDF-4 a variable's
+  // chunk has all dimensions, time first where the variable has it; empty: contiguous.
   bool (*create)(const FileDescription& description, const char* path, Kind kind, Why& why);
 
   // Reading. Handles are null on failure.
@@ -44,6 +53,17 @@ struct Module {
   // `count` elements from `first` on of a record, in the type of the file and native byte order.
   bool (*read)(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why);
   void (*close)(void* file);
+
+  // netCDF-4 growing by records: see grow.cc.
+  void* (*grow)(const FileDescription& description, const char* path, bool sync, Why& why);
+  // Room for `records` records: readers of the file do not see it before `commit`.
+  bool (*extend)(void* growing, int64_t records, Why& why);
+  // Places in the file for pieces, whose bytes the owners then write themselves.
+  bool (*place)(void* growing, Piece* pieces, int64_t count, Why& why);
+  // What was extended and placed becomes true in the file.
+  bool (*commit)(void* growing, Why& why);
+  // Forgets what was not committed, and frees the handle.
+  void (*finish)(void* growing);
 };
 
 }  // namespace weir::output::netcdf

@@ -13,6 +13,12 @@ bool find(void* file, const char* variable, Shape& shape, Why& why);
 bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why);
 void close_file(void* file);
 
+void* grow(const FileDescription& description, const char* path, bool sync, Why& why);
+bool extend(void* growing, int64_t records, Why& why);
+bool place(void* growing, Piece* pieces, int64_t count, Why& why);
+bool commit(void* growing, Why& why);
+void finish(void* growing);
+
 // HDF5's filter 32015 for this process, unless a plugin has it. Once.
 void register_zstd();
 

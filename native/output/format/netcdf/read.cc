@@ -8,6 +8,7 @@
 #include <string>
 
 #include "output/format/netcdf/parts.h"
+#include "output/format/netcdf/quiet.h"
 
 namespace weir::output::netcdf {
 namespace {
@@ -63,6 +64,7 @@ Box cut(const Shape& shape, int64_t first, int64_t count) {
 }  // namespace
 
 void* open_file(const char* path, Why& why) {
+  const Quiet quiet;
   register_zstd();
   size_t buffer = kBufferBytes;
   int file = -1;
@@ -74,12 +76,14 @@ void* open_file(const char* path, Why& why) {
 }
 
 void close_file(void* file) {
+  const Quiet quiet;
   Open* open = static_cast<Open*>(file);
   nc_close(open->file);
   delete open;
 }
 
 bool find(void* file, const char* variable, Shape& shape, Why& why) {
+  const Quiet quiet;
   const Open& open = *static_cast<Open*>(file);
   int id = -1, rank = 0, unlimited = -1, dimensions[NC_MAX_VAR_DIMS];
   nc_type type = NC_NAT;
@@ -107,6 +111,7 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
 }
 
 bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why) {
+  const Quiet quiet;
   const Open& open = *static_cast<Open*>(file);
   Shape shape;
   if (!find(file, variable, shape, why)) return false;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A driver of HDF5 (virtual file layer) for files whose data others write. What HDF5 writes of its own, metadata, stays in memory until
+// apply(): so the file never shows a state between two commits. What it would write of data is not written: only the places are noted,
+// so that the owners, which have the data, write there.
+#pragma once
+
+#include <hdf5.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "output/format/netcdf/module.h"
+
+namespace weir::output::netcdf {
+
+class Store {
+ public:
+  // Opens the file as HDF5 does, through this driver. The handle of HDF5 goes with H5Fclose; the store must live longer.
+  static hid_t open(const char* path, Store& store);
+
+  // Address of the last piece of data that HDF5 gave a place to; HADDR_UNDEF when there was none since the last call.
+  haddr_t take_place();
+  // The metadata written since the last call, into the file; it is made as long as HDF5 believes it to be. 0 or an errno.
+  int apply(bool sync);
+  // From now on nothing is kept.
+  void forget() { forgetting_ = true; }
+
+  int open_file(const char* path);
+  void close_file();
+  herr_t read(haddr_t address, size_t bytes, char* to) const;
+  void write(H5FD_mem_t kind, haddr_t address, size_t bytes, const char* from);
+  haddr_t end() const;
+  haddr_t allocated = 0;
+
+ private:
+  int write_out(haddr_t address, const std::vector<char>& bytes) const;
+
+  int fd_ = -1;
+  haddr_t length_ = 0;                          // of the file
+  std::map<haddr_t, std::vector<char>> kept_;   // metadata by address, without overlaps
+  haddr_t place_ = HADDR_UNDEF;
+  bool forgetting_ = false;
+};
+
+}  // namespace weir::output::netcdf

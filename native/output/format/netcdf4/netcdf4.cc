@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/format/netcdf4/netcdf4.h"
+
+#include <fcntl.h>
+
+#include "output/format/modules.h"
+#include "output/format/netcdf4/file.h"
+#include "output/format/reader.h"
+#include "output/transport/team.h"
+
+namespace weir::output::netcdf4 {
+namespace {
+
+// HDF5's limit of a chunk, and weir's of what an owner gathers of a variable.
+constexpr int64_t kMostChunkBytes = (int64_t{1} << 32) - 1;
+constexpr int64_t kMostBandBytes = int64_t{1} << 30;
+
+Status refuse(const Variable& v, const std::string& what) { return {WEIR_E_ARGUMENT, "netcdf4: variable " + v.name + ": " + what}; }
+
+Status check_variable(const Variable& v, const Stored& s) {
+  if (v.dimensions.size() > 7) return refuse(v, "more than 7 dimensions beside time");
+  if (!v.chunk.empty() && v.chunk.size() != v.dimensions.size()) {
+    return refuse(v, "its chunk has " + std::to_string(v.chunk.size()) + " numbers, its dimensions without time are " +
+                         std::to_string(v.dimensions.size()));
+  }
+  for (int64_t n : v.chunk) {
+    if (n < 1) return refuse(v, "a chunk of length " + std::to_string(n));
+  }
+  if (s.how != How::kInPlace && s.how != How::kPacked) return {};
+  if (s.chunk_bytes() > kMostChunkBytes) return refuse(v, "a chunk of " + std::to_string(s.chunk_bytes()) + " bytes; the limit is 4 GiB");
+  const int64_t band = s.layout.band_elements() * s.element_bytes();
+  if (band > kMostBandBytes && (s.how == How::kPacked || !s.layout.contiguous())) {
+    return refuse(v, "its chunks need " + std::to_string(band) + " bytes to be gathered at once (all rows that a chunk has, over the whole " +
+                         "faster dimensions), the limit is 1 GiB; make the chunk's first lengths 1");
+  }
+  return {};
+}
+
+// The file has the description's variables, and as many records.
+Status compare(const FileDescription& d, const std::string& path, int64_t records) {
+  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  if (!reader.ok()) return reader.status();
+  for (const Variable& v : d.variables) {
+    Result<Found> found = (*reader)->find(v.name);
+    if (!found.ok()) return found.status();
+    if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": variable " + v.name + " is not what the stream writes now"};
+    }
+    if (v.over_time && found->records != records) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
+                                 std::to_string(records)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Netcdf4Format::check(const FileDescription& description) const {
+  std::string why;
+  if (!netcdf_module(&why)) return {WEIR_E_FORMAT, "netcdf4: " + why};
+  const std::vector<Stored> storage = storage_of(description);
+  for (size_t i = 0; i < storage.size(); i++) WEIR_TRY(check_variable(description.variables[i], storage[i]));
+  return {};
+}
+
+int64_t Netcdf4Format::granule(const FileDescription& description, int variable) const {
+  const Stored stored = storage_of(description)[static_cast<size_t>(variable)];
+  const bool anywhere = stored.how != How::kPacked && (stored.how != How::kInPlace || stored.layout.contiguous());
+  return anywhere ? 1 : stored.layout.granule();
+}
+
+Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& description, const std::string& path, const FileOptions& options,
+                                                    Team& owners) {
+  WEIR_TRY(check(description));
+  std::vector<Stored> storage = storage_of(description);
+  Status made;
+  if (owners.rank() == 0) {
+    if (!options.hints.empty()) made = owners.create_file(path, options.hints);
+    // By hand first: the library's message has not the true cause.
+    if (made.ok()) made = PosixFile::open(path, O_RDWR | O_CREAT).status();
+    if (made.ok()) {
+      const std::lock_guard lock(netcdf_mutex());
+      netcdf::Why why = {};
+      const netcdf::Module* module = netcdf_module(nullptr);
+      if (!module->create(with_chunks(description, storage), path.c_str(), netcdf::Kind::kNetcdf4, why)) made = {WEIR_E_FILE, why.text};
+    }
+  }
+  WEIR_TRY(owners.agree(made));
+  return Netcdf4File::open(description, std::move(storage), path, options, owners, 0);
+}
+
+Result<std::unique_ptr<File>> Netcdf4Format::open(const FileDescription& description, const std::string& path, const FileOptions& options,
+                                                  Team& owners, int64_t records) {
+  WEIR_TRY(check(description));
+  WEIR_TRY(owners.agree(owners.rank() == 0 ? compare(description, path, records) : Status()));
+  return Netcdf4File::open(description, storage_of(description), path, options, owners, records);
+}
+
+}  // namespace weir::output::netcdf4
