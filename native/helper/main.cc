@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "helper/clean.h"
 #include "helper/server.h"
 #include "node/place.h"
 
@@ -88,10 +89,16 @@ int main(int count, char** arguments) {
   const std::string folder = arguments[at], run = count > at + 1 ? arguments[at + 1] : "";
   weir::node::use_folder(folder.c_str());
   if (first == "--status") return status(folder);
-  if (first == "--wait" || first == "--recover") return settle(folder, run, first == "--recover");
+  if (first == "--wait" || first == "--recover") {
+    const int left = settle(folder, run, first == "--recover");
+    if (left == 0) remove_unused(folder);
+    return left;
+  }
   if (command) return 2;
   settle_signals();
   Server server(folder, run);
-  if (server.begin()) server.serve(std::chrono::seconds(2));
+  if (!server.begin()) return 0;
+  server.serve(std::chrono::seconds(2));
+  remove_unused(folder);
   return 0;
 }

@@ -61,6 +61,17 @@ bool make_folder(char* to, size_t size, base::Text job, uint32_t node) {
   return !path.cut() && is_own_folder(to);
 }
 
+bool renew_folder() {
+  char job[kPathBytes];
+  const char* whole = folder();
+  if (whole == nullptr) return false;
+  size_t slash = 0;
+  for (size_t i = 0; whole[i] != 0; ++i) slash = whole[i] == '/' ? i : slash;
+  base::Writer(job, sizeof job).add(base::Text{whole, slash});
+  os::system_call(SYS_mkdirat, AT_FDCWD, reinterpret_cast<long>(job), 0700);
+  return is_own_folder(whole);
+}
+
 void use_folder(const char* path) {
   base::Writer(the_folder, sizeof the_folder).add(path);
   base::store(&state, uint32_t{kMade});

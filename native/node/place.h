@@ -21,6 +21,8 @@ void set_rank(int rank);
 // The folder, made at the first call, without a slash at its end; null when there can be none (no /dev/shm, somebody else's
 // folder of that name): the program then runs without what needs it. Any thread.
 const char* folder();
+// Makes it again when weir-drain has removed it as unused. False: it cannot be.
+bool renew_folder();
 // The emulated node's number, 0 without WEIR_NODE_TASKS.
 uint32_t number();
 // For programs that are told (weir-drain): the folder is this one.

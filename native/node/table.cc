@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/table.h"
 
+#include <errno.h>
+#include <sys/file.h>
+
 #include "base/text.h"
 #include "node/place.h"
 #include "os/syscall.h"
@@ -66,6 +69,29 @@ bool take_this_entry(uint32_t number) {
   return base::load_relaxed(&entry_at(number)->used) == 0 && base::compare_exchange(&entry_at(number)->used, &free, 1u);
 }
 
+bool is_there_still(int folder_fd) {
+  os::Identity is;
+  struct stat about;
+  if (!os::identify(folder_fd, &is)) return false;
+  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(folder()), reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) != 0) return false;
+  return is == os::Identity{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
+}
+
+// A descriptor that keeps the folder from being removed while it is open (helper/clean.h); made anew if it has just been. -1: none.
+long enter_folder() {
+  for (int tries = 0; tries < 64; ++tries) {
+    const long fd = os::open_at(AT_FDCWD, folder(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd == -ENOENT && renew_folder()) continue;
+    if (os::failed(fd)) return -1;
+    os::system_call(SYS_flock, fd, LOCK_SH);
+    if (is_there_still(static_cast<int>(fd))) return fd;
+    os::close_fd(static_cast<int>(fd));
+  }
+  return -1;
+}
+
+bool map_file(const char* path, bool make);
+
 }  // namespace
 
 bool map_registry(bool make) {
@@ -73,6 +99,16 @@ bool map_registry(bool make) {
   if (os::sealed() || !path_of(path, sizeof path)) return false;
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
+  const long inside = make ? enter_folder() : -1;
+  if (make && inside < 0) return false;
+  const bool mapped = map_file(path, make);
+  if (make) os::close_fd(static_cast<int>(inside));
+  return mapped;
+}
+
+namespace {
+
+bool map_file(const char* path, bool make) {
   const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
   if (os::failed(fd)) return false;
   long at = -1;
@@ -93,6 +129,8 @@ bool map_registry(bool make) {
   os::unmap(mapped, kRegistryBytes);
   return base::load(&registry) != nullptr;
 }
+
+}  // namespace
 
 uint32_t take_lease() {
   for (;;) {

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs leave in shared memory: nothing, once their last process and the helper have gone; and nothing is taken from under those
+that are there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from weir_process import clean_environment
+
+RULES = '[[rule]]\nname = "*.dat"\nstack = "bufa:64KiB:4:always=1"\n'
+READER = "import os; fd = os.open('in.dat', os.O_RDONLY); print(len(os.read(fd, 1000)))"
+WRITER = "import os; fd = os.open('out.dat', os.O_WRONLY | os.O_CREAT); os.write(fd, b'x' * 1000)"
+WAITING_WRITER = "import os, sys\nfd = os.open('out.dat', os.O_WRONLY | os.O_CREAT)\nos.write(fd, b'x' * 1000)\nprint('wrote', flush=True)\nsys.stdin.read()"
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "rules.toml").write_text(RULES)
+    (tmp_path / "in.dat").write_bytes(bytes(5000))
+    name = f"pytest-{uuid.uuid4().hex[:12]}"
+    yield name
+    subprocess.run(["rm", "-rf", folder_of(name)], check=True)
+
+
+def folder_of(job: str) -> Path:
+    return Path(f"/dev/shm/weir.{os.geteuid()}.{job}")
+
+
+def gone(folder: Path) -> bool:
+    end = time.monotonic() + 20
+    while folder.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return not folder.exists()
+
+
+@pytest.mark.parametrize("program", [READER, WRITER])
+def test_nothing_is_left_of_a_job(weir, job, tmp_path, program):
+    run = weir("run", "--rules", "rules.toml", "--", sys.executable, "-I", "-c", program, env={"WEIR_JOB": job}, cwd=tmp_path)
+    assert run.ok().stderr == ""
+    assert gone(folder_of(job))
+
+
+def test_nothing_is_left_of_emulated_nodes(weir, mpi, job, tmp_path):
+    env = {**mpi.env, "WEIR_JOB": job, "WEIR_NODE_TASKS": "1"}
+    weir("run", "--rules", "rules.toml", "--", *mpi.launch(2, sys.executable, "-I", "-c", WRITER), env=env, cwd=tmp_path, timeout=120).ok()
+    assert gone(folder_of(job))
+
+
+def test_a_job_that_is_there_keeps_its_folder(weir, job, tmp_path, preload):
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
+    env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
+    command = [sys.executable, "-I", "-c", WAITING_WRITER]
+    with subprocess.Popen(command, env=env, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as there:
+        assert there.stdout.readline() == "wrote\n"
+        registry = next((folder_of(job) / "0").glob("registry.*")).stat().st_ino
+        for _ in range(3):
+            weir("run", "--rules", "rules.toml", "--", sys.executable, "-I", "-c", READER, env={"WEIR_JOB": job}, cwd=tmp_path).ok()
+        weir("drain", "--wait", "--job", job).ok()
+        assert next((folder_of(job) / "0").glob("registry.*")).stat().st_ino == registry
+        there.stdin.close()
+        assert there.wait(timeout=20) == 0
+    assert (tmp_path / "out.dat").read_bytes() == b"x" * 1000
+    assert gone(folder_of(job))
+
+
+def test_processes_join_while_others_tidy_up(weir, job, tmp_path, preload):
+    """Many short programs, each in its own time, while the folder is removed again and again: all have one registry or the next."""
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
+    env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
+    helper = preload.parent / "weir-drain"
+    tidy = f"for i in $(seq 60); do {helper} --wait {folder_of(job)}/0; done"
+    with subprocess.Popen(["sh", "-c", tidy], env=clean_environment()) as tidying:
+        for _ in range(12):
+            both = [
+                subprocess.Popen([sys.executable, "-I", "-c", READER], env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for _ in range(2)
+            ]
+            assert [one.communicate(timeout=60) for one in both] == [(b"1000\n", b"")] * 2
+            assert [one.returncode for one in both] == [0, 0]
+        tidying.kill()
+    assert subprocess.run([helper, "--wait", folder_of(job) / "0"], env=clean_environment(), timeout=60).returncode == 0
+    assert gone(folder_of(job))
