@@ -34,6 +34,12 @@ WEIR_OUTPUT_API int weir_field_set_chunk(weir_field *field, int count, const int
 /* Elements of this rank: points x the axes' sizes, without halo. */
 WEIR_OUTPUT_API int64_t weir_field_local_size(const weir_field *field);
 
+/* The shape of the arrays that weir_put and weir_get take on this rank, halo included: shape[] gets [axis 1]...[axis n][rows][columns], or
+ * [axis 1]...[axis n][points] for unstructured grids and lists of indices. Returns how many, at most 6; 0 when field is null. */
+WEIR_OUTPUT_API int weir_field_array_shape(const weir_field *field, int64_t shape[6]);
+/* The type of their elements. */
+WEIR_OUTPUT_API weir_type weir_field_memory_type(const weir_field *field);
+
 /* Queue this step's data for all streams that want them, and return before they are on disk.
  * before:  within a step; data has weir_field_local_size(field) elements of the field's type (more when the decomposition has a halo).
  * after:   data may be reused.

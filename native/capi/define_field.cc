@@ -95,3 +95,23 @@ int64_t weir_field_local_size(const weir_field* field) {
   const Field& mine = catalogue.fields[field->index];
   return catalogue.decompositions[mine.decomposition].points() * catalogue.levels_of(mine);
 }
+
+int weir_field_array_shape(const weir_field* field, int64_t shape[6]) {
+  if (!field || !shape) return 0;
+  const weir::output::Catalogue& catalogue = field->context->catalogue;
+  const Field& mine = catalogue.fields[field->index];
+  const weir::output::Decomposition& part = catalogue.decompositions[mine.decomposition];
+  int rank = 0;
+  for (int axis : mine.axes) shape[rank++] = static_cast<int64_t>(catalogue.axes[axis].values.size());
+  if (!part.block || catalogue.grids[part.grid].one_dimensional()) {
+    shape[rank++] = part.block ? part.ni + part.halo.west + part.halo.east : part.points();
+  } else {
+    shape[rank++] = part.nj + part.halo.south + part.halo.north;
+    shape[rank++] = part.ni + part.halo.west + part.halo.east;
+  }
+  return rank;
+}
+
+weir_type weir_field_memory_type(const weir_field* field) {
+  return field ? field->context->catalogue.fields[field->index].type : WEIR_FLOAT32;
+}
