@@ -94,17 +94,21 @@ inline int parent_id() { return static_cast<int>(system_call(SYS_getppid)); }
 inline int thread_id() { return static_cast<int>(system_call(SYS_gettid)); }
 inline void yield() { system_call(SYS_sched_yield); }
 
+// Whether the 8 aligned bytes around an address can be read: the kernel takes the set of signals before it looks at what is to be done
+// with it, and refuses that (sigprocmask(2): EFAULT, EINVAL).
+inline bool can_read(uintptr_t at) {
+  return system_call(SYS_rt_sigprocmask, -1, static_cast<long>(at & ~uintptr_t{7}), 0, 8) == -22 /* EINVAL */;
+}
+
 // Copies a zero-terminated text from an address that may be anything. False when it cannot be read or has no end within size bytes.
 inline bool copy_text(char* to, const char* from, size_t size) {
   for (size_t done = 0; done < size;) {
     const auto at = reinterpret_cast<uintptr_t>(from) + done;
+    if (!can_read(at)) return false;
     size_t piece = 4096 - at % 4096;
     if (piece > size - done) piece = size - done;
-    const iovec here{to + done, piece}, there{reinterpret_cast<void*>(at), piece};
-    const long got = system_call(SYS_process_vm_readv, process_id(), reinterpret_cast<long>(&here), 1, reinterpret_cast<long>(&there), 1);
-    if (got != static_cast<long>(piece)) return false;
     for (; piece > 0; ++done, --piece) {
-      if (to[done] == 0) return true;
+      if ((to[done] = base::load_relaxed(&from[done])) == 0) return true;
     }
   }
   return false;
