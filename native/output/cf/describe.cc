@@ -81,8 +81,8 @@ class Describer {
         break;
       }
       case GridKind::kPlane: {
-        d.push_back(add_coordinate(in_grid("y", index), grid.y, distance("Y")));
-        d.push_back(add_coordinate(in_grid("x", index), grid.x, distance("X")));
+        d.push_back(add_coordinate(in_grid("y", index), grid.y, distance("y")));
+        d.push_back(add_coordinate(in_grid("x", index), grid.x, distance("x")));
         break;
       }
       case GridKind::kCurvilinear: {
@@ -104,10 +104,8 @@ class Describer {
     if (axis) a.push_back({"axis", axis});
     return a;
   }
-  // Without a mapping to the earth no standard name is true.
-  static Attributes distance(const char* axis) {
-    return {{"long_name", std::string("distance along ") + axis}, {"units", "m"}, {"axis", axis}};
-  }
+  // Without a mapping to the earth no standard name is true, and an attribute axis would promise latitudes and longitudes (section 5.6).
+  static Attributes distance(const char* along) { return {{"long_name", std::string("distance along ") + along}, {"units", "m"}}; }
 
   int bounds_dimension() {
     if (bounds_ < 0) bounds_ = add_dimension("bnds", 2);
@@ -141,6 +139,7 @@ class Describer {
                        {"units", "seconds since " + catalogue_.reference},
                        {"calendar", catalogue_.calendar},
                        {"axis", "T"}};
+    if (has_leap_seconds(catalogue_.calendar)) time.attributes.push_back({"units_metadata", "leap_seconds: none"});
     if (!stream_.reduces()) {
       out_.time = add_variable(std::move(time));
       return;
@@ -185,6 +184,10 @@ class Describer {
     const char* own = text_of(field.attributes, "cell_methods");
     const std::string methods = cell_methods(own ? own : "", chosen.operation, stream_.reduces());
     if (!methods.empty()) v.attributes.push_back({"cell_methods", methods});
+    const char* standard_name = text_of(field.attributes, "standard_name");
+    if (standard_name && is_temperature(standard_name) && chosen.operation != WEIR_ACCUMULATE && !text_of(field.attributes, "units_metadata")) {
+      v.attributes.push_back({"units_metadata", "temperature: on_scale"});
+    }
     if (!horizontal.coordinates.empty() && !text_of(field.attributes, "coordinates")) {
       v.attributes.push_back({"coordinates", horizontal.coordinates});
     }

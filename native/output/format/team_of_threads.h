@@ -2,6 +2,7 @@
 // Tests only: a team whose ranks are threads of this process, so that several owners of a file are tried without MPI.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
