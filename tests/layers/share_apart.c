@@ -132,7 +132,7 @@ static void soak(const char* path, long seed, long requests) {
     const int file = (int)(state >> 60) % 3;
     const long from = (long)(state >> 20 & 0xffffffff) % size[file], n = (long)(state >> 8 & 0x3ffff);
     read_range(fd[file], from, from + n < size[file] ? from + n : size[file], 50000);
-    if (i % 64 == 63) MPI_Barrier(MPI_COMM_WORLD);
+    if (i % 32 == 31) MPI_Barrier(MPI_COMM_WORLD);
   }
   for (int i = 0; i < 3; ++i) close(fd[i]);
 }

@@ -277,6 +277,6 @@ def test_many_blocks_files_and_barriers(mpi, layered, testfs):
     for number, size in enumerate((12 * MIB, 5 * MIB + 1, 30_000)):
         old(fs.backing / f"s{number}.dat", size)
     program = mpi.cc(HERE / "share_apart.c", name="share_apart")
-    command = mpi.launch(4, program, "soak", fs.path / "s", fs.backing, seed, 128)
+    command = mpi.launch(4, program, "soak", fs.path / "s", fs.backing, seed, 96)
     done = weir_process.run(command, env={**mpi.env, **layered("global:32768:12", 2)}, timeout=120)
     assert "ended" in done.ok().stdout
