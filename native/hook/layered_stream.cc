@@ -9,6 +9,7 @@
 
 #include "hook/real.h"
 #include "os/syscall.h"
+#include "stack/busy.h"
 #include "stack/posix.h"
 
 WEIR_DECLARE(FILE*, fdopen, int fd, const char* mode);
@@ -43,27 +44,18 @@ constinit uint32_t first_free = 0;         // number + 1
 constinit uint32_t busy = 0;
 constinit bool unfit = false;              // a C library whose streams are not as expected
 
-class Busy {
- public:
-  Busy() {
-    while (base::exchange(&busy, 1u) != 0) os::yield();
-  }
-  ~Busy() { base::store(&busy, 0u); }
-
- private:
-  const os::SignalsBlocked blocked_;
-};
+using Busy = stack::BusyWith<&busy>;
 
 LayeredStream* take_slot() {
   const Busy hold;
-  if (stream_slots.bytes == 0) {  // address space; only the pages of slots in use become memory
-    constexpr size_t kBytes = kStreams * sizeof(LayeredStream);
-    const long at = os::map(kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (stream_slots == kNoSlots) {  // address space; only the pages of slots in use become memory
+    static_assert(kStreams * sizeof(LayeredStream) <= kSlotsBytes);
+    const long at = os::map(kSlotsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     if (os::failed(at)) return nullptr;
     begin_streams();
-    stream_slots = {static_cast<uintptr_t>(at), kBytes};
+    stream_slots = static_cast<uintptr_t>(at);
   }
-  auto* const slots = reinterpret_cast<LayeredStream*>(stream_slots.begin);
+  auto* const slots = reinterpret_cast<LayeredStream*>(stream_slots);
   if (first_free != 0) {
     LayeredStream* s = &slots[first_free - 1];
     first_free = s->next_free;
@@ -76,7 +68,7 @@ void give_back(LayeredStream* s) {
   const Busy hold;
   s->stream = nullptr;
   s->next_free = first_free;
-  first_free = static_cast<uint32_t>(s - reinterpret_cast<LayeredStream*>(stream_slots.begin)) + 1;
+  first_free = static_cast<uint32_t>(s - reinterpret_cast<LayeredStream*>(stream_slots)) + 1;
 }
 
 ssize_t with_errno(long result) {
@@ -126,7 +118,7 @@ int close_file(void* slot) {
 // Also of a stream that became a plain one; null: it never was weir's.
 LayeredStream* slot_of(const FILE* f) {
   LayeredStream* const s = cookie_of(f);
-  return reinterpret_cast<uintptr_t>(s) - stream_slots.begin < stream_slots.bytes ? s : nullptr;
+  return is_slot(s) ? s : nullptr;
 }
 
 constexpr cookie_io_functions_t kFunctions = {read_file, write_file, seek_file, close_file};
@@ -194,7 +186,7 @@ FILE* make_stream(LayeredStream* s, const FILE* plain) {
 }  // namespace
 
 constinit const void* cookie_functions = nullptr;
-constinit StreamSlots stream_slots = {};
+constinit uintptr_t stream_slots = kNoSlots;
 
 int flags_of_mode(const char* mode) {
   int access, more;

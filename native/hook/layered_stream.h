@@ -22,10 +22,12 @@ namespace weir::hook {
 extern WEIR_OWN const void* cookie_functions;
 // No other thread of the program can be at a stream (stdio_threads.cc): none was made by a call that weir sees, and either none at
 // all or some of weir's own, which touch no streams.
-extern WEIR_OWN uint32_t other_threads, own_threads;
+enum ThreadsSeen : uint32_t { kNoThreads, kOwnThreads, kOtherThreads };
+extern WEIR_OWN uint32_t threads_seen;
 extern WEIR_OWN const char* single_threaded;
 WEIR_INLINE bool alone() {
-  return base::load_relaxed(&other_threads) == 0 && (base::load_relaxed(single_threaded) != 0 || base::load_relaxed(&own_threads) != 0);
+  const uint32_t seen = base::load_relaxed(&threads_seen);
+  return WEIR_LIKELY(seen == kOwnThreads) || (seen == kNoThreads && base::load_relaxed(single_threaded) != 0);
 }
 
 void begin_streams();  // before the first layered one
@@ -36,15 +38,13 @@ WEIR_INLINE const void* functions_of(const FILE* f) { return *reinterpret_cast<c
 // _IO_cookie_file.
 struct LayeredStream;
 WEIR_INLINE LayeredStream* cookie_of(const FILE* f) { return reinterpret_cast<LayeredStream* const*>(f + 1)[1]; }
-struct StreamSlots {
-  uintptr_t begin, bytes;
-};
-extern WEIR_OWN StreamSlots stream_slots;
+inline constexpr uintptr_t kSlotsBytes = 50u << 20, kNoSlots = uintptr_t{1} << 62;  // where nothing can be
+extern WEIR_OWN uintptr_t stream_slots;  // where they begin
+WEIR_INLINE bool is_slot(const LayeredStream* s) { return reinterpret_cast<uintptr_t>(s) - base::load_relaxed(&stream_slots) < kSlotsBytes; }
 
 // Served by the file's stack. A cookie stream of the program's own has a cookie of its own.
 WEIR_INLINE bool is_layered(const FILE* f) {
-  return WEIR_UNLIKELY(functions_of(f) == base::load_relaxed(&cookie_functions)) &&
-         reinterpret_cast<uintptr_t>(cookie_of(f)) - stream_slots.begin < stream_slots.bytes;
+  return WEIR_UNLIKELY(functions_of(f) == base::load_relaxed(&cookie_functions)) && is_slot(cookie_of(f));
 }
 
 // The flags of open(2) that a stream's mode stands for, as glibc reads it; -1: it is none.
@@ -103,10 +103,16 @@ WEIR_INLINE bool put_into_buffer(FILE* f, const void* from, size_t n, bool mine)
   return true;
 }
 
-// The same without a trace, ahead of everything else: a few instructions that need no frame.
-WEIR_INLINE bool taken_unrecorded(FILE* f, void* to, size_t size, size_t count, bool mine) {
-  if (WEIR_LIKELY(!is_layered(f)) || record::recording() || ((size | count) >> 32) != 0 || size * count == 0) return false;
-  return take_from_buffer(f, to, size * count, mine);
+// Whether a call may take straight from the buffer, ahead of everything else: there is no trace, and no child that would take one up.
+WEIR_INLINE bool quick_stream(const FILE* f, bool mine) {
+  return is_layered(f) && (base::load_relaxed(&record::pulse.alive) | base::load_relaxed(&record::wanted)) == 0 && (mine || alone());
+}
+
+// One byte by a few instructions that need no frame.
+WEIR_INLINE bool quick_byte(FILE* f, unsigned char* to, bool mine) {
+  if (WEIR_LIKELY(!quick_stream(f, mine)) || f->_IO_read_ptr == f->_IO_read_end) return false;
+  *to = static_cast<unsigned char>(*f->_IO_read_ptr++);
+  return true;
 }
 
 template <typename Real>

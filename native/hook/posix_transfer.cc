@@ -43,28 +43,36 @@ constexpr bool kWrites = true;
     return __VA_ARGS__;                                                                                   \
   }
 
-// The hooks that programs call most: without a trace a file without layers costs a few loads and a jump. What is rare is a function of
-// its own, so that nothing has to be put aside before.
-#define WEIR_QUICK_HOOK(R, symbol, parameters, fd, ...)                                                                              \
+// The hooks that programs call most: without a trace a file costs a few loads and a jump, to the function when no layer takes part in
+// the call (pass: the bit that says so), else to its layers. What is rare is a function of its own, so that nothing has to be put
+// aside before.
+#define WEIR_QUICK_HOOK(R, symbol, layered, pass, parameters, ...)                                                                    \
   static R seen_##symbol(parameters);                                                                                                \
   WEIR_HOOK(R, symbol, parameters) {                                                                                                 \
-    const bool straight_on = nobody_looks() && stack::file_at(fd) == nullptr && WEIR_IS_FOUND(symbol);                                \
-    return WEIR_LIKELY(straight_on) ? WEIR_FOUND(symbol)(__VA_ARGS__) : seen_##symbol(__VA_ARGS__);                                  \
+    if (WEIR_LIKELY(nobody_looks())) {                                                                                               \
+      const uintptr_t entry = stack::entry_at(fd);                                                                                   \
+      if (WEIR_LIKELY(entry == 0) || (entry & (stack::kAllPass | stack::pass)) != 0) {                                                  \
+        if (WEIR_LIKELY(WEIR_IS_FOUND(symbol))) return WEIR_FOUND(symbol)(__VA_ARGS__);                                              \
+      } else {                                                                                                                       \
+        return stack::layered(stack::file_of_entry(entry), __VA_ARGS__);                                                             \
+      }                                                                                                                              \
+    }                                                                                                                                \
+    return seen_##symbol(__VA_ARGS__);                                                                                               \
   }                                                                                                                                  \
   WEIR_COLD R seen_##symbol(parameters)
 
-WEIR_QUICK_HOOK(ssize_t, read, WEIR_LIST(int fd, void* to, size_t n), fd, fd, to, n) {
+WEIR_QUICK_HOOK(ssize_t, read, read, kReadsPass, WEIR_LIST(int fd, void* to, size_t n), fd, to, n) {
   return transfer(Op::kRead, kReads, fd, n, kImplicit, WEIR_LAYERED(fd, read(f, fd, to, n), WEIR_REAL(read)(fd, to, n)));
 }
 WEIR_HOOK(ssize_t, __read_chk, int fd, void* to, size_t n, size_t room) {
   return transfer(Op::kRead, kReads, fd, n, kImplicit, WEIR_LAYERED(n <= room ? fd : -1, read(f, fd, to, n), WEIR_REAL(__read_chk)(fd, to, n, room)));
 }
-WEIR_QUICK_HOOK(ssize_t, write, WEIR_LIST(int fd, const void* from, size_t n), fd, fd, from, n) {
+WEIR_QUICK_HOOK(ssize_t, write, write, kWritesPass, WEIR_LIST(int fd, const void* from, size_t n), fd, from, n) {
   return transfer(Op::kWrite, kWrites, fd, n, kImplicit, WEIR_LAYERED(fd, write(f, fd, from, n), WEIR_REAL(write)(fd, from, n)));
 }
 
 #define WEIR_PREAD(symbol)                                                                                   \
-  WEIR_QUICK_HOOK(ssize_t, symbol, WEIR_LIST(int fd, void* to, size_t n, off_t at), fd, fd, to, n, at) { \
+  WEIR_QUICK_HOOK(ssize_t, symbol, pread, kReadsPass, WEIR_LIST(int fd, void* to, size_t n, off_t at), fd, to, n, at) { \
     return transfer(Op::kPread, kReads, fd, n, at, WEIR_LAYERED(fd, pread(f, fd, to, n, at), WEIR_REAL(symbol)(fd, to, n, at)));       \
   }
 WEIR_PREAD(pread)
@@ -78,7 +86,7 @@ WEIR_PREAD_CHK(__pread_chk)
 WEIR_PREAD_CHK(__pread64_chk)
 
 #define WEIR_PWRITE(symbol)                                                                                    \
-  WEIR_QUICK_HOOK(ssize_t, symbol, WEIR_LIST(int fd, const void* from, size_t n, off_t at), fd, fd, from, n, at) { \
+  WEIR_QUICK_HOOK(ssize_t, symbol, pwrite, kWritesPass, WEIR_LIST(int fd, const void* from, size_t n, off_t at), fd, from, n, at) { \
     return transfer(Op::kPwrite, kWrites, fd, n, at, WEIR_LAYERED(fd, pwrite(f, fd, from, n, at), WEIR_REAL(symbol)(fd, from, n, at)));     \
   }
 WEIR_PWRITE(pwrite)
@@ -111,7 +119,7 @@ WEIR_VECTOR_2(pwritev2, kPwritev2, kWrites, pwritev2)
 WEIR_VECTOR_2(pwritev64v2, kPwritev2, kWrites, pwritev2)
 
 #define WEIR_LSEEK(symbol)                                                                        \
-  WEIR_QUICK_HOOK(off_t, symbol, WEIR_LIST(int fd, off_t offset, int whence), fd, fd, offset, whence) { \
+  WEIR_QUICK_HOOK(off_t, symbol, lseek, kSeeksPass, WEIR_LIST(int fd, off_t offset, int whence), fd, offset, whence) { \
     return seeking(fd, WEIR_LAYERED(fd, lseek(f, fd, offset, whence), WEIR_REAL(symbol)(fd, offset, whence)));                    \
   }
 WEIR_LSEEK(lseek)

@@ -50,10 +50,14 @@ inline int reading_character(FILE* f, Real real) {
 
 }  // namespace
 
-// mine: the caller needs no lock.
+// mine: the caller needs no lock. What is rare is a function of its own, so that the rest needs no frame.
 #define WEIR_FREAD(symbol, mine)                                                                                      \
+  static size_t any_##symbol(void* to, size_t size, size_t count, FILE* f);                                           \
   WEIR_HOOK(size_t, symbol, void* to, size_t size, size_t count, FILE* f) {                                           \
-    if (taken_unrecorded(f, to, size, count, mine)) return count;                                                     \
+    if (size == 1 && count == 1 && quick_byte(f, static_cast<unsigned char*>(to), mine)) return 1;                          \
+    return any_##symbol(to, size, count, f);                                                                          \
+  }                                                                                                                   \
+  WEIR_COLD size_t any_##symbol(void* to, size_t size, size_t count, FILE* f) {                                       \
     return reading_items(f, size, count, [=] {                                                                        \
       return read_items(to, size, count, f, mine, [=] { return WEIR_REAL(symbol)(to, size, count, f); });             \
     });                                                                                                               \
@@ -104,9 +108,12 @@ WEIR_GETDELIM(getdelim)
 WEIR_GETDELIM(__getdelim)
 
 #define WEIR_FGETC(symbol, mine)                                                                             \
+  static int any_##symbol(FILE* f);                                                                          \
   WEIR_HOOK(int, symbol, FILE* f) {                                                                          \
     unsigned char c;                                                                                         \
-    if (taken_unrecorded(f, &c, 1, 1, mine)) return c;                                                       \
+    return quick_byte(f, &c, mine) ? c : any_##symbol(f);                                                    \
+  }                                                                                                          \
+  WEIR_COLD int any_##symbol(FILE* f) {                                                                      \
     return reading_character(f, [=] {                                                                        \
       return read_character(f, mine, [=] { return WEIR_REAL(symbol)(f); });                                  \
     });                                                                                                      \

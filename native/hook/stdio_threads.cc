@@ -14,8 +14,7 @@ extern const char weir_end[] __asm__("_end") __attribute__((visibility("hidden")
 
 namespace weir::hook {
 
-constinit uint32_t other_threads = 0;
-constinit uint32_t own_threads = 0;
+constinit uint32_t threads_seen = kNoThreads;
 constinit const char never = 0;
 constinit const char* single_threaded = &never;
 
@@ -24,7 +23,12 @@ namespace {
 // libgomp, libstdc++ and MPI come by here as well.
 void note_thread(const void* runs) {
   const char* const at = static_cast<const char*>(runs);
-  base::store(at >= weir_begin && at < weir_end ? &own_threads : &other_threads, 1u);
+  if (at < weir_begin || at >= weir_end) {
+    base::store(&threads_seen, uint32_t{kOtherThreads});
+    return;
+  }
+  uint32_t none = kNoThreads;
+  base::compare_exchange(&threads_seen, &none, uint32_t{kOwnThreads});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "record/process.h"
+#include "stack/busy.h"
 #include "wire/format.h"
 
 namespace weir::stack {
@@ -25,19 +26,12 @@ struct Shelf {
 constinit Shelf shelves[kSizes] = {};
 constinit uint32_t busy = 0;
 
-// Held for a few instructions, signals blocked by the callers: no handler comes in between.
-struct Busy {
-  Busy() {
-    while (base::exchange(&busy, 1u) != 0) os::yield();
-  }
-  ~Busy() { base::store(&busy, 0u); }
-};
+using Busy = BusyWith<&busy>;
 
 constexpr uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 File* take(uint64_t bytes) {
   const uint64_t pages = round_up(bytes, kPage) / kPage;
-  const os::SignalsBlocked blocked;
   if (pages < kSizes) {
     const Busy hold;
     Shelf& shelf = shelves[pages];
@@ -64,13 +58,12 @@ void begin_file(File* f, base::Text path) {
   f->path[path.size] = 0;
 }
 
-#define WEIR_WAY(operation) \
-  if (kind.operation != nullptr) ways.operation = &layer
+#define WEIR_WAY(operation) ways.operation = kind.operation != nullptr ? &layer : ways.operation
 void add_way(Ways& ways, Layer& layer) {
   const Kind& kind = *layer.kind;
   WEIR_WAY(open);
-  WEIR_WAY(read);
-  WEIR_WAY(write);
+  if (!layer.passes_reads) WEIR_WAY(read);
+  if (!layer.passes_writes) WEIR_WAY(write);
   WEIR_WAY(size);
   WEIR_WAY(truncate);
   WEIR_WAY(flush);
@@ -78,6 +71,16 @@ void add_way(Ways& ways, Layer& layer) {
   WEIR_WAY(invalidate);
 }
 #undef WEIR_WAY
+
+// From the bottom up.
+void find_ways(File* f, Layer* layers) {
+  Ways ways{};
+  for (int i = f->layer_count - 1; i >= 0; --i) {
+    layers[i].next = ways;
+    add_way(ways, layers[i]);
+  }
+  f->enter = ways;
+}
 
 struct Chosen {
   const Kind* kind;
@@ -99,7 +102,7 @@ int choose(const rules::Stack& stack, Chosen* to) {
 
 uint64_t state_bytes(const Kind& kind) { return round_up(kind.state_bytes, 64) + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64); }
 
-// Layers behind the file, each one's state behind them; then the ways, from the bottom up.
+// Layers behind the file, each one's state behind them; then the ways, once more when they are known to pass something.
 bool furnish(File* f, const Chosen* chosen, int count, char* layers_at, char* states_at) {
   auto* layers = reinterpret_cast<Layer*>(layers_at);
   f->top = layers;
@@ -114,12 +117,7 @@ bool furnish(File* f, const Chosen* chosen, int count, char* layers_at, char* st
     f->transforms |= (kind.flags & kTransforms) != 0;
     f->shares |= (kind.flags & kSharesNode) != 0;
   }
-  Ways ways{};
-  for (int i = count - 1; i >= 0; --i) {
-    layers[i].next = ways;
-    add_way(ways, layers[i]);
-  }
-  f->enter = ways;
+  find_ways(f, layers);
   for (int i = count - 1; i >= 0; --i) {
     if (layers[i].kind->create != nullptr && layers[i].kind->create(layers[i]) < 0) {
       for (++i; i < count; ++i) {
@@ -128,6 +126,7 @@ bool furnish(File* f, const Chosen* chosen, int count, char* layers_at, char* st
       return false;
     }
   }
+  find_ways(f, layers);
   return true;
 }
 
@@ -189,7 +188,6 @@ void close_layers(File* f) {
 }
 
 void give_back(File* f) {
-  const os::SignalsBlocked blocked;
   f->left = true;
   if (f->pages >= kSizes) return;  // address space with a page or two touched
   const Busy hold;

@@ -50,19 +50,31 @@ struct File {
 };
 
 inline constexpr int kFiles = 1 << 16;  // descriptors above it have no layers
-extern WEIR_OWN File* files[kFiles];    // lowest bit set: the file is known (for the node's registry), but its calls are the kernel's
+// The lowest bits of an entry: what is the kernel's alone although the file is known.
+enum EntryBit : uintptr_t {
+  kAllPass = 1,     // everything: the file is there for the node's registry
+  kReadsPass = 2,   // no layer takes part in
+  kWritesPass = 4,
+  kSeeksPass = 8,
+  kEntryBits = 15,
+};
+extern WEIR_OWN File* files[kFiles];
+
+WEIR_INLINE uintptr_t entry_at(int fd) {
+  if (WEIR_UNLIKELY(static_cast<unsigned>(fd) >= kFiles)) return 0;
+  return reinterpret_cast<uintptr_t>(base::load_relaxed(&files[static_cast<unsigned>(fd)]));
+}
+WEIR_INLINE File* file_of_entry(uintptr_t entry) { return reinterpret_cast<File*>(entry & ~uintptr_t{kEntryBits}); }
 
 // Null: no layers. One load for the usual file.
 WEIR_INLINE File* file_at(int fd) {
-  if (WEIR_UNLIKELY(static_cast<unsigned>(fd) >= kFiles)) return nullptr;
-  const auto entry = reinterpret_cast<uintptr_t>(base::load_relaxed(&files[static_cast<unsigned>(fd)]));
-  return WEIR_LIKELY(entry == 0) || (entry & 1) != 0 ? nullptr : reinterpret_cast<File*>(entry);
+  const uintptr_t entry = entry_at(fd);
+  return WEIR_LIKELY(entry == 0) || (entry & kAllPass) != 0 ? nullptr : file_of_entry(entry);
 }
 
 // Also those without layers.
 WEIR_INLINE File* known_at(int fd) {
-  if (WEIR_UNLIKELY(static_cast<unsigned>(fd) >= kFiles)) return nullptr;
-  return reinterpret_cast<File*>(reinterpret_cast<uintptr_t>(base::load_relaxed(&files[static_cast<unsigned>(fd)])) & ~uintptr_t{1});
+  return file_of_entry(entry_at(fd));
 }
 
 }  // namespace weir::stack

@@ -128,6 +128,8 @@ struct Layer {
   void* state() const { return state_; }
   void* state_;
   Ways next;  // below this one; found once, when the stack is built. The last of them is always `system`
+  // Set by create(): its kind takes part in these, this one does not, and is not visited.
+  bool passes_reads = false, passes_writes = false;
 };
 
 // What comes next.

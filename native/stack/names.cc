@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "node/registry.h"
 #include "os/scratch.h"
+#include "os/clock.h"
 #include "os/syscall.h"
 #include "rules/rules.h"
 #include "stack/busy.h"
@@ -45,11 +46,7 @@ constinit uint32_t busy = 0;
 
 using Busy = BusyWith<&busy>;
 
-uint64_t now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);  // no system call
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
-}
+uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC_COARSE); }  // no system call
 
 // valid_ms of the rule that an open of this name for reading would have; 0: none with keep.
 uint64_t validity(const char* whole) {

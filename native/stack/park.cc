@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "node/registry.h"
 #include "os/scratch.h"
+#include "os/clock.h"
 #include "os/syscall.h"
 #include "stack/build.h"
 #include "stack/busy.h"
@@ -49,11 +50,7 @@ constinit uint32_t busy = 0;
 
 using Busy = BusyWith<&busy>;
 
-uint64_t now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);  // no system call
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
-}
+uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC_COARSE); }  // no system call
 
 uint64_t hash_of(const char* path) { return base::hash(base::text(path), 0); }
 

@@ -21,9 +21,17 @@ constinit uint32_t busy = 0;
 
 using Busy = BusyWith<&busy>;
 
+uintptr_t bits_of(const File* f) {
+  uintptr_t bits = 0;
+  if (f->left && f->error == 0) bits |= kAllPass;
+  if (f->left || f->holds) return bits;
+  if (f->enter.read == f->bottom) bits |= kReadsPass;
+  if (f->enter.write == f->bottom) bits |= kWritesPass;
+  return bits | kSeeksPass;
+}
+
 void set(int fd, File* f) {
-  const auto entry = reinterpret_cast<uintptr_t>(f) | (f->left && f->error == 0 ? 1u : 0u);
-  base::store(&files[fd], reinterpret_cast<File*>(entry));
+  base::store(&files[fd], reinterpret_cast<File*>(reinterpret_cast<uintptr_t>(f) | bits_of(f)));
   if (fd > highest) highest = fd;
 }
 

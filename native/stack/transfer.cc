@@ -24,11 +24,11 @@ constexpr uint64_t kLowest = 1u << 16, kHighest = uint64_t{1} << 47;
 constexpr int kPlainFlags = RWF_HIPRI | RWF_SYNC | RWF_DSYNC | RWF_APPEND;
 constexpr int64_t kImplicit = -1;
 
-ssize_t done(Result r) {
-  if (WEIR_LIKELY(r >= 0)) return r;
+WEIR_COLD ssize_t failed(Result r) {
   errno = static_cast<int>(-r);
   return -1;
 }
+WEIR_INLINE ssize_t done(Result r) { return WEIR_LIKELY(r >= 0) ? r : failed(r); }
 
 // One call of the program.
 struct Request {
@@ -205,17 +205,21 @@ Result transfer(const Request& q) {
   return q.writes ? f->enter.write->kind->write(*f->enter.write, t) : f->enter.read->kind->read(*f->enter.read, t);
 }
 
-WEIR_INLINE ssize_t one_piece(File* f, int fd, const void* p, size_t n, int64_t at, bool writes) {
+WEIR_COLD ssize_t any_piece(File* f, int fd, const void* p, size_t n, int64_t at, bool writes) {
   const iovec piece{const_cast<void*>(p), n};
-  if (WEIR_LIKELY(!f->holds && n - 1 < kMostBytes && at >= kImplicit && !f->left)) {
-    const Transfer t{&piece, 1, n, at == kImplicit ? kKernelOffset : static_cast<uint64_t>(at), fd};
-    return done(writes ? f->enter.write->kind->write(*f->enter.write, t) : f->enter.read->kind->read(*f->enter.read, t));
-  }
   if (n > kMostBytes && static_cast<ssize_t>(n) > 0) {
     const iovec most{const_cast<void*>(p), kMostBytes};
     return done(transfer({f, fd, &most, 1, kMostBytes, at, 0, writes}));
   }
   return done(transfer({f, fd, &piece, 1, n, at, 0, writes}));
+}
+
+// Through layers that hold nothing, without a detour.
+WEIR_INLINE ssize_t one_piece(File* f, int fd, const void* p, size_t n, int64_t at, bool writes) {
+  if (WEIR_UNLIKELY(f->holds || n - 1 >= kMostBytes || f->left)) return any_piece(f, fd, p, n, at, writes);
+  const iovec piece{const_cast<void*>(p), n};
+  const Transfer t{&piece, 1, n, at == kImplicit ? kKernelOffset : static_cast<uint64_t>(at), fd};
+  return done(writes ? f->enter.write->kind->write(*f->enter.write, t) : f->enter.read->kind->read(*f->enter.read, t));
 }
 
 // A vector's bytes; 0 sends it to the kernel, which refuses it or moves nothing.

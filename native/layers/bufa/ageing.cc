@@ -8,7 +8,7 @@
 namespace weir::layers::bufa {
 namespace {
 
-constexpr uint64_t kSoonNs = 40'000'000;
+constexpr uint64_t kSoonNs = 20'000'000;
 
 Shared* shared_page = nullptr;
 
@@ -27,7 +27,7 @@ void issue_what_is_full(pool::Job*) {
   Shared& all = *shared();
   base::store(&all.looking_soon, 0u);
   const bool seen = ageing::each(all.dirty, [](Layer& l) {
-    if (state_of(l).writer != nullptr) issue_all_full(l);
+    if (state_of(l).writer != nullptr && !issue_after_filling(l)) look_soon();
   });
   if (!seen) look_soon();
 }

@@ -9,6 +9,8 @@
 namespace weir::layers::bufa {
 namespace {
 
+constexpr uint32_t kLooks = 8;  // at full blocks while more of them come
+
 // Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the rest.
 int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
   Layer& l = *b.layer;
@@ -128,6 +130,7 @@ void issue_full(Layer& l, WriteBlock& b) {
   Writer& w = *s.writer;
   if (w.appending || s.buffers < 8) return issue(l, b);
   b.full = true;
+  ++w.filled;
   if (s.current == &b) s.current = nullptr;
   if (w.used * 8 >= s.buffers * 7) return issue_all_full(l);
   look_soon();
@@ -139,6 +142,17 @@ void issue_all_full(Layer& l) {
     WriteBlock& b = w.blocks[i];
     if (b.state == BlockState::kDirty && b.full && !b.failed) issue(l, b);
   }
+}
+
+// While a dump is under way, writing it out would take the cores from it.
+bool issue_after_filling(Layer& l) {
+  Writer& w = *state_of(l).writer;
+  const bool more = w.filled != w.filled_seen && ++w.looks < kLooks;
+  w.filled_seen = w.filled;
+  if (more) return false;
+  w.looks = 0;
+  issue_all_full(l);
+  return true;
 }
 
 void reap(Layer& l) {

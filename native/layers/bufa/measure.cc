@@ -17,7 +17,8 @@ void learn(State& s, uint64_t bytes, uint64_t ns) {
   if (fast) {
     if (s.quick < 8) ++s.quick;
   } else {
-    s.quick = s.quick > 0 ? s.quick - 4 : s.quick > -8 ? s.quick - 1 : -8;
+    if (s.quick > 0) s.quick = s.quick > 3 ? s.quick - 4 : -1;
+    else if (s.quick > -8) --s.quick;
   }
   s.write_limit = quick(s) && !s.always ? kQuickRequest : s.block_bytes / 2 - 1;
   if (s.write_limit >= s.block_bytes / 2) s.write_limit = s.block_bytes / 2 - 1;

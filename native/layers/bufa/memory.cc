@@ -22,13 +22,14 @@ uint32_t piece_count(const State& s, uint64_t piece_bytes) {
 // A place in the table; null: all in use by what is wanted.
 Segment* free_place(State& s) {
   Reader& r = *s.reader;
+  for (uint32_t i = 0; i < kSegments; ++i) {
+    if (r.segments[i].used) continue;
+    if (i >= r.high) r.high = i + 1;
+    return &r.segments[i];
+  }
   Segment* oldest = nullptr;
   for (uint32_t i = 0; i < kSegments; ++i) {
     Segment& g = r.segments[i];
-    if (!g.used) {
-      if (i >= r.high) r.high = i + 1;
-      return &g;
-    }
     if (!wanted(s, g) && (oldest == nullptr || g.stamp < oldest->stamp)) oldest = &g;
   }
   if (oldest != nullptr) drop(s, *oldest);

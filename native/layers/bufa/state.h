@@ -29,7 +29,7 @@ inline constexpr uint32_t kPiecesOfBlock = 64;
 inline constexpr uint32_t kStridedAhead = 60;
 inline constexpr uint64_t kFirstChunk = 16u << 10;  // of a stream's read-ahead; then four times as much, up to a block
 inline constexpr uint64_t kQuickChunk = 64u << 10;  // of a file whose pages the kernel has
-inline constexpr uint64_t kQuickRequest = 4096;     // of such a file: larger ones are not worth a copy
+inline constexpr uint64_t kQuickRequest = 2048;     // of such a file: larger ones are not worth a copy
 inline constexpr uint64_t kWorthNs = 20'000;         // what beginning to read ahead costs: done when the file has cost as much
 inline constexpr uint64_t kWorthWritingNs = 100'000;  // and to write behind
 inline constexpr uint32_t kUseless = 64;            // so many in a row that the layer could not help, of such a file: it leaves
@@ -111,6 +111,9 @@ struct Writer {
   drain::Arena* arena;
   int slot;
   uint32_t used;        // blocks not free
+  uint32_t filled;      // counts blocks as they become full
+  uint32_t filled_seen; // when they were last looked at
+  uint32_t looks;       // at which more had become full
   uint32_t high;
   uint64_t clock;
   uint32_t next_ticket; // appending: to be given
@@ -204,6 +207,7 @@ void issue(Layer&, WriteBlock&);
 // A full one: a little later while there is room, so that a dump that fits is not slowed by its own writing.
 void issue_full(Layer&, WriteBlock&);
 void issue_all_full(Layer&);
+bool issue_after_filling(Layer&);  // false: more of them come still
 void end_writer(Layer&);
 bool any_dirty(const State&);
 uint64_t dirty_end(const State&);

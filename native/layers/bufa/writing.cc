@@ -75,7 +75,8 @@ uint64_t accept(Layer& l, const char* from, uint64_t bytes, uint64_t offset) {
 // Whether the request goes into blocks. Large ones do when the system is slow and buffers are free, so that a dump costs a copy.
 bool worth_buffering(Layer& l, const Transfer& t) {
   State& s = state_of(l);
-  if (t.bytes <= s.write_limit) return true;
+  // One slow request may be the scheduler's doing, and whoever buffers learns nothing more of the system below.
+  if (t.bytes <= s.write_limit) return t.bytes <= kQuickRequest || s.always || s.writer != nullptr || s.quick <= -2;
   const bool fits = s.writer != nullptr && t.bytes <= uint64_t{s.buffers - s.writer->used} * s.block_bytes;
   if (s.quick < 0 && fits) return true;
   of_no_use(l, t.bytes >= s.block_bytes / 2 ? Reason::kLargeRequests : Reason::kCached);

@@ -54,22 +54,21 @@ bool Chance::read_options(const rules::LayerSpec& spec, uint32_t operations_othe
   after = rules::option_number(spec, "after", 0);
   times = rules::option_number(spec, "times", UINT64_MAX);
   limit = limit_of(rules::option_fraction(spec, "rate", 1));
-  seed = rules::option_number(spec, "seed", 1);
+  mixed_seed = mixed(rules::option_number(spec, "seed", 1));
   return operations != 0;
 }
 
 uint64_t Chance::pick_counted() {
   const uint64_t number = base::fetch_add(&seen, uint64_t{1});
   if (number < after) return 0;
-  const uint64_t random = mixed(mixed(seed) ^ number) | 1;
+  const uint64_t random = mixed(mixed_seed ^ number) | 1;
   if (random > limit) return 0;
   return base::fetch_add(&touched, uint64_t{1}) < times ? random : 0;
 }
 
 uint64_t Chance::pick(Operation operation) { return (operations & operation) != 0 ? pick_counted() : 0; }
 
-uint64_t Chance::pick(Operation operation, const stack::Layer& layer, const stack::Transfer& t) {
-  if ((operations & operation) == 0) return 0;
+uint64_t Chance::pick_transfer(const stack::Layer& layer, const stack::Transfer& t) {
   if (first != 0 || last != UINT64_MAX) {
     const uint64_t at = offset_of(layer, t);
     if (at > last || at + t.bytes <= first) return 0;

@@ -27,7 +27,9 @@ Result create(Layer& layer) {
   State& s = state(layer);
   s.least_ns = rules::option_number(*layer.spec, "us", 300) * 1000;
   s.jitter_ns = rules::option_number(*layer.spec, "jitter_us", 0) * 1000;
-  return s.chance.read_options(*layer.spec, kOnAny) ? 0 : -EINVAL;
+  if (!s.chance.read_options(*layer.spec, kOnAny)) return -EINVAL;
+  s.chance.spare(layer);
+  return 0;
 }
 
 // Until the instant, whatever signals come in between.

@@ -24,7 +24,9 @@ Result create(Layer& layer) {
   State& s = state(layer);
   base::Text name;
   s.error = rules::option_text(*layer.spec, "errno", &name) ? rules::errno_number(name) : EIO;
-  return s.chance.read_options(*layer.spec, kOnAny) && s.error > 0 ? 0 : -EINVAL;
+  if (!s.chance.read_options(*layer.spec, kOnAny) || s.error <= 0) return -EINVAL;
+  s.chance.spare(layer);
+  return 0;
 }
 
 template <typename Below>

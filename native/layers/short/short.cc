@@ -24,7 +24,9 @@ State& state(Layer& layer) { return *static_cast<State*>(layer.state()); }
 Result create(Layer& layer) {
   State& s = state(layer);
   s.most = rules::option_number(*layer.spec, "bytes", 0);
-  return s.chance.read_options(*layer.spec, kOnRead | kOnWrite) ? 0 : -EINVAL;
+  if (!s.chance.read_options(*layer.spec, kOnRead | kOnWrite)) return -EINVAL;
+  s.chance.spare(layer);
+  return 0;
 }
 
 // The beginning of a transfer: at least one byte, at most `most`, and no more pieces than fit.
