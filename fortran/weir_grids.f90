@@ -1,0 +1,389 @@
+! SPDX-License-Identifier: Apache-2.0
+! Contexts, grids, decompositions and axes. Points and indices count from 1 here, as everywhere in Fortran.
+module weir_grids
+  use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_int64_t, c_null_ptr, c_ptr
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  use mpi_f08, only: MPI_Comm
+  use weir_c
+  implicit none (type, external)
+  private
+  public :: weir_context_t, weir_grid_t, weir_decomposition_t, weir_axis_t, weir_costs_t, weir_init
+
+  ! What output has cost this rank so far; see weir_context_costs in include/weir/context.h.
+  type :: weir_costs_t
+    real(real64) :: put_s = 0, wait_s = 0, end_step_s = 0, final_s = 0
+    integer(int64) :: put_bytes = 0, frames = 0
+  end type weir_costs_t
+
+  type :: weir_context_t
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: is_model, set_time, end_definition, step, end_step, finalize, costs
+    procedure, private :: set_context_text, set_context_number
+    generic :: set_attribute => set_context_text, set_context_number
+  end type weir_context_t
+
+  type :: weir_grid_t
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create_lonlat, create_gaussian, create_plane, create_curvilinear, create_unstructured, set_lonlat
+  end type weir_grid_t
+
+  type :: weir_decomposition_t
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create_block, set_halo
+    procedure, private :: create_indices32, create_indices64
+    generic :: create_indices => create_indices32, create_indices64
+    procedure :: local_size => decomposition_size
+  end type weir_decomposition_t
+
+  type :: weir_axis_t
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create => create_axis
+    procedure :: set_attribute => set_axis_text
+    procedure :: set_bounds
+  end type weir_axis_t
+
+  ! [collective over world] Begin: call weir_init(MPI_COMM_WORLD, "output.toml", model_comm, context). Ranks for which context%is_model() is
+  ! false have been servers until now; they go on to MPI_Finalize.
+  interface weir_init
+    procedure init_f08, init_integer
+  end interface weir_init
+
+contains
+
+  subroutine init_integer(world, config, model_comm, context, stat, errmsg)
+    integer, intent(in) :: world
+    character(len=*), intent(in) :: config ! "": what WEIR_OUTPUT_CONFIG names, else mode serial
+    integer, intent(out) :: model_comm
+    type(weir_context_t), intent(out) :: context
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+    integer(c_int) :: comm
+
+    code = weir_init_f(int(world, c_int), c_text(config), comm, context%handle, err)
+    model_comm = int(comm)
+    call settle("weir_init", err, stat, errmsg)
+  end subroutine init_integer
+
+  subroutine init_f08(world, config, model_comm, context, stat, errmsg)
+    type(MPI_Comm), intent(in) :: world
+    character(len=*), intent(in) :: config
+    type(MPI_Comm), intent(out) :: model_comm
+    type(weir_context_t), intent(out) :: context
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call init_integer(world%MPI_VAL, config, model_comm%MPI_VAL, context, stat, errmsg)
+  end subroutine init_f08
+
+  ! Whether this rank computes. After finalize no rank does.
+  logical function is_model(self)
+    class(weir_context_t), intent(in) :: self
+
+    is_model = c_associated(self%handle)
+  end function is_model
+
+  subroutine set_time(self, reference, calendar, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    character(len=*), intent(in) :: reference
+    character(len=*), intent(in), optional :: calendar
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+    character(len=:), allocatable :: name
+
+    name = ""
+    if (present(calendar)) name = calendar
+    code = weir_context_set_time(self%handle, c_text(reference), c_text(name), err)
+    call settle("set_time", err, stat, errmsg)
+  end subroutine set_time
+
+  subroutine set_context_text(self, name, value, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    character(len=*), intent(in) :: name, value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_context_set_text(self%handle, c_text(name), c_text(value), err)
+    call settle("set_attribute", err, stat, errmsg)
+  end subroutine set_context_text
+
+  subroutine set_context_number(self, name, value, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real64), intent(in) :: value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_context_set_number(self%handle, c_text(name), value, err)
+    call settle("set_attribute", err, stat, errmsg)
+  end subroutine set_context_number
+
+  subroutine end_definition(self, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_context_end_definition(self%handle, err)
+    call settle("end_definition", err, stat, errmsg)
+  end subroutine end_definition
+
+  subroutine step(self, time_s, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    real(real64), intent(in) :: time_s
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = c_step(self%handle, time_s, err)
+    call settle("step", err, stat, errmsg)
+  end subroutine step
+
+  subroutine end_step(self, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = c_end_step(self%handle, err)
+    call settle("end_step", err, stat, errmsg)
+  end subroutine end_step
+
+  ! Nothing on ranks that have been servers.
+  subroutine finalize(self, stat, errmsg)
+    class(weir_context_t), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    if (c_associated(self%handle)) code = c_finalize(self%handle, err)
+    call settle("finalize", err, stat, errmsg)
+  end subroutine finalize
+
+  function costs(self) result(so_far)
+    class(weir_context_t), intent(in) :: self
+    type(weir_costs_t) :: so_far
+    type(c_costs_t) :: c
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_context_costs(self%handle, c, err)
+    call settle("costs", err)
+    so_far = weir_costs_t(c%put_s, c%wait_s, c%end_step_s, c%final_s, c%put_bytes, c%frames)
+  end function costs
+
+  subroutine create_lonlat(self, context, name, lon, lat, stat, errmsg)
+    class(weir_grid_t), intent(out) :: self
+    type(weir_context_t), intent(in) :: context
+    character(len=*), intent(in) :: name
+    real(real64), intent(in) :: lon(:), lat(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_create_lonlat(context%handle, c_text(name), size(lon, kind=c_int64_t), lon, size(lat, kind=c_int64_t), lat, &
+                                       self%handle, err)
+    call settle("create_lonlat", err, stat, errmsg)
+  end subroutine create_lonlat
+
+  subroutine create_gaussian(self, context, name, nx, ny, stat, errmsg)
+    class(weir_grid_t), intent(out) :: self
+    type(weir_context_t), intent(in) :: context
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: nx, ny
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_create_gaussian(context%handle, c_text(name), int(nx, c_int64_t), int(ny, c_int64_t), self%handle, err)
+    call settle("create_gaussian", err, stat, errmsg)
+  end subroutine create_gaussian
+
+  subroutine create_plane(self, context, name, x, y, stat, errmsg)
+    class(weir_grid_t), intent(out) :: self
+    type(weir_context_t), intent(in) :: context
+    character(len=*), intent(in) :: name
+    real(real64), intent(in) :: x(:), y(:) ! metres
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_create_plane(context%handle, c_text(name), size(x, kind=c_int64_t), x, size(y, kind=c_int64_t), y, &
+                                      self%handle, err)
+    call settle("create_plane", err, stat, errmsg)
+  end subroutine create_plane
+
+  subroutine create_curvilinear(self, context, name, nx, ny, stat, errmsg)
+    class(weir_grid_t), intent(out) :: self
+    type(weir_context_t), intent(in) :: context
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: nx, ny
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_create_curvilinear(context%handle, c_text(name), int(nx, c_int64_t), int(ny, c_int64_t), self%handle, err)
+    call settle("create_curvilinear", err, stat, errmsg)
+  end subroutine create_curvilinear
+
+  subroutine create_unstructured(self, context, name, cells, stat, errmsg)
+    class(weir_grid_t), intent(out) :: self
+    type(weir_context_t), intent(in) :: context
+    character(len=*), intent(in) :: name
+    integer(int64), intent(in) :: cells
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_create_unstructured(context%handle, c_text(name), cells, self%handle, err)
+    call settle("create_unstructured", err, stat, errmsg)
+  end subroutine create_unstructured
+
+  ! Of this rank's points, in degrees, in the order of the decomposition; any shape of arrays, flattened by reshape or passed as x(:,1).
+  subroutine set_lonlat(self, decomposition, lon, lat, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    type(weir_decomposition_t), intent(in) :: decomposition
+    real(real64), intent(in) :: lon(:), lat(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+    integer(int64) :: points
+
+    points = decomposition%local_size()
+    if (size(lon) /= points .or. size(lat) /= points) then
+      err = argument_error("lon and lat need one value for each of this rank's points")
+    else
+      code = weir_grid_set_lonlat(self%handle, decomposition%handle, lon, lat, err)
+    end if
+    call settle("set_lonlat", err, stat, errmsg)
+  end subroutine set_lonlat
+
+  ! This rank has columns i_first to i_first + ni - 1 and rows j_first to j_first + nj - 1, counted from 1.
+  subroutine create_block(self, grid, name, i_first, ni, j_first, nj, stat, errmsg)
+    class(weir_decomposition_t), intent(out) :: self
+    type(weir_grid_t), intent(in) :: grid
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: i_first, ni, j_first, nj
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_decomposition_create_block(grid%handle, c_text(name), int(i_first - 1, c_int64_t), int(ni, c_int64_t), &
+                                               int(j_first - 1, c_int64_t), int(nj, c_int64_t), self%handle, err)
+    call settle("create_block", err, stat, errmsg)
+  end subroutine create_block
+
+  subroutine create_indices64(self, grid, name, indices, stat, errmsg)
+    class(weir_decomposition_t), intent(out) :: self
+    type(weir_grid_t), intent(in) :: grid
+    character(len=*), intent(in) :: name
+    integer(int64), intent(in) :: indices(:) ! from 1, in the order of this rank's memory
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_decomposition_create_indices(grid%handle, c_text(name), size(indices, kind=c_int64_t), indices - 1, &
+                                             self%handle, err)
+    call settle("create_indices", err, stat, errmsg)
+  end subroutine create_indices64
+
+  subroutine create_indices32(self, grid, name, indices, stat, errmsg)
+    class(weir_decomposition_t), intent(out) :: self
+    type(weir_grid_t), intent(in) :: grid
+    character(len=*), intent(in) :: name
+    integer(int32), intent(in) :: indices(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call create_indices64(self, grid, name, int(indices, int64), stat, errmsg)
+  end subroutine create_indices32
+
+  ! Arrays given to put and get have so many further columns and rows around the block.
+  subroutine set_halo(self, west, east, south, north, stat, errmsg)
+    class(weir_decomposition_t), intent(in) :: self
+    integer, intent(in) :: west, east, south, north
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_decomposition_set_halo(self%handle, int(west, c_int64_t), int(east, c_int64_t), int(south, c_int64_t), &
+                                           int(north, c_int64_t), err)
+    call settle("set_halo", err, stat, errmsg)
+  end subroutine set_halo
+
+  integer(int64) function decomposition_size(self)
+    class(weir_decomposition_t), intent(in) :: self
+
+    decomposition_size = weir_decomposition_local_size(self%handle)
+  end function decomposition_size
+
+  subroutine create_axis(self, context, name, values, units, stat, errmsg)
+    class(weir_axis_t), intent(out) :: self
+    type(weir_context_t), intent(in) :: context
+    character(len=*), intent(in) :: name
+    real(real64), intent(in) :: values(:)
+    character(len=*), intent(in), optional :: units ! "1" if not given
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+    character(len=:), allocatable :: of
+
+    of = "1"
+    if (present(units)) of = units
+    code = weir_axis_create(context%handle, c_text(name), size(values, kind=c_int64_t), values, c_text(of), self%handle, err)
+    call settle("axis create", err, stat, errmsg)
+  end subroutine create_axis
+
+  subroutine set_axis_text(self, name, value, stat, errmsg)
+    class(weir_axis_t), intent(in) :: self
+    character(len=*), intent(in) :: name, value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_axis_set_text(self%handle, c_text(name), c_text(value), err)
+    call settle("set_attribute", err, stat, errmsg)
+  end subroutine set_axis_text
+
+  subroutine set_bounds(self, bounds, stat, errmsg)
+    class(weir_axis_t), intent(in) :: self
+    real(real64), intent(in) :: bounds(:, :) ! (2, values)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    if (size(bounds, 1) /= 2) then
+      err = argument_error("bounds need the shape (2, values of the axis)")
+    else
+      code = weir_axis_set_bounds(self%handle, bounds, err)
+    end if
+    call settle("set_bounds", err, stat, errmsg)
+  end subroutine set_bounds
+end module weir_grids
