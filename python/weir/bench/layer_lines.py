@@ -110,7 +110,8 @@ def dump(lab: Lab) -> Outcome:
     file = lab.folder / "dump.dat"
 
     def dumped(stack: str | None) -> Run:
-        result = lab.alone("dump", file, size, 64 * KIB, rounds, 300, stack=stack)
+        # A second of computing in between: on a loaded machine less would time the writing of the dump before, not the copy.
+        result = lab.alone("dump", file, size, 64 * KIB, rounds, 1000, stack=stack)
         lab.alone("check", lab.backing / "dump.dat", (rounds + 1) * size)
         return result
 
