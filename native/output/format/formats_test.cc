@@ -107,7 +107,7 @@ TEST_P(Formats, one_description_gives_the_same_bytes_twice) {
   EXPECT_TRUE(contents[0] == contents[1]) << contents[0].size() << " and " << contents[1].size() << " bytes";
 }
 
-INSTANTIATE_TEST_SUITE_P(all, Formats, testing::Values("cdf2", "cdf5", "netcdf4"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(all, Formats, testing::Values("cdf2", "cdf5", "netcdf4", "zarr"), [](const auto& info) { return std::string(info.param); });
 
 TEST(formats, an_unknown_name_is_refused_with_those_there_are) {
   std::string why;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/format/reader.h"
 
+#include <filesystem>
+
 #include "output/format/modules.h"
+#include "output/format/zarr/reader.h"
 
 namespace weir::output {
 namespace {
@@ -42,6 +45,8 @@ class NetcdfReader : public Reader {
 }  // namespace
 
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return zarr::ZarrReader::open(path);
   std::string text;
   const netcdf::Module* module = netcdf_module(&text);
   if (!module) return Status(WEIR_E_FORMAT, "cannot read " + path + ": " + text);

@@ -4,6 +4,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -36,6 +37,36 @@ void unshuffle_fixed(const char* from, size_t elements, char* to) {
   }
 }
 
+constexpr int kWindowBits = 15, kWithGzipHeader = 16, kAnyHeader = 32, kMemoryLevel = 8;
+// zlib counts in 32 bits.
+constexpr size_t kMostAtOnce = size_t{1} << 30;
+
+Status deflate_all(int level, const char* from, size_t bytes, std::vector<char>& out, Container container) {
+  z_stream stream = {};
+  const int window = kWindowBits + (container == Container::kGzip ? kWithGzipHeader : 0);
+  if (deflateInit2(&stream, level, Z_DEFLATED, window, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
+    return {WEIR_E_MEMORY, "cannot deflate a chunk: no memory"};
+  }
+  size_t at = out.size();
+  out.resize(at + deflateBound(&stream, bytes));
+  int state = Z_OK;
+  while (state == Z_OK) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from));
+    stream.avail_in = static_cast<uInt>(std::min(bytes, kMostAtOnce));
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + at);
+    stream.avail_out = static_cast<uInt>(std::min(out.size() - at, kMostAtOnce));
+    const uInt in = stream.avail_in, room = stream.avail_out;
+    state = ::deflate(&stream, in == bytes ? Z_FINISH : Z_NO_FLUSH);
+    from += in - stream.avail_in;
+    bytes -= in - stream.avail_in;
+    at += room - stream.avail_out;
+  }
+  deflateEnd(&stream);
+  if (state != Z_STREAM_END) return {WEIR_E_MEMORY, "cannot deflate a chunk: " + std::to_string(state)};
+  out.resize(at);
+  return {};
+}
+
 }  // namespace
 
 void shuffle(const char* from, size_t bytes, size_t element, char* to) {
@@ -56,26 +87,31 @@ void unshuffle(const char* from, size_t bytes, size_t element, char* to) {
   }
 }
 
-Status compress(const Compression& compression, const char* from, size_t bytes, std::vector<char>& out) {
+Status compress(const Compression& compression, const char* from, size_t bytes, std::vector<char>& out, Container container) {
   const size_t begin = out.size();
   if (compression.kind == Compression::Kind::kNone) {
     out.insert(out.end(), from, from + bytes);
     return {};
   }
-  if (compression.kind == Compression::Kind::kDeflate) {
-    uLongf made = compressBound(bytes);
-    out.resize(begin + made);
-    const int error = compress2(reinterpret_cast<Bytef*>(out.data() + begin), &made, reinterpret_cast<const Bytef*>(from), bytes,
-                                compression.level);
-    if (error != Z_OK) return {WEIR_E_MEMORY, std::string("cannot deflate a chunk: ") + zError(error)};
-    out.resize(begin + made);
-    return {};
-  }
+  if (compression.kind == Compression::Kind::kDeflate) return deflate_all(compression.level, from, bytes, out, container);
   out.resize(begin + ZSTD_compressBound(bytes));
   const size_t made = ZSTD_compressCCtx(context(), out.data() + begin, out.size() - begin, from, bytes, compression.level);
   if (ZSTD_isError(made)) return {WEIR_E_MEMORY, std::string("cannot compress a chunk: ") + ZSTD_getErrorName(made)};
   out.resize(begin + made);
   return {};
+}
+
+Status inflate(std::span<const char> from, char* to, size_t bytes) {
+  z_stream stream = {};
+  if (from.size() > kMostAtOnce || bytes > kMostAtOnce) return {WEIR_E_FORMAT, "a deflated chunk is larger than 1 GiB"};
+  if (inflateInit2(&stream, kWindowBits + kAnyHeader) != Z_OK) return {WEIR_E_MEMORY, "cannot inflate a chunk: no memory"};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from.data()));
+  stream.avail_in = static_cast<uInt>(from.size());
+  stream.next_out = reinterpret_cast<Bytef*>(to);
+  stream.avail_out = static_cast<uInt>(bytes);
+  const int state = ::inflate(&stream, Z_FINISH);
+  inflateEnd(&stream);
+  return state == Z_STREAM_END && stream.avail_out == 0 ? Status() : Status(WEIR_E_FORMAT, "a chunk is damaged: it does not inflate");
 }
 
 Status decompress_zstd(std::span<const char> from, char* to, size_t bytes) {

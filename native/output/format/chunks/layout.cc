@@ -81,30 +81,44 @@ std::vector<int64_t> Layout::start_of(int64_t band, int64_t chunk) const {
   return start;
 }
 
-void Layout::cut(int64_t band, int64_t chunk, const char* from, size_t size, char* to) const {
+// Rows of the fastest dimension, one after the other; rows of the split dimension count from the band's begin.
+template <typename Row>
+void Layout::for_rows(int64_t band, int64_t chunk, Row row) const {
+  if (contiguous()) return row(0, 0, count_of(band));
   const std::vector<int64_t> start = start_of(band, chunk);
   const size_t last = lengths_.size() - 1;
   std::vector<int64_t> count(lengths_.size(), 1), at(lengths_.size(), 0);
-  bool whole = true;
-  for (size_t d = split_; d <= last; d++) {
-    count[d] = std::min(chunk_[d], lengths_[d] - start[d]);
-    if (count[d] != chunk_[d]) whole = false;
-  }
-  if (!whole) std::memset(to, 0, static_cast<size_t>(chunk_elements_) * size);
-  if (contiguous()) {
-    std::memcpy(to, from, static_cast<size_t>(count_of(band)) * size);
-    return;
-  }
-  // Rows of the fastest dimension, one after the other; rows of the split dimension count from the band's begin.
-  for (;;) {
-    int64_t source = 0, target = 0;
+  for (size_t d = split_; d <= last; d++) count[d] = std::min(chunk_[d], lengths_[d] - start[d]);
+  do {
+    int64_t in_band = 0, in_chunk = 0;
     for (size_t d = split_; d <= last; d++) {
-      source = source * lengths_[d] + (d == split_ ? at[d] : start[d] + at[d]);
-      target = target * chunk_[d] + at[d];
+      in_band = in_band * lengths_[d] + (d == split_ ? at[d] : start[d] + at[d]);
+      in_chunk = in_chunk * chunk_[d] + at[d];
     }
-    std::memcpy(to + static_cast<size_t>(target) * size, from + static_cast<size_t>(source) * size, static_cast<size_t>(count[last]) * size);
-    if (!advance(at, count, split_, last)) return;
+    row(in_band, in_chunk, count[last]);
+  } while (advance(at, count, split_, last));
+}
+
+bool Layout::is_whole(int64_t band, int64_t chunk) const {
+  const std::vector<int64_t> start = start_of(band, chunk);
+  for (size_t d = 0; d < start.size(); d++) {
+    if (start[d] + chunk_[d] > lengths_[d]) return false;
   }
+  return true;
+}
+
+void Layout::cut(int64_t band, int64_t chunk, const char* from, size_t size, char* to) const {
+  const auto copy = [&](int64_t in_band, int64_t in_chunk, int64_t count) {
+    std::memcpy(to + static_cast<size_t>(in_chunk) * size, from + static_cast<size_t>(in_band) * size, static_cast<size_t>(count) * size);
+  };
+  if (!is_whole(band, chunk)) std::memset(to, 0, static_cast<size_t>(chunk_elements_) * size);
+  for_rows(band, chunk, copy);
+}
+
+void Layout::paste(int64_t band, int64_t chunk, const char* from, size_t size, char* to) const {
+  for_rows(band, chunk, [&](int64_t in_band, int64_t in_chunk, int64_t count) {
+    std::memcpy(to + static_cast<size_t>(in_band) * size, from + static_cast<size_t>(in_chunk) * size, static_cast<size_t>(count) * size);
+  });
 }
 
 std::vector<int64_t> usual_chunk(const std::vector<int64_t>& lengths, int64_t element_bytes) {

@@ -35,12 +35,19 @@ class Layout {
   std::vector<int64_t> start_of(int64_t band, int64_t chunk) const;
   // Copies a chunk of a band, padded with zeros where it sticks out. `size`: bytes of an element.
   void cut(int64_t band, int64_t chunk, const char* from, size_t size, char* to) const;
+  bool is_whole(int64_t band, int64_t chunk) const;
+  // The other way: a chunk's elements into their band.
+  void paste(int64_t band, int64_t chunk, const char* from, size_t size, char* to) const;
   const std::vector<int64_t>& chunk() const { return chunk_; }
   const std::vector<int64_t>& lengths() const { return lengths_; }
   // Number of chunks in a dimension.
   int64_t chunks_along(size_t dimension) const { return (lengths_[dimension] + chunk_[dimension] - 1) / chunk_[dimension]; }
 
  private:
+  // row(element in the band, element in the chunk, count) for each row that the chunk has within the array.
+  template <typename Row>
+  void for_rows(int64_t band, int64_t chunk, Row row) const;
+
   std::vector<int64_t> lengths_, chunk_;
   size_t split_ = 0;  // the dimension that bands cut
   int64_t elements_ = 1, chunk_elements_ = 1, inner_ = 1, outer_ = 1, rows_ = 1, bands_per_outer_ = 1, chunks_per_band_ = 1;

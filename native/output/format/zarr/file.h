@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Zarr store with its owners.
+#pragma once
+
+#include <map>
+
+#include "output/format/chunks/bands.h"
+#include "output/format/zarr/array.h"
+#include "output/format/zarr/shard.h"
+
+namespace weir::output::zarr {
+
+class ZarrFile : public File {
+ public:
+  ZarrFile(const FileDescription& description, std::vector<Array> arrays, const std::string& path, const FileOptions& options, Team& owners);
+
+  // On rank 0: folders, coordinates, and metadata for no records.
+  Status create();
+
+  Status write(int variable, int64_t record, int64_t first, int64_t count, const void* data) override;
+  Status end_record(int64_t record) override;
+  Status close() override;
+
+ private:
+  struct Series {
+    PosixFile file;
+    int64_t chunk = -1;  // of time
+  };
+
+  std::string folder_of(size_t variable) const { return path_ + "/" + description_.variables[variable].name; }
+  Status prepare_folder() const;
+  Status write_coordinate(size_t variable) const;
+  Status write_metadata(int64_t records) const;
+  Status write_series(size_t variable, int64_t record, int64_t first, int64_t count, const char* data);
+  // The chunks of a band go into their shard.
+  Status emit(size_t variable, int64_t record, int64_t band, const char* data);
+
+  FileDescription description_;
+  std::vector<Array> arrays_;
+  std::vector<chunks::Bands> bands_;
+  std::vector<Series> series_;
+  std::map<std::tuple<size_t, int64_t, int64_t>, Shard> shards_;  // open ones, by variable, record and shard
+  std::vector<char> cut_, packed_;
+  std::string path_;
+  FileOptions options_;
+  Team& owners_;
+  Status failed_;
+};
+
+}  // namespace weir::output::zarr

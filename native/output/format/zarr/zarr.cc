@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/format/zarr/zarr.h"
+
+#include "output/format/reader.h"
+#include "output/format/zarr/file.h"
+#include "output/transport/team.h"
+
+namespace weir::output::zarr {
+namespace {
+
+constexpr int64_t kMostBandBytes = int64_t{1} << 30;
+
+std::vector<Array> arrays_of(const FileDescription& description) {
+  std::vector<Array> arrays;
+  for (const Variable& v : description.variables) arrays.push_back(array_of(description, v));
+  return arrays;
+}
+
+Status compare(const FileDescription& d, const std::string& path, int64_t records) {
+  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  if (!reader.ok()) return reader.status();
+  for (const Variable& v : d.variables) {
+    Result<Found> found = (*reader)->find(v.name);
+    if (!found.ok()) return found.status();
+    if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": array " + v.name + " is not what the stream writes now"};
+    }
+    if (v.over_time && found->records != records) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
+                                 std::to_string(records)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ZarrFormat::check(const FileDescription& description) const {
+  for (const Variable& v : description.variables) {
+    const std::string who = "zarr: variable " + v.name + ": ";
+    if (!v.chunk.empty() && v.chunk.size() != v.dimensions.size()) {
+      return {WEIR_E_ARGUMENT, who + "its chunk has " + std::to_string(v.chunk.size()) + " numbers, its dimensions without time are " +
+                                   std::to_string(v.dimensions.size())};
+    }
+    for (int64_t n : v.chunk) {
+      if (n < 1) return {WEIR_E_ARGUMENT, who + "a chunk of length " + std::to_string(n)};
+    }
+    const Array a = array_of(description, v);
+    const int64_t band = a.chunk.band_elements() * a.element_bytes();
+    if (a.how == How::kSharded && band > kMostBandBytes) {
+      return {WEIR_E_ARGUMENT, who + "its chunks need " + std::to_string(band) + " bytes to be gathered at once (all rows that a chunk has, " +
+                                   "over the whole faster dimensions), the limit is 1 GiB; make the chunk's first lengths 1"};
+    }
+  }
+  return {};
+}
+
+int64_t ZarrFormat::granule(const FileDescription& description, int variable) const {
+  const Array a = array_of(description, description.variables[static_cast<size_t>(variable)]);
+  return a.how == How::kSharded ? a.shard.granule() : a.chunk.elements();
+}
+
+Result<std::unique_ptr<File>> ZarrFormat::create(const FileDescription& description, const std::string& path, const FileOptions& options,
+                                                 Team& owners) {
+  WEIR_TRY(check(description));
+  auto file = std::make_unique<ZarrFile>(description, arrays_of(description), path, options, owners);
+  WEIR_TRY(owners.agree(owners.rank() == 0 ? file->create() : Status()));
+  return std::unique_ptr<File>(std::move(file));
+}
+
+Result<std::unique_ptr<File>> ZarrFormat::open(const FileDescription& description, const std::string& path, const FileOptions& options,
+                                               Team& owners, int64_t records) {
+  WEIR_TRY(check(description));
+  WEIR_TRY(owners.agree(owners.rank() == 0 ? compare(description, path, records) : Status()));
+  return std::unique_ptr<File>(std::make_unique<ZarrFile>(description, arrays_of(description), path, options, owners));
+}
+
+}  // namespace weir::output::zarr
