@@ -117,8 +117,8 @@ def environment() -> str:
     return (
         "# Environment\n\n"
         + made_from("python/weir/capture/_environment.py")
-        + "\nThe preload library reads these variables when a program starts; a program started with an environment of its own\n"
-        "runs untraced. `weir env --off` removes what `weir env` set.\n\n" + table(["variable", "values", "default", "meaning"], rows)
+        + "\nThe preload library reads these variables when a program starts, those of libweir are read by weir_init; a program started\n"
+        "with an environment of its own runs untraced. `weir env --off` removes what `weir env` set.\n\n" + table(["variable", "values", "default", "meaning"], rows)
     )
 
 

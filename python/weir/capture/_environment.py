@@ -113,6 +113,13 @@ VARIABLES = (
         "none: mode serial",
         "libweir: the configuration of a program whose weir_init names none; see [output](output.md).",
     ),
+    Variable(
+        "WEIR_OUTPUT_LIBRARIES",
+        "path",
+        "the package's own",
+        "Python's weir.output: the folder of `openmpi/libweir.so` and `mpich/libweir.so`.",
+        command=True,
+    ),
     *(
         Variable(f"WEIR_OUTPUT_{key.upper()}", values, "the configuration's", f"libweir: `{key}` of the configuration's `[output]`.")
         for key, values in (

@@ -15,6 +15,7 @@ from weir.cli import (
     drain_command,
     env_command,
     join_command,
+    output_command,
     report_command,
     run_command,
     testfs_command,
@@ -57,6 +58,7 @@ app.command("report")(report_command.report)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(testfs_command.app, name="testfs")
 app.add_typer(bench_command.app, name="bench")
+app.add_typer(output_command.app, name="output")
 app.command("drain")(drain_command.drain)
 app.command("join")(join_command.join)
 app.command("wrap-flags")(wrap_flags_command.wrap_flags)
