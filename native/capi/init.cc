@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// weir_init, weir_serve, weir_finalize: where a context begins and ends, and the only functions that see MPI's handles.
+#include <weir/mpi.h>
+
+#include <cstdio>
+
+#include "capi/context.h"
+#include "output/engine/server/server.h"
+#include "output/engine/session.h"
+#include "output/transport/mpi/mpi_world.h"
+
+namespace weir::capi {
+namespace {
+
+using namespace weir::output;
+
+struct MpiContext : weir_context {
+  MPI_Comm model = MPI_COMM_NULL;
+};
+
+Result<Config> agree_config(MpiWorld& world, const char* path) {
+  std::vector<char> bytes;
+  Status mine;
+  if (world.rank() == 0) {
+    Result<Source> source = load_source(path);
+    mine = source.status();
+    if (source.ok()) bytes = encode_source(*source);
+  }
+  WEIR_TRY(world.team().agree(mine));
+  WEIR_TRY(world.team().broadcast(bytes, 0));
+  Result<Source> source = decode_source(bytes);
+  if (!source.ok()) return source.status();
+  return parse_config(*source);
+}
+
+// The ranks that called weir_serve.
+Result<std::vector<int>> find_named_servers(MpiWorld& world, bool named) {
+  Result<std::pair<int64_t, int>> any = world.team().maximum(named ? 1 : 0);
+  if (!any.ok()) return any.status();
+  std::vector<int> servers;
+  if (any->first == 0) return servers;
+  const char flag = named ? 1 : 0;
+  Result<std::vector<std::vector<char>>> flags = world.team().gather({&flag, 1}, 0);
+  if (!flags.ok()) return flags.status();
+  std::vector<char> all;
+  for (const std::vector<char>& of_rank : *flags) all.insert(all.end(), of_rank.begin(), of_rank.end());
+  WEIR_TRY(world.team().broadcast(all, 0));
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r] != 0) servers.push_back(static_cast<int>(r));
+  }
+  return servers;
+}
+
+Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, weir_context** context) {
+  Result<std::unique_ptr<MpiWorld>> made = MpiWorld::make(comm);
+  if (!made.ok()) return made.status();
+  MpiWorld& world = **made;
+  Result<Config> config = agree_config(world, path);
+  if (!config.ok()) return config.status();
+  Result<std::vector<int>> named_servers = find_named_servers(world, named);
+  if (!named_servers.ok()) return named_servers.status();
+  Result<Topology> topology = make_topology(config->settings, world.sites(), *named_servers);
+  if (!topology.ok()) return topology.status();
+  world.set_time_limit(config->settings.time_limit_s);
+  const bool computes = topology->client_of(world.rank()) >= 0;
+  if (config->settings.verbose && world.rank() == topology->clients[0]) std::fprintf(stderr, "weir: %s\n", in_words(*topology).c_str());
+  Result<MPI_Comm> model = world.split_for_model(computes);
+  if (!model.ok()) return model.status();
+  Result<std::unique_ptr<Team>> team = world.team().split(computes ? 0 : -1, world.rank());
+  if (!team.ok()) return team.status();
+  if (!computes) return serve(world, config->settings, *topology);
+  auto owned = std::make_unique<MpiContext>();
+  owned->model = *model;
+  owned->config = std::move(*config);
+  owned->team = team->get();
+  owned->session = std::make_unique<Session>(std::move(*made), std::move(*team), owned->config.settings, std::move(*topology));
+  *model_comm = owned->model;
+  *context = owned.release();
+  return {};
+}
+
+}  // namespace
+}  // namespace weir::capi
+
+weir_context::weir_context() = default;
+weir_context::~weir_context() = default;
+
+extern "C" {
+
+int weir_init(MPI_Comm world, const char* config, MPI_Comm* model_comm, weir_context** context, weir_error* err) {
+  return weir::capi::guarded(err, [&]() -> weir::output::Status {
+    if (model_comm == nullptr || context == nullptr) return {WEIR_E_ARGUMENT, "weir_init: model_comm and context must not be null"};
+    *model_comm = MPI_COMM_NULL;
+    *context = nullptr;
+    return weir::capi::begin(world, config, false, model_comm, context);
+  });
+}
+
+int weir_init_f(MPI_Fint world, const char* config, MPI_Fint* model_comm, weir_context** context, weir_error* err) {
+  MPI_Comm model = MPI_COMM_NULL;
+  const int code = weir_init(MPI_Comm_f2c(world), config, model_comm == nullptr ? nullptr : &model, context, err);
+  if (model_comm != nullptr) *model_comm = MPI_Comm_c2f(model);
+  return code;
+}
+
+int weir_serve(MPI_Comm world, const char* config, weir_error* err) {
+  return weir::capi::guarded(err, [&]() -> weir::output::Status {
+    MPI_Comm model = MPI_COMM_NULL;
+    weir_context* context = nullptr;
+    return weir::capi::begin(world, config, true, &model, &context);
+  });
+}
+
+int weir_finalize(weir_context** context, weir_error* err) {
+  return weir::capi::guarded(err, [&]() -> weir::output::Status {
+    if (context == nullptr || *context == nullptr) return {WEIR_E_ARGUMENT, "weir_finalize: no context"};
+    std::unique_ptr<weir::capi::MpiContext> owned(static_cast<weir::capi::MpiContext*>(*context));
+    *context = nullptr;
+    weir::output::Status result = owned->session->finalize();
+    if (result.code() != WEIR_E_LOST) MPI_Comm_free(&owned->model);
+    return result;
+  });
+}
+
+}  // extern "C"

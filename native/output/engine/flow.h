@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream as a client sees it: which frame is being filled, where, and what became of the frames before it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "output/engine/note.h"
+#include "output/engine/setup.h"
+
+namespace weir::output {
+
+class Flow {
+ public:
+  Flow(const Setup& setup, int stream);
+
+  // A step has begun: whether the stream has a frame at it.
+  void begin(double time_s, int64_t step);
+  bool active() const { return active_; }
+  bool due() const { return active_ && frame_.due; }
+  bool wants(int column) const;
+  bool has(int column) const { return put_[static_cast<size_t>(column)]; }
+  void mark(int column) { put_[static_cast<size_t>(column)] = true; }
+  const Frame& frame() const { return frame_; }
+  // The first column that is wanted and was not put; -1: none.
+  int lacking() const;
+  // The frame is complete: it stays in its slot until it is released.
+  void end();
+
+  // Frames in slots, the oldest first; `flight` is what is still being sent of one.
+  struct Held {
+    Frame frame;
+    int group = 0;
+    Lack lack;
+    std::unique_ptr<Flight> flight;
+    bool released = false;
+  };
+  std::vector<Held> held;
+  // Whether the slot of the frame that is being filled is still another frame's; that one, or null.
+  Held* in_the_way();
+  void released(int64_t number, bool written);
+  // The last frame that a group has said to have finished; -1: none.
+  int64_t last_finished(int group) const;
+
+ private:
+  const Setup& setup_;
+  int stream_;
+  bool active_ = false, began_ = false;
+  Frame frame_;  // the next one, or the one being filled
+  double last_due_s_ = 0;
+  int64_t written_ = 0, written_file_ = -1;
+  std::vector<bool> put_;
+  std::map<int, int64_t> last_finished_;  // by group
+};
+
+}  // namespace weir::output

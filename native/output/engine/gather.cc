@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/engine/gather.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "output/transport/patience.h"
+
+namespace weir::output {
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) munmap(data_, static_cast<size_t>(bytes_));
+}
+
+Status Buffer::allocate(int64_t bytes) {
+  if (bytes == 0) return {};
+  void* got = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) {
+    return {WEIR_E_MEMORY, "no memory for a buffer of " + std::to_string(bytes) + " bytes (" + strerror(errno) + "); lower server_memory"};
+  }
+  data_ = static_cast<char*>(got);
+  bytes_ = bytes;
+  madvise(data_, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  for (int64_t at = 0; at < bytes; at += 4096) static_cast<volatile char*>(data_)[at] = 0;
+  return {};
+}
+
+Status Gather::prepare(int64_t staging_bytes) {
+  for (Buffer& b : staging_) WEIR_TRY(b.allocate(staging_bytes));
+  return {};
+}
+
+Status Gather::begin(const Section& section, const Part& slab, const Base& base) {
+  Stage stage{&section, slab, base, nullptr, staging_[next_].data()};
+  next_ ^= 1;
+  const Column& column = section.columns[static_cast<size_t>(slab.column)];
+  const auto element = static_cast<int64_t>(size_of(column.type));
+  char* at = stage.memory;
+  Status failed;
+  for (const ClientView& view : setup_.clients) {
+    if (view.route == Route::kShared) continue;
+    if (stage.flight == nullptr) stage.flight = world_.flight();
+    const Pieces& pieces = view.pieces[static_cast<size_t>(column.decomposition)];
+    const int64_t from = base(view.layout, slab.column);
+    each_strip(column.shape, slab, [&](const Strip& strip) {
+      const auto [lo, hi] = pieces.bounds(strip.first, strip.last);
+      const int64_t bytes = strip.levels * (hi - lo) * element;
+      if (bytes == 0 || !failed.ok()) return;
+      failed = view.route == Route::kTwoSided
+                   ? stage.flight->receive(view.rank, at, bytes)
+                   : stage.flight->fetch(*setup_.rma, view.rank, from + (strip.level * pieces.points() + lo) * element, bytes, at);
+      at += bytes;
+    });
+  }
+  stages_.push_back(std::move(stage));
+  return failed;
+}
+
+Status Gather::wait(Stage& stage) {
+  if (stage.flight == nullptr) return {};
+  const double began = now_s();
+  Patience patience(world_.time_limit());
+  for (;;) {
+    Result<bool> done = stage.flight->finished();
+    if (!done.ok()) return done.status();
+    if (*done) break;
+    on_pause();
+    if (patience.wait()) continue;
+    (void)stage.flight.release();  // MPI may still write to its buffers
+    return {WEIR_E_LOST, "a rank's data did not come within " + std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s)"};
+  }
+  wait_s_ += now_s() - began;
+  return {};
+}
+
+Status Gather::drop() {
+  Stage stage = std::move(stages_.front());
+  stages_.pop_front();
+  return wait(stage);
+}
+
+Status Gather::end(Type type, ByteOrder order, double fill, void* to) {
+  Stage stage = std::move(stages_.front());
+  stages_.pop_front();
+  WEIR_TRY(wait(stage));
+  copy(stage, type, order, fill, static_cast<char*>(to));
+  return {};
+}
+
+void Gather::copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const {
+  const Column& column = stage.section->columns[static_cast<size_t>(stage.slab.column)];
+  const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(type));
+  const Convert convert = converter(column.type, type, order);
+  const char* staged = stage.memory;
+  for (const ClientView& view : setup_.clients) {
+    const Pieces& pieces = view.pieces[static_cast<size_t>(column.decomposition)];
+    const int64_t from = stage.base(view.layout, stage.slab.column);
+    each_strip(column.shape, stage.slab, [&](const Strip& strip) {
+      int64_t level_points = pieces.points();
+      const char* level = view.route == Route::kShared ? view.memory->data() + from + strip.level * level_points * element : staged;
+      if (view.route != Route::kShared) {
+        const auto [lo, hi] = pieces.bounds(strip.first, strip.last);
+        level_points = hi - lo;
+        staged += strip.levels * level_points * element;
+        level -= lo * element;
+      }
+      char* target = to + (strip.level * column.shape.points - stage.slab.first) * out;
+      for (int64_t l = 0; l < strip.levels; ++l) {
+        pieces.each(strip.first, strip.last, [&](int64_t global, int64_t local, int64_t count) {
+          convert(level + local * element, target + global * out, count, fill);
+        });
+        level += level_points * element;
+        target += column.shape.points * out;
+      }
+    });
+  }
+}
+
+}  // namespace weir::output

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The owner's way to the clients' data: a slab is brought together from all clients, converted, in the order of the file. Slabs are
+// asked for in turn; the next one's pieces from other nodes are under way while one is copied and written.
+#pragma once
+
+#include <deque>
+#include <functional>
+
+#include "output/engine/convert.h"
+#include "output/engine/setup.h"
+
+namespace weir::output {
+
+// Anonymous memory whose pages are there.
+class Buffer {
+ public:
+  Buffer() = default;
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  Status allocate(int64_t bytes);
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+class Gather {
+ public:
+  Gather(World& world, const Setup& setup) : world_(world), setup_(setup) {}
+  Status prepare(int64_t staging_bytes);
+
+  // Called now and then during waits and between slabs.
+  std::function<void()> on_pause = [] {};
+
+  // Where a section's columns begin in a client's window.
+  using Base = std::function<int64_t(const ClientLayout&, int column)>;
+
+  // Begin to bring the slab (remote pieces only); at most two are begun and not ended.
+  Status begin(const Section& section, const Part& slab, const Base& base);
+  // The slab begun first: wait for its pieces, copy all of it to `to` as `type` in `order`.
+  Status end(Type type, ByteOrder order, double fill, void* to);
+  // The slab begun first is not wanted any more; what clients send of it is taken all the same.
+  Status drop();
+
+  bool pending() const { return !stages_.empty(); }
+  double wait_s() const { return wait_s_; }
+
+ private:
+  struct Stage {
+    const Section* section = nullptr;
+    Part slab;
+    Base base;
+    std::unique_ptr<Flight> flight;
+    char* memory = nullptr;
+  };
+
+  Status wait(Stage& stage);
+  void copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const;
+
+  World& world_;
+  const Setup& setup_;
+  Buffer staging_[2];
+  int next_ = 0;
+  std::deque<Stage> stages_;
+  double wait_s_ = 0;
+};
+
+}  // namespace weir::output

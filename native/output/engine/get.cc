@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading back: one rank of each node reads a part of the record, in slabs, and scatters each slab to those who have points in it. Every
+// byte is read once, whatever the number of ranks that wrote the file, and no rank holds more than a slab beside its own data.
+#include <algorithm>
+
+#include "output/engine/convert.h"
+#include "output/engine/session.h"
+#include "output/engine/writer.h"
+#include "output/format/reader.h"
+#include "output/plan/cover.h"
+
+namespace weir::output {
+
+namespace {
+
+constexpr int64_t kSlab = 8 << 20;
+
+using Bytes = std::vector<char>;
+
+// What all ranks have to know of the variable.
+struct Wanted {
+  int64_t record = 0;
+  Type type = WEIR_FLOAT64;  // in the file
+};
+
+std::vector<int64_t> lengths_of(const Catalogue& catalogue, const Field& field) {
+  std::vector<int64_t> lengths;
+  for (int axis : field.axes) lengths.push_back(static_cast<int64_t>(catalogue.axes[static_cast<size_t>(axis)].values.size()));
+  const Grid& grid = catalogue.grid_of(field);
+  if (!grid.one_dimensional()) lengths.push_back(grid.ny);
+  lengths.push_back(grid.nx);
+  return lengths;
+}
+
+std::string in_words(const std::vector<int64_t>& lengths) {
+  std::string text;
+  for (int64_t n : lengths) text += (text.empty() ? "" : " x ") + std::to_string(n);
+  return text;
+}
+
+Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, const Field& field, const std::string& path, int64_t record) {
+  Result<Found> found = reader.find(field.name);
+  if (!found.ok()) return found.status();
+  const std::vector<int64_t> expected = lengths_of(catalogue, field);
+  const std::string what = path + ": variable '" + field.name + "'";
+  if (found->lengths != expected) {
+    return Status{WEIR_E_FORMAT, what + " has " + in_words(found->lengths) + " elements, the field " + in_words(expected)};
+  }
+  if (found->type != field.type && found->type != field.file_type) {
+    return Status{WEIR_E_FORMAT, what + " is of another type than the field, in memory and in files"};
+  }
+  const int64_t chosen = record == -1 ? found->records - 1 : record;
+  if (chosen < 0 || chosen >= found->records) {
+    return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " + std::to_string(found->records) +
+                                       ", counted from 0"};
+  }
+  return Wanted{chosen, found->type};
+}
+
+// All runs of the pieces in the part, with their place in the part and in local memory, in elements.
+template <typename Visit>
+void each_piece(const ColumnShape& shape, const Part& part, const Pieces& pieces, Visit visit) {
+  each_strip(shape, part, [&](const Strip& strip) {
+    for (int64_t level = strip.level; level < strip.level + strip.levels; ++level) {
+      pieces.each(strip.first, strip.last, [&](int64_t global, int64_t local, int64_t count) {
+        visit(level * shape.points + global - part.first, level * pieces.points() + local, count);
+      });
+    }
+  });
+}
+
+}  // namespace
+
+struct Session::Getting {
+  const Field& field;
+  ColumnShape shape;
+  Pieces mine;
+  std::vector<int> leaders;
+  int leader = -1;  // this rank's number among them
+  std::vector<std::vector<Part>> slabs;
+  std::vector<Pieces> of_rank;  // on leaders
+  std::unique_ptr<Reader> reader;
+  Wanted wanted;
+};
+
+Status Session::prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record, Getting* g) {
+  std::vector<int> nodes;
+  for (size_t r = 0; r < setup_.topology.clients.size(); ++r) {
+    const int node = setup_.topology.node_of[static_cast<size_t>(setup_.topology.clients[r])];
+    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) continue;
+    nodes.push_back(node);
+    if (static_cast<int>(r) == model_->rank()) g->leader = static_cast<int>(g->leaders.size());
+    g->leaders.push_back(static_cast<int>(r));
+  }
+  Status mine;
+  Bytes answer;
+  if (g->leader >= 0) {
+    Result<std::unique_ptr<Reader>> reader = open_reader(path);
+    mine = reader.status();
+    if (reader.ok()) {
+      g->reader = std::move(*reader);
+      Result<Wanted> wanted = look_up(*g->reader, catalogue, g->field, path, record);
+      mine = wanted.status();
+      if (wanted.ok()) g->wanted = *wanted;
+    }
+  }
+  WEIR_TRY(model_->agree(mine));
+  g->shape = {catalogue.levels_of(g->field), catalogue.grid_of(g->field).points(), static_cast<int64_t>(size_of(g->field.type)), 1};
+  const std::vector<ColumnShape> shapes = {g->shape};
+  for (const std::vector<Part>& parts : share(shapes, static_cast<int>(g->leaders.size()))) g->slabs.push_back(slabs(shapes, parts, kSlab));
+  std::vector<Bytes> to(static_cast<size_t>(model_->size()));
+  for (int leader : g->leaders) g->mine.encode(&to[static_cast<size_t>(leader)]);
+  Result<std::vector<Bytes>> from = model_->exchange(to);
+  if (!from.ok()) return from.status();
+  for (size_t r = 0; r < from->size() && g->leader >= 0; ++r) {
+    Result<Pieces> pieces = Pieces::decode((*from)[r]);
+    if (!pieces.ok()) return pieces.status();
+    g->of_rank.push_back(std::move(*pieces));
+  }
+  return {};
+}
+
+// A leader's slab, read and cut for each rank.
+Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>* to) {
+  const auto file_element = static_cast<int64_t>(size_of(g.wanted.type)), element = static_cast<int64_t>(size_of(g.field.type));
+  Bytes bytes(static_cast<size_t>(slab.count * file_element));
+  WEIR_TRY(g.reader->read(g.field.name, g.wanted.record, slab.first, slab.count, bytes.data()));
+  const Convert convert = converter(g.wanted.type, g.field.type, ByteOrder::kNative);
+  for (size_t r = 0; r < to->size(); ++r) {
+    Bytes& cut = (*to)[r];
+    each_piece(g.shape, slab, g.of_rank[r], [&](int64_t at, int64_t, int64_t count) {
+      const size_t end = cut.size();
+      cut.resize(end + static_cast<size_t>(count * element));
+      convert(bytes.data() + at * file_element, cut.data() + end, count, g.field.missing.value_or(0));
+    });
+  }
+  return {};
+}
+
+Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data) {
+  if (!broken_.ok()) return broken_;
+  Getting g{catalogue.fields[static_cast<size_t>(field)], {}, {}, {}, -1, {}, {}, nullptr, {}};
+  const Decomposition& d = catalogue.decompositions[static_cast<size_t>(g.field.decomposition)];
+  Result<Pieces> pieces = Pieces::of(d, catalogue.grid_of(g.field));
+  if (pieces.ok()) g.mine = std::move(*pieces);
+  WEIR_TRY(model_->agree(pieces.status()));
+  if (!defined_) {
+    WEIR_TRY(check_cover(*model_, g.mine, catalogue.grid_of(g.field).points(), catalogue.grid_of(g.field).nx, "decomposition '" + d.name + "'"));
+  }
+  WEIR_TRY(prepare_get(catalogue, path, record, &g));
+  const auto element = static_cast<int64_t>(size_of(g.field.type));
+  const bool halo = d.block && d.halo.west + d.halo.east + d.halo.south + d.halo.north > 0;
+  Bytes inner(halo ? static_cast<size_t>(g.shape.levels * g.mine.points() * element) : 0);
+  char* into = halo ? inner.data() : static_cast<char*>(data);
+  size_t rounds = 0;
+  for (const std::vector<Part>& parts : g.slabs) rounds = std::max(rounds, parts.size());
+  for (size_t round = 0; round < rounds; ++round) {
+    std::vector<Bytes> to(static_cast<size_t>(model_->size()));
+    Status mine;
+    if (g.leader >= 0 && round < g.slabs[static_cast<size_t>(g.leader)].size()) {
+      mine = read_slab(g, g.slabs[static_cast<size_t>(g.leader)][round], &to);
+    }
+    WEIR_TRY(model_->agree(mine));
+    Result<std::vector<Bytes>> from = model_->exchange(to);
+    if (!from.ok()) return from.status();
+    for (size_t l = 0; l < g.leaders.size(); ++l) {
+      if (round >= g.slabs[l].size()) continue;
+      const char* at = (*from)[static_cast<size_t>(g.leaders[l])].data();
+      each_piece(g.shape, g.slabs[l][round], g.mine, [&](int64_t, int64_t local, int64_t count) {
+        std::copy_n(at, count * element, into + local * element);
+        at += count * element;
+      });
+    }
+  }
+  if (halo) put_inside_halo(catalogue, field, inner.data(), data);
+  return {};
+}
+
+void Session::put_inside_halo(const Catalogue& catalogue, int field, const char* inner, void* data) {
+  const Field& f = catalogue.fields[static_cast<size_t>(field)];
+  const Decomposition& d = catalogue.decompositions[static_cast<size_t>(f.decomposition)];
+  const auto element = static_cast<int64_t>(size_of(f.type));
+  const int64_t row = (d.ni + d.halo.west + d.halo.east) * element, kept = d.ni * element;
+  for (int64_t level = 0; level < catalogue.levels_of(f); ++level) {
+    for (int64_t j = 0; j < d.nj; ++j, inner += kept) {
+      const int64_t at = (level * (d.nj + d.halo.south + d.halo.north) + d.halo.south + j) * row + d.halo.west * element;
+      std::copy_n(inner, kept, static_cast<char*>(data) + at);
+    }
+  }
+}
+
+}  // namespace weir::output

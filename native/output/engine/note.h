@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A frame in numbers, and the messages of control about it. A frame costs clients + 2 x tasks messages on its way to the writers, and as
+// many back: clients tell their task of the group (frame), tasks tell the head when all have (ready), the head starts all tasks (go), and
+// tasks release their clients.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "output/core/status.h"
+
+namespace weir::output {
+
+struct Frame {
+  int32_t stream = 0;
+  int32_t due = 0;      // it is written; else it only adds to means, sums and extremes
+  int64_t number = 0;   // of the stream, all frames counted
+  int64_t step = 0;
+  int64_t file = 0;     // the file's number
+  int64_t record = 0;   // place among the file's frames
+  int64_t written = 0;  // how many of them are in the file, as far as the client was told: for a group that takes a file over
+  int64_t file_step = 0;
+  double time_s = 0, begin_s = 0, file_time_s = 0;  // of the frame, of its interval, of the file's first record
+};
+
+enum class NoteKind : int32_t {
+  kDefine = 1,  // client 0 to all servers: take part in the end of definitions
+  kFrame,       // client to its task: my part of the frame is in my window
+  kReady,       // task to head: all my clients' parts are
+  kGo,          // head to tasks: write it
+  kDone,        // head to tasks that only forward: it is written, or why not
+  kRelease,     // task to its clients: the frame's place in the window is free; with an error when it was not written
+  kAlive,       // task to its clients, while a frame takes long
+  kBye,         // client to its task: no more frames
+  kAllBye,      // task to head
+  kClose,       // head to tasks: complete all files and end
+  kClosed,      // head to tasks that only forward
+  kFarewell     // task to its clients: all is written, or why not
+};
+
+// What a client could not deliver of a frame.
+struct Lack {
+  int32_t column = -1, rank = -1, count = 0;  // the first column; the lowest rank; how many ranks
+};
+
+struct Note {
+  NoteKind kind = NoteKind::kAlive;
+  int32_t group = 0;
+  Frame frame;
+  Lack lack;
+  Status status;
+
+  std::vector<char> encode() const;
+  static Result<Note> decode(std::span<const char> bytes);
+};
+
+}  // namespace weir::output

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Definitions, steps, put and lend: what is the same in all modes.
+#include "output/engine/session.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "output/engine/alive.h"
+#include "output/engine/writer.h"
+#include "output/plan/cover.h"
+#include "output/transport/patience.h"
+
+namespace weir::output {
+
+Session::Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, const Settings& settings, Topology topology)
+    : world_(std::move(world)), model_(std::move(model)) {
+  setup_.settings = settings;
+  setup_.topology = std::move(topology);
+  world_->set_time_limit(settings.time_limit_s);
+  for (size_t g = 0; g < setup_.topology.groups.size(); ++g) alive_.push_back(static_cast<int>(g));
+  gone_.resize(alive_.size());
+  farewell_.resize(alive_.size());
+}
+
+Session::~Session() = default;
+
+int Session::is_due(int stream) const { return in_step_ && flows_[static_cast<size_t>(stream)].due() ? 1 : 0; }
+
+Status Session::define(const Catalogue& catalogue) {
+  setup_.catalogue = catalogue;
+  Status mine;
+  for (const Decomposition& d : catalogue.decompositions) {
+    Result<Pieces> pieces = Pieces::of(d, catalogue.grids[static_cast<size_t>(d.grid)]);
+    if (mine.ok()) mine = pieces.status();
+    setup_.pieces.push_back(pieces.ok() ? std::move(*pieces) : Pieces());
+  }
+  WEIR_TRY(model_->agree(mine));
+  for (size_t i = 0; i < catalogue.decompositions.size(); ++i) {
+    const Decomposition& d = catalogue.decompositions[i];
+    const Grid& grid = catalogue.grids[static_cast<size_t>(d.grid)];
+    WEIR_TRY(check_cover(*model_, setup_.pieces[i], grid.points(), grid.nx, "decomposition '" + d.name + "' of grid '" + grid.name + "'"));
+  }
+  if (setup_.topology.has_servers() && model_->rank() == 0) {
+    const std::vector<char> define = Note{NoteKind::kDefine, 0, {}, {}, {}}.encode();
+    for (const std::vector<int>& group : setup_.topology.groups) {
+      for (int rank : group) WEIR_TRY(world_->send(rank, define));
+    }
+  }
+  WEIR_TRY(agree_setup(*world_, &setup_));
+  Status ready;
+  if (!setup_.topology.has_servers() && setup_.owner >= 0) {
+    writer_ = std::make_unique<Writer>(*world_, setup_);
+    ready = writer_->prepare();
+  }
+  return world_->team().agree(ready);
+}
+
+Status Session::end_definition(const Catalogue& catalogue) {
+  WEIR_TRY(define(catalogue));
+  uses_.resize(catalogue.fields.size());
+  for (size_t s = 0; s < setup_.layout.streams.size(); ++s) {
+    flows_.emplace_back(setup_, static_cast<int>(s));
+    const StreamLayout& stream = setup_.layout.streams[s];
+    for (size_t c = 0; c < stream.fields.columns.size(); ++c) {
+      uses_[static_cast<size_t>(stream.fields.columns[c].field)].push_back({static_cast<int>(s), static_cast<int>(c)});
+    }
+    // Longitude and latitude stay in the window; each file of the stream takes them from there.
+    for (size_t pair = 0; pair < stream.file.lonlat.size(); ++pair) {
+      const Grid& grid = setup_.catalogue.grids[static_cast<size_t>(stream.file.lonlat[pair].grid)];
+      memcpy(setup_.window.data() + setup_.mine.streams[s].lonlat[2 * pair], grid.lon.data(), grid.lon.size() * sizeof(double));
+      memcpy(setup_.window.data() + setup_.mine.streams[s].lonlat[2 * pair + 1], grid.lat.data(), grid.lat.size() * sizeof(double));
+    }
+  }
+  if (setup_.topology.has_servers()) agreement_ = world_->agreement(*model_);
+  defined_ = true;
+  // Nobody's window may be read before it is filled, and nobody's server may wait for a frame of a rank that is still here.
+  return model_->barrier();
+}
+
+Status Session::step(double time_s) {
+  if (!defined_) return {WEIR_E_ORDER, "weir_step: the end of definitions has failed; only weir_finalize is left"};
+  const auto text = [](double t) { return std::to_string(t) + " s"; };
+  if (in_step_) return {WEIR_E_ORDER, "weir_step at " + text(time_s) + ": the step at " + text(time_s_) + " was not ended by weir_end_step"};
+  if (steps_ > 0 && !(time_s > time_s_)) {
+    return {WEIR_E_ORDER, "weir_step at " + text(time_s) + ": time must be later than that of the step before, " + text(time_s_)};
+  }
+  if (time_s != time_s) return {WEIR_E_ARGUMENT, "weir_step: the time is not a number"};
+  in_step_ = true;
+  time_s_ = time_s;
+  for (Flow& flow : flows_) flow.begin(time_s, steps_);
+  ++steps_;
+  return {};
+}
+
+char* Session::place(const Use& use) {
+  const ClientStream& stream = setup_.mine.streams[static_cast<size_t>(use.stream)];
+  const int64_t slot = stream.slot(flows_[static_cast<size_t>(use.stream)].frame().number, setup_.layout.slots);
+  return setup_.window.data() + slot + stream.fields[static_cast<size_t>(use.column)];
+}
+
+Status Session::poll() {
+  for (;;) {
+    Result<std::optional<Message>> message = world_->receive();
+    if (!message.ok()) return message.status();
+    if (!message->has_value()) break;
+    hear(**message);
+  }
+  for (Flow& flow : flows_) {
+    for (Flow::Held& h : flow.held) {
+      if (h.flight == nullptr) continue;
+      Result<bool> done = h.flight->finished();
+      if (!done.ok()) return done.status();
+      if (*done) h.flight.reset();
+    }
+  }
+  return {};
+}
+
+Status Session::wait_for_slot(Flow& flow) {
+  if (flow.in_the_way() == nullptr) return {};
+  const double began = now_s();
+  Patience patience(world_->time_limit());
+  Status result;
+  last_heard_s_ = began;
+  double heard = began;
+  while (result.ok()) {
+    result = poll();
+    Flow::Held* held = flow.in_the_way();
+    if (held == nullptr || !result.ok()) break;
+    look_for_dead(held->group);
+    const std::string name = setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)].name;
+    if (gone_[static_cast<size_t>(held->group)]) {
+      result = {WEIR_E_LOST, "stream '" + name + "': step " + std::to_string(flow.frame().step) +
+                                 " is lost on this rank: its buffers wait for a server that is gone"};
+    } else if (last_heard_s_ > heard) {
+      heard = last_heard_s_;
+      patience.restart();
+    } else if (!patience.wait()) {
+      gone_[static_cast<size_t>(held->group)] = true;
+      blame({WEIR_E_LOST, "group " + std::to_string(held->group) + " of the servers (head: rank " +
+                              std::to_string(setup_.topology.groups[static_cast<size_t>(held->group)][0]) + ") was silent for " +
+                              std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s); " + frames_at(held->group)});
+    }
+  }
+  costs_.wait_s += now_s() - began;
+  return result;
+}
+
+void Session::store(const Use& use, const void* data) {
+  const Column& column = setup_.layout.streams[static_cast<size_t>(use.stream)].fields.columns[static_cast<size_t>(use.column)];
+  const Decomposition& d = setup_.catalogue.decompositions[static_cast<size_t>(column.decomposition)];
+  const size_t element = size_of(column.type);
+  const char* from = static_cast<const char*>(data);
+  char* to = place(use);
+  const Halo& h = d.halo;
+  if (!d.block || (h.west == 0 && h.east == 0 && h.south == 0 && h.north == 0)) {
+    if (from != to) memcpy(to, from, element * static_cast<size_t>(column.shape.levels * d.points()));
+    return;
+  }
+  const auto row = static_cast<size_t>(d.ni + h.west + h.east) * element, kept = static_cast<size_t>(d.ni) * element;
+  for (int64_t level = 0; level < column.shape.levels; ++level) {
+    const char* at = from + row * static_cast<size_t>(level * (d.nj + h.south + h.north) + h.south) + static_cast<size_t>(h.west) * element;
+    for (int64_t j = 0; j < d.nj; ++j, at += row, to += kept) memcpy(to, at, kept);
+  }
+}
+
+Status Session::put(int field, const void* data) {
+  const std::string& name = setup_.catalogue.fields[static_cast<size_t>(field)].name;
+  if (!in_step_) return {WEIR_E_ORDER, "weir_put of field '" + name + "': not within a step (weir_step ... weir_end_step)"};
+  const double began = now_s(), waited = costs_.wait_s;
+  for (const Use& use : uses_[static_cast<size_t>(field)]) {
+    Flow& flow = flows_[static_cast<size_t>(use.stream)];
+    if (!flow.wants(use.column)) continue;
+    if (flow.has(use.column)) return {WEIR_E_ORDER, "weir_put of field '" + name + "': it was put already in this step"};
+    if (data == nullptr && setup_.pieces[static_cast<size_t>(setup_.catalogue.fields[static_cast<size_t>(field)].decomposition)].points() > 0) {
+      return {WEIR_E_ARGUMENT, "weir_put of field '" + name + "': no data"};
+    }
+    WEIR_TRY(wait_for_slot(flow));
+    store(use, data);
+    flow.mark(use.column);
+    const Column& c = setup_.layout.streams[static_cast<size_t>(use.stream)].fields.columns[static_cast<size_t>(use.column)];
+    costs_.put_bytes += c.shape.levels * setup_.pieces[static_cast<size_t>(c.decomposition)].points() * static_cast<int64_t>(size_of(c.type));
+  }
+  costs_.put_s += now_s() - began - (costs_.wait_s - waited);
+  return {};
+}
+
+Status Session::lend(int field, void** data) {
+  const std::string& name = setup_.catalogue.fields[static_cast<size_t>(field)].name;
+  if (!in_step_) return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': not within a step (weir_step ... weir_end_step)"};
+  *data = nullptr;
+  const Use* wanted = nullptr;
+  for (const Use& use : uses_[static_cast<size_t>(field)]) {
+    if (!flows_[static_cast<size_t>(use.stream)].wants(use.column)) continue;
+    if (wanted != nullptr) return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': two streams want it at this step; use weir_put alone"};
+    wanted = &use;
+  }
+  if (wanted == nullptr) return {};
+  const Halo& h = setup_.catalogue.decompositions[static_cast<size_t>(setup_.catalogue.fields[static_cast<size_t>(field)].decomposition)].halo;
+  if (h.west + h.east + h.south + h.north > 0) {
+    return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': its decomposition has a halo, what is lent has none; use weir_put alone"};
+  }
+  WEIR_TRY(wait_for_slot(flows_[static_cast<size_t>(wanted->stream)]));
+  *data = place(*wanted);
+  return {};
+}
+
+Status Session::lack_in_words(const Flow& flow, int column) const {
+  const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)];
+  const int field = setup_.layout.streams[static_cast<size_t>(flow.frame().stream)].fields.columns[static_cast<size_t>(column)].field;
+  return {WEIR_E_MISSING, "stream '" + stream.name + "', step " + std::to_string(flow.frame().step) + ": field '" +
+                              setup_.catalogue.fields[static_cast<size_t>(field)].name + "' was not put; the frame is not written"};
+}
+
+// Send what owners want of the frame and cannot fetch, in the order in which they take it.
+void Session::push(Flow::Held& held) {
+  const auto s = static_cast<size_t>(held.frame.stream);
+  const StreamLayout& stream = setup_.layout.streams[s];
+  const ClientStream& mine = setup_.mine.streams[s];
+  const int of_group = setup_.topology.owners[static_cast<size_t>(held.group)], owners = stream.owners(of_group);
+  const auto send = [&](int to, const Section& section, const Part& slab, int64_t from) {
+    const Column& c = section.columns[static_cast<size_t>(slab.column)];
+    if (!held.frame.due && c.operation == WEIR_INSTANT) return;
+    const Pieces& pieces = setup_.pieces[static_cast<size_t>(c.decomposition)];
+    const auto element = static_cast<int64_t>(size_of(c.type));
+    each_strip(c.shape, slab, [&](const Strip& strip) {
+      const auto [lo, hi] = pieces.bounds(strip.first, strip.last);
+      if (lo == hi) return;
+      if (held.flight == nullptr) held.flight = world_->flight();
+      Status sent = held.flight->send(to, setup_.window.data() + from + (strip.level * pieces.points() + lo) * element,
+                                      strip.levels * (hi - lo) * element);
+      if (!sent.ok()) blame(sent);
+    });
+  };
+  for (int owner = 0; owner < owners; ++owner) {
+    const int rank = setup_.topology.groups[static_cast<size_t>(held.group)][static_cast<size_t>(owner)];
+    if (setup_.route_to(rank) != Route::kTwoSided) continue;
+    if (held.frame.due && held.frame.record == 0) {
+      for (const Part& slab : stream.lonlat.of(owners, owner)) send(rank, stream.lonlat, slab, mine.lonlat[static_cast<size_t>(slab.column)]);
+    }
+    const int64_t slot = mine.slot(held.frame.number, setup_.layout.slots);
+    for (const Part& slab : stream.fields.of(owners, owner)) send(rank, stream.fields, slab, slot + mine.fields[static_cast<size_t>(slab.column)]);
+  }
+}
+
+void Session::blame(const Status& trouble) {
+  if (std::find(told_.begin(), told_.end(), trouble.message()) != told_.end()) return;
+  told_.push_back(trouble.message());
+  if (trouble_.ok()) trouble_ = trouble;
+}
+
+Status Session::end_step() {
+  if (!in_step_) return {WEIR_E_ORDER, "weir_end_step: no step has begun (weir_step)"};
+  if (!broken_.ok()) return broken_;
+  const double began = now_s();
+  in_step_ = false;
+  Status result = setup_.topology.has_servers() ? end_step_handing_over() : end_step_together();
+  costs_.end_step_s += now_s() - began;
+  return result;
+}
+
+}  // namespace weir::output

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank of the model after weir_init: definitions end, steps go by, fields are put into windows, frames handed to those who write. In the
+// modes without servers some of these ranks are the writers themselves, within end_step.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "output/engine/flow.h"
+#include "output/engine/setup.h"
+
+namespace weir::output {
+
+class Writer;
+
+struct Costs {
+  double put_s = 0, wait_s = 0, end_step_s = 0, final_s = 0;
+  int64_t put_bytes = 0, frames = 0;
+};
+
+class Session {
+ public:
+  // `model`: the team of the ranks that compute.
+  Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, const Settings& settings, Topology topology);
+  ~Session();
+
+  Team& model() { return *model_; }
+  const Costs& costs() const { return costs_; }
+  int is_due(int stream) const;
+
+  // The functions of include/weir.
+  Status end_definition(const Catalogue& catalogue);
+  Status step(double time_s);
+  Status put(int field, const void* data);
+  Status lend(int field, void** data);
+  Status end_step();
+  Status get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data);
+  Status finalize();
+
+ private:
+  struct Use {  // of a field by a stream
+    int stream, column;
+  };
+
+  struct Getting;
+
+  Status prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record, Getting* g);
+  Status read_slab(const Getting& g, const Part& slab, std::vector<std::vector<char>>* to);
+  void put_inside_halo(const Catalogue& catalogue, int field, const char* inner, void* data);
+  Status define(const Catalogue& catalogue);
+  char* place(const Use& use);
+  Status wait_for_slot(Flow& flow);
+  void store(const Use& use, const void* data);
+  Status lack_in_words(const Flow& flow, int column) const;
+  void push(Flow::Held& held);
+  Status poll();
+
+  // Modes without servers.
+  Status end_step_together();
+  // Modes with servers.
+  Status end_step_handing_over();
+  void hand_over(Flow& flow);
+  void announce(Flow::Held& held);
+  Status settle(bool last);
+  Status resolve();
+  Status wait_for_servers();
+  void hear(const Message& message);
+  void blame(const Status& trouble);
+  void look_for_dead(int group);
+  Status look_for_dead_clients();
+  Status break_if_lost(Status s);
+  void take_over(const std::vector<int>& dead);
+  std::string frames_at(int group) const;
+
+  std::unique_ptr<World> world_;
+  std::unique_ptr<Team> model_;
+  Setup setup_;
+  bool defined_ = false, in_step_ = false;
+  double time_s_ = 0;
+  int64_t steps_ = 0;
+  std::vector<Flow> flows_;                // by stream
+  std::vector<std::vector<Use>> uses_;     // by field
+  std::unique_ptr<Writer> writer_;         // of an owner in a mode without servers
+  std::unique_ptr<Agreement> agreement_;
+  bool agreeing_ = false;
+  Status trouble_;                         // not told yet
+  Status broken_;                          // the model's ranks do not come together any more
+  std::vector<std::string> told_;
+  std::vector<int> alive_;                 // groups
+  std::vector<bool> gone_;                 // by group: this rank knows that it is lost
+  std::vector<bool> farewell_;             // by group
+  double last_heard_s_ = 0, last_look_s_ = 0;
+  Costs costs_;
+};
+
+}  // namespace weir::output

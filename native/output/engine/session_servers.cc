@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The modes with servers: frames are announced to the task of the group that writes them, and nothing is waited for. What went wrong on
+// any rank is agreed upon with a delay of one output step, so that all ranks are told at the same call and none waits for the others.
+#include <algorithm>
+
+#include "output/engine/alive.h"
+#include "output/engine/session.h"
+#include "output/engine/writer.h"
+#include "output/transport/patience.h"
+
+namespace weir::output {
+
+namespace {
+
+constexpr double kLookEvery_s = 0.2;
+
+}  // namespace
+
+void Session::hear(const Message& message) {
+  Result<Note> note = Note::decode(message.bytes);
+  if (!note.ok()) return blame(note.status());
+  last_heard_s_ = now_s();
+  if (note->kind == NoteKind::kRelease) {
+    flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->status.ok());
+  } else if (note->kind == NoteKind::kFarewell) {
+    farewell_[static_cast<size_t>(note->group)] = true;
+  }
+  if (!note->status.ok()) blame(note->status);
+}
+
+std::string Session::frames_at(int group) const {
+  std::string text;
+  for (const Flow& flow : flows_) {
+    for (const Flow::Held& h : flow.held) {
+      if (h.group != group || h.released) continue;
+      text += (text.empty() ? "frames that it had not finished: " : ", ") + setup_.catalogue.streams[static_cast<size_t>(h.frame.stream)].name +
+              " at step " + std::to_string(h.frame.step);
+    }
+  }
+  return text.empty() ? "it had finished all frames that this rank gave it" : text;
+}
+
+void Session::look_for_dead(int group) {
+  if (gone_[static_cast<size_t>(group)] || now_s() - last_look_s_ < kLookEvery_s) return;
+  last_look_s_ = now_s();
+  for (int rank : setup_.topology.groups[static_cast<size_t>(group)]) {
+    if (rank == world_->rank() || !is_gone(*world_, rank)) continue;
+    gone_[static_cast<size_t>(group)] = true;
+    blame({WEIR_E_LOST, "server rank " + std::to_string(rank) + " of group " + std::to_string(group) + " is gone; " + frames_at(group)});
+    return;
+  }
+}
+
+void Session::announce(Flow::Held& held) {
+  const Note note{NoteKind::kFrame, held.group, held.frame, held.lack, {}};
+  if (Status sent = world_->send(setup_.topology.gate(held.group, model_->rank()), note.encode()); !sent.ok()) blame(sent);
+  push(held);
+}
+
+void Session::hand_over(Flow& flow) {
+  const Frame& frame = flow.frame();
+  Flow::Held held{frame, Topology::group_of_file(frame.stream, frame.file, alive_), {}, nullptr, false};
+  if (const int column = flow.lacking(); column >= 0) held.lack = {column, model_->rank(), 1};
+  flow.held.push_back(std::move(held));
+  announce(flow.held.back());
+  flow.end();
+  ++costs_.frames;
+}
+
+Status Session::end_step_handing_over() {
+  if (alive_.empty()) return {WEIR_E_LOST, "no server is left: nothing is written any more"};
+  bool any = false;
+  for (Flow& flow : flows_) {
+    if (!flow.active()) continue;
+    any = true;
+    hand_over(flow);
+  }
+  if (!any) return {};
+  if (Status s = poll(); !s.ok()) blame(s);
+  for (int group : alive_) look_for_dead(group);
+  return break_if_lost(settle(false));
+}
+
+// Ranks that did not come together at one agreement cannot do so at another one.
+Status Session::break_if_lost(Status s) {
+  if (agreeing_ && !s.ok()) broken_ = s;
+  return s;
+}
+
+Status Session::look_for_dead_clients() {
+  if (now_s() - last_look_s_ < kLookEvery_s) return {};
+  last_look_s_ = now_s();
+  for (int rank : setup_.topology.clients) {
+    if (rank != world_->rank() && is_gone(*world_, rank)) return {WEIR_E_LOST, "rank " + std::to_string(rank) + " of the model is gone"};
+  }
+  return {};
+}
+
+// The agreement of the step before is completed, and, unless this is the last one, another one begun.
+Status Session::settle(bool last) {
+  int64_t worst = 0;
+  const double began = now_s();
+  Patience patience(world_->time_limit());
+  while (agreeing_) {
+    Result<std::optional<int64_t>> value = agreement_->poll();
+    if (!value.ok()) return value.status();
+    if (value->has_value()) {
+      worst = **value;
+      agreeing_ = false;
+      break;
+    }
+    if (Status s = poll(); !s.ok()) blame(s);
+    if (patience.slow()) WEIR_TRY(look_for_dead_clients());
+    if (!patience.wait()) {
+      return {WEIR_E_LOST, "a rank of the model did not come to weir_end_step within " + std::to_string(static_cast<int>(world_->time_limit())) +
+                               " s (time_limit_s)"};
+    }
+  }
+  costs_.wait_s += now_s() - began;
+  Status result = worst > 0 ? resolve() : Status();
+  if (last || alive_.empty()) return result;
+  WEIR_TRY(agreement_->start(trouble_.ok() ? 0 : 1));
+  agreeing_ = true;
+  return result;
+}
+
+// [collective over the model] Some rank has trouble: all are told the first one's, and which groups are lost.
+Status Session::resolve() {
+  std::vector<int> dead;
+  for (int group : std::vector<int>(alive_)) {
+    Result<std::pair<int64_t, int>> lost = model_->maximum(gone_[static_cast<size_t>(group)] ? 1 : 0);
+    if (!lost.ok()) return lost.status();
+    if (lost->first == 0) continue;
+    gone_[static_cast<size_t>(group)] = true;
+    dead.push_back(group);
+  }
+  Status told = model_->agree(trouble_);
+  trouble_ = {};
+  if (std::find(told_.begin(), told_.end(), told.message()) == told_.end()) told_.push_back(told.message());
+  if (!dead.empty()) take_over(dead);
+  return told;
+}
+
+// Frames which a dead group has not finished go to the groups that are left, from the windows where they still are. A frame that one
+// rank was told to be finished is finished.
+void Session::take_over(const std::vector<int>& dead) {
+  for (int group : dead) alive_.erase(std::remove(alive_.begin(), alive_.end(), group), alive_.end());
+  for (Flow& flow : flows_) {
+    for (int group : dead) {
+      Result<std::pair<int64_t, int>> finished = model_->maximum(flow.last_finished(group));
+      if (!finished.ok()) return blame(finished.status());
+      for (Flow::Held& h : flow.held) {
+        if (h.group == group && h.frame.number <= finished->first) flow.released(h.frame.number, true);
+        if (h.group != group || h.released) continue;
+        h.flight.reset();
+        if (alive_.empty()) {
+          h.released = true;
+          continue;
+        }
+        h.group = Topology::group_of_file(h.frame.stream, h.frame.file, alive_);
+        announce(h);
+      }
+    }
+  }
+}
+
+Status Session::wait_for_servers() {
+  for (int group : alive_) {
+    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()), Note{NoteKind::kBye, group, {}, {}, {}}.encode()); !sent.ok()) {
+      blame(sent);
+    }
+  }
+  Patience patience(world_->time_limit());
+  double heard = last_heard_s_;
+  for (;;) {
+    WEIR_TRY(poll());
+    const auto waiting = std::find_if(alive_.begin(), alive_.end(), [&](int g) {
+      return !farewell_[static_cast<size_t>(g)] && !gone_[static_cast<size_t>(g)];
+    });
+    if (waiting == alive_.end()) return {};
+    look_for_dead(*waiting);
+    if (last_heard_s_ > heard) {
+      heard = last_heard_s_;
+      patience.restart();
+    }
+    if (patience.wait()) continue;
+    gone_[static_cast<size_t>(*waiting)] = true;
+    blame({WEIR_E_LOST, "group " + std::to_string(*waiting) + " of the servers (head: rank " +
+                            std::to_string(setup_.topology.groups[static_cast<size_t>(*waiting)][0]) + ") did not say that it has finished within " +
+                            std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s); " + frames_at(*waiting)});
+  }
+}
+
+Status Session::finalize() {
+  const double began = now_s();
+  Status first;
+  const auto keep = [&](Status s) {
+    if (first.ok()) first = std::move(s);
+  };
+  if (setup_.topology.has_servers()) {
+    keep(broken_);
+    if (defined_ && broken_.ok()) keep(break_if_lost(settle(true)));
+    if (Status s = wait_for_servers(); !s.ok()) blame(s);
+  } else if (writer_ != nullptr) {
+    if (Status s = writer_->close_all(); !s.ok()) blame(s);
+  }
+  if (broken_.ok()) keep(model_->agree(trouble_));
+  const bool healthy = first.code() != WEIR_E_LOST;
+  if (setup_.rma != nullptr && healthy && alive_.size() == gone_.size()) setup_.rma->release();
+  costs_.final_s += now_s() - began;
+  return first;
+}
+
+}  // namespace weir::output

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of definitions: all ranks of the world agree on the catalogue, on who writes what, on memory, and on how each owner gets at each
+// client's data. What comes of it does not change any more.
+#pragma once
+
+#include <memory>
+
+#include "output/engine/layout.h"
+#include "output/transport/segment.h"
+
+namespace weir::output {
+
+// How an owner gets a client's data.
+enum class Route : char { kShared = 0, kRma = 1, kTwoSided = 2 };
+const char* name_of(Route route);
+
+// A client as an owner knows it.
+struct ClientView {
+  int rank = -1;  // in the world
+  Route route = Route::kShared;
+  std::unique_ptr<Segment> memory;  // kShared
+  ClientLayout layout;
+  std::vector<Pieces> pieces;  // by decomposition
+};
+
+struct Setup {
+  Settings settings;
+  Topology topology;
+  Catalogue catalogue;
+  Layout layout;
+  int64_t slab_bytes = 0;
+
+  // Of a client.
+  int client = -1;
+  Segment window;
+  ClientLayout mine;
+  std::vector<Pieces> pieces;                         // by decomposition
+  std::vector<std::pair<int, Route>> owner_routes;    // by the owner's world rank, ascending
+
+  // Of an owner.
+  int group = -1, owner = -1;
+  std::vector<Format*> formats;  // by stream
+  std::vector<ClientView> clients;
+  std::unique_ptr<Team> owners;  // of its group
+  int64_t memory_bytes = 0;      // that it will use, plans and accumulators included
+
+  std::unique_ptr<Window> rma;  // when a pair uses it
+
+  Route route_to(int owner_rank) const;
+};
+
+// [collective over the world] On clients setup->catalogue and pieces are set, on all ranks settings and topology.
+Status agree_setup(World& world, Setup* setup);
+
+}  // namespace weir::output

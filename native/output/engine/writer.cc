@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/engine/writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "output/engine/memory.h"
+#include "output/model/path.h"
+
+namespace weir::output {
+
+namespace {
+
+// A folder may be made by another owner or group at the same time.
+Status make_folders(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
+      const int error = errno;
+      struct stat of;
+      if (stat(folder.c_str(), &of) == 0 && S_ISDIR(of.st_mode)) continue;
+      return {WEIR_E_FILE, folder + ": the folder cannot be made: " + strerror(error)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string temporary_path(const std::string& path) {
+  const size_t name = path.rfind('/') + 1;
+  return path.substr(0, name) + "." + path.substr(name) + ".weir-part";
+}
+
+Writer::Writer(World& world, Setup& setup) : world_(world), setup_(setup), gather_(world, setup) {
+  for (const ClientView& view : setup.clients) drains_ |= view.route == Route::kTwoSided;
+}
+
+Writer::~Writer() = default;
+
+int Writer::owners(int stream) const {
+  return setup_.layout.streams[static_cast<size_t>(stream)].owners(setup_.topology.owners[static_cast<size_t>(setup_.group)]);
+}
+
+Status Writer::prepare() {
+  const BufferSizes sizes = buffer_sizes(setup_);
+  WEIR_TRY(slab_.allocate(sizes.slab));
+  WEIR_TRY(result_.allocate(sizes.accumulators > 0 ? sizes.slab : 0));
+  return gather_.prepare(sizes.staging);
+}
+
+Status Writer::explain(const Status& cause, int stream, const std::string& path) const {
+  return {WEIR_E_REMOTE, "stream '" + setup_.catalogue.streams[static_cast<size_t>(stream)].name + "', file " + path + ", written by rank " +
+                             std::to_string(world_.rank()) + ": " + cause.message() + " (" + weir_status_name(cause.code()) + ")"};
+}
+
+Status Writer::open(const Frame& frame, Open* open) {
+  const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
+  Result<Date> date = date_after(setup_.catalogue.reference, setup_.catalogue.calendar, frame.file_time_s);
+  if (!date.ok()) return date.status();
+  open->written = frame.written;
+  open->path = expand_path(stream.path, {*date, frame.file_step, frame.file, stream.name});
+  Team& owners = team(frame.stream);
+  Status folders;
+  if (owners.rank() == 0) folders = make_folders(open->path);
+  WEIR_TRY(owners.agree(folders));
+  FileOptions options{stream.hints, setup_.settings.sync, stream.rotation};
+  const FileDescription& description = setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
+  Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
+  const std::string path = temporary_path(open->path);
+  Result<std::unique_ptr<File>> file = open->written == 0 ? format->create(description, path, options, owners)
+                                                         : format->open(description, path, options, owners, open->written);
+  WEIR_TRY(owners.agree(file.status()));
+  open->file = std::move(*file);
+  return {};
+}
+
+Status Writer::accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file,
+                          int64_t record) {
+  const auto key = std::pair<int, size_t>{frame.stream, index};
+  const auto at = accumulators_.try_emplace(key, column.operation, column.type, column.missing, slab.count).first;
+  Accumulator& sum = at->second;
+  WEIR_TRY(gather_.end(column.type, ByteOrder::kNative, 0, slab_.data()));
+  sum.add(slab_.data(), 0, slab.count);
+  sum.end_step();
+  if (!frame.due) return {};
+  const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
+  const Type type = Accumulator::result_type(column.operation, column.type);
+  sum.result(0, slab.count, result_.data());
+  sum.restart();
+  converter(type, column.file_type, layout.facts.order)(result_.data(), slab_.data(), slab.count, column.missing.value_or(0));
+  return file->write(column.variable, record, slab.first, slab.count, slab_.data());
+}
+
+Status Writer::write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab, File* file,
+                          int64_t record) {
+  const Column& column = section.columns[static_cast<size_t>(slab.column)];
+  if (column.operation != WEIR_INSTANT) return accumulate(frame, column, index, slab, file, record);
+  const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
+  WEIR_TRY(gather_.end(column.file_type, layout.facts.order, column.missing.value_or(0), slab_.data()));
+  return file->write(column.variable, column.field < 0 ? 0 : record, slab.first, slab.count, slab_.data());
+}
+
+Status Writer::walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before) {
+  const std::vector<Part>& all = section.of(owners(frame.stream), setup_.owner);
+  const auto stream = static_cast<size_t>(frame.stream);
+  const Gather::Base base = [stream, lonlat, &frame, this](const ClientLayout& layout, int column) {
+    const ClientStream& s = layout.streams[stream];
+    const auto c = static_cast<size_t>(column);
+    return lonlat ? s.lonlat[c] : s.slot(frame.number, setup_.layout.slots) + s.fields[c];
+  };
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (frame.due || section.columns[static_cast<size_t>(all[i].column)].operation != WEIR_INSTANT) wanted.push_back(i);
+  }
+  Status result = before;
+  size_t begun = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const bool write = result.ok() && (file != nullptr || !frame.due);
+    if (!write && !drains_) break;
+    for (; begun < wanted.size() && begun < i + 2; ++begun) WEIR_TRY(gather_.begin(section, all[wanted[begun]], base));
+    Status s = write ? write_slab(frame, section, wanted[i], all[wanted[i]], file, files_[frame.stream].written) : gather_.drop();
+    if (result.ok()) result = s;
+    gather_.on_pause();
+  }
+  while (gather_.pending()) {
+    Status s = gather_.drop();
+    if (result.ok()) result = s;
+  }
+  return result;
+}
+
+Status Writer::write_times(const Frame& frame, Open& open) {
+  const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
+  if (setup_.owner != 0) return {};
+  const auto put = [&](int variable, const double* values, int64_t count) -> Status {
+    if (variable < 0) return {};
+    double bytes[2];
+    converter(WEIR_FLOAT64, WEIR_FLOAT64, layout.facts.order)(values, bytes, count, 0);
+    return open.file->write(variable, open.written, 0, count, bytes);
+  };
+  const double bounds[2] = {frame.begin_s, frame.time_s};
+  WEIR_TRY(put(layout.file.time, &frame.time_s, 1));
+  return put(layout.file.time_bounds, bounds, 2);
+}
+
+Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open) {
+  const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
+  Team& owners = team(frame.stream);
+  Status s = open.failed;
+  if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
+  if (frame.due && frame.record == 0) s = walk(frame, layout.lonlat, true, open.file.get(), s);
+  const Status walked = walk(frame, layout.fields, false, open.file.get(), s.ok() ? refused : s);
+  if (s.ok() && refused.ok()) s = walked;
+  if (!frame.due || !refused.ok()) return owners.agree(s);
+  if (s.ok()) s = write_times(frame, open);
+  WEIR_TRY(owners.agree(s));
+  WEIR_TRY(owners.agree(open.file->end_record(open.written)));
+  ++open.written;
+  return {};
+}
+
+Status Writer::write(const Frame& frame, const Status& refused) {
+  if (setup_.owner >= owners(frame.stream)) return setup_.owners->agree({});
+  Open& open = files_[frame.stream];
+  if (open.number != frame.file) open = Open{};
+  open.number = frame.file;
+  Status s = write_frame(frame, refused, open);
+  if (!s.ok()) {
+    open.failed = s;
+    s = explain(s, frame.stream, open.path);
+  }
+  const int64_t rotation = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].rotation;
+  if (s.ok() && frame.due && rotation > 0 && frame.record + 1 == rotation) s = publish(open, frame.stream);
+  return setup_.owners->agree(s.ok() ? refused : s);
+}
+
+Status Writer::publish(Open& open, int stream) {
+  Team& owners = team(stream);
+  Status s = owners.agree(open.file->close());
+  open.file.reset();
+  if (s.ok()) {
+    if (owners.rank() == 0 && rename(temporary_path(open.path).c_str(), open.path.c_str()) != 0) {
+      s = {WEIR_E_FILE, std::string("the file cannot get its final name: ") + strerror(errno)};
+    }
+    s = owners.agree(s);
+  }
+  if (s.ok()) return s;
+  open.failed = s;
+  return explain(s, stream, open.path);
+}
+
+Status Writer::close_all() {
+  Status result;
+  for (auto& [stream, open] : files_) {
+    if (setup_.owner >= owners(stream) || open.file == nullptr) continue;
+    Status s = open.failed.ok() ? publish(open, stream) : Status();
+    if (result.ok()) result = s;
+  }
+  files_.clear();
+  return setup_.owners->agree(result);
+}
+
+}  // namespace weir::output

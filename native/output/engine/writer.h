@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// An owner's work on frames: its range of each frame goes slab by slab from the clients to the file. Opens, completes and publishes files:
+// a file is written under a hidden temporary name beside its final one and renamed when it is complete. All owners of a group call the
+// same functions in the same order.
+#pragma once
+
+#include <map>
+
+#include "output/engine/gather.h"
+#include "output/engine/note.h"
+#include "output/format/format.h"
+#include "output/reduce/accumulator.h"
+
+namespace weir::output {
+
+// "folder/.name.weir-part" of "folder/name".
+std::string temporary_path(const std::string& path);
+
+class Writer {
+ public:
+  Writer(World& world, Setup& setup);
+  ~Writer();
+  // Memory; [collective over nothing]
+  Status prepare();
+  void on_pause(std::function<void()> f) { gather_.on_pause = std::move(f); }
+
+  // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
+  // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
+  Status write(const Frame& frame, const Status& refused);
+  // [collective over the group's owners] Complete and publish all files.
+  Status close_all();
+
+ private:
+  struct Open {
+    std::unique_ptr<File> file;
+    std::string path;
+    int64_t number = 0;
+    int64_t written = 0;  // records in the file
+    Status failed;  // the first failure: the file is left as it is
+  };
+
+  Team& team(int stream) { return alone(stream) ? *lone_ : *setup_.owners; }
+  bool alone(int stream) const { return !setup_.layout.streams[static_cast<size_t>(stream)].facts.parallel; }
+  int owners(int stream) const;
+  Status open(const Frame& frame, Open* open);
+  Status write_times(const Frame& frame, Open& open);
+  // Every slab of the section that this frame concerns; `file` null: they are taken and forgotten.
+  Status walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before);
+  Status write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab, File* file, int64_t record);
+  Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file, int64_t record);
+  Status write_frame(const Frame& frame, const Status& refused, Open& open);
+  Status publish(Open& open, int stream);
+  Status explain(const Status& cause, int stream, const std::string& path) const;
+
+  World& world_;
+  Setup& setup_;
+  Gather gather_;
+  Buffer slab_, result_;
+  std::unique_ptr<Team> lone_ = lone_team();
+  bool drains_ = false;  // a client sends, wanted or not
+  std::map<int, Open> files_;  // by stream
+  std::map<std::pair<int, size_t>, Accumulator> accumulators_;  // by stream and slab
+};
+
+}  // namespace weir::output

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A field over several steps: mean, sum, minimum, maximum of each element. Missing values are left out; an element that is missing in all
+// steps is missing in the result. Sums are kept in double; extremes in the field's own type.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "output/core/types.h"
+#include <weir/stream.h>
+
+namespace weir::output {
+
+class Accumulator {
+ public:
+  Accumulator(weir_operation operation, Type type, std::optional<double> missing, int64_t elements);
+
+  static int64_t memory_bytes(weir_operation operation, Type type, bool missing, int64_t elements);
+  // The type of what result gives.
+  static Type result_type(weir_operation operation, Type type);
+
+  // One step's values of elements [first, first + count).
+  void add(const void* values, int64_t first, int64_t count);
+  // After the last add of a step.
+  void end_step() { ++steps_; }
+  // Elements [first, first + count) in result_type.
+  void result(int64_t first, int64_t count, void* to) const;
+  void restart() { steps_ = 0; }
+  int64_t steps() const { return steps_; }
+
+ private:
+  weir_operation operation_;
+  Type type_;
+  std::optional<double> missing_;
+  int64_t steps_ = 0;
+  std::vector<char> extremes_;
+  std::vector<double> sums_;
+  std::vector<uint32_t> counts_;
+};
+
+}  // namespace weir::output

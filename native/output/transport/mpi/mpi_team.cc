@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/transport/mpi/mpi_team.h"
+
+#include <algorithm>
+
+#include "output/transport/patience.h"
+
+namespace weir::output {
+
+namespace {
+
+template <typename T>
+struct Buffers {
+  std::vector<T> out, in;
+};
+
+using Bytes = std::vector<char>;
+
+}  // namespace
+
+Status mpi_status(int code, const char* call) {
+  if (code == MPI_SUCCESS) return {};
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return {WEIR_E_MPI, std::string(call) + ": " + std::string(text, static_cast<size_t>(length))};
+}
+
+int start_send(MPI_Comm comm, int to, int tag, const void* data, int64_t bytes, std::vector<MPI_Request>* requests) {
+  int code = MPI_SUCCESS;
+  for (int64_t at = 0; at < bytes && code == MPI_SUCCESS; at += kMpiPiece) {
+    requests->push_back(MPI_REQUEST_NULL);
+    code = MPI_Isend(static_cast<const char*>(data) + at, static_cast<int>(std::min(kMpiPiece, bytes - at)), MPI_BYTE, to, tag, comm,
+                     &requests->back());
+  }
+  return code;
+}
+
+int start_receive(MPI_Comm comm, int from, int tag, void* data, int64_t bytes, std::vector<MPI_Request>* requests) {
+  int code = MPI_SUCCESS;
+  for (int64_t at = 0; at < bytes && code == MPI_SUCCESS; at += kMpiPiece) {
+    requests->push_back(MPI_REQUEST_NULL);
+    code = MPI_Irecv(static_cast<char*>(data) + at, static_cast<int>(std::min(kMpiPiece, bytes - at)), MPI_BYTE, from, tag, comm,
+                     &requests->back());
+  }
+  return code;
+}
+
+MpiTeam::MpiTeam(MPI_Comm comm, std::shared_ptr<const Limit> limit) : comm_(comm), limit_(std::move(limit)) {
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(comm_, &rank_);
+  MPI_Comm_size(comm_, &size_);
+}
+
+MpiTeam::~MpiTeam() {
+  // Freeing is collective: with a rank lost it would never return.
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (!lost_ && !finalized) MPI_Comm_free(&comm_);
+}
+
+Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what) {
+  Patience patience(limit_->seconds);
+  int done = 0;
+  for (;;) {
+    if (Status s = mpi_status(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), what); !s.ok()) {
+      lost_ = true;
+      new std::shared_ptr<void>(std::move(keep));
+      return s;
+    }
+    if (done) return {};
+    if (patience.wait()) continue;
+    lost_ = true;
+    new std::shared_ptr<void>(std::move(keep));
+    return {WEIR_E_LOST, std::string(what) + ": a rank did not take part within " + std::to_string(static_cast<int>(limit_->seconds)) +
+                             " s (time_limit_s)"};
+  }
+}
+
+Status MpiTeam::barrier() {
+  if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
+  std::vector<MPI_Request> requests(1);
+  WEIR_TRY(mpi_status(MPI_Ibarrier(comm_, &requests[0]), "MPI_Ibarrier"));
+  return finish(requests, nullptr, "barrier");
+}
+
+Status MpiTeam::broadcast(Bytes& bytes, int root) {
+  if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
+  auto size = std::make_shared<int64_t>(static_cast<int64_t>(bytes.size()));
+  std::vector<MPI_Request> requests(1);
+  WEIR_TRY(mpi_status(MPI_Ibcast(size.get(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Ibcast"));
+  WEIR_TRY(finish(requests, size, "broadcast"));
+  auto buffer = std::make_shared<Bytes>(std::move(bytes));
+  buffer->resize(static_cast<size_t>(*size));
+  for (int64_t at = 0; at < *size; at += kMpiPiece) {
+    const int count = static_cast<int>(std::min(kMpiPiece, *size - at));
+    WEIR_TRY(mpi_status(MPI_Ibcast(buffer->data() + at, count, MPI_BYTE, root, comm_, &requests[0]), "MPI_Ibcast"));
+    WEIR_TRY(finish(requests, buffer, "broadcast"));
+  }
+  bytes = std::move(*buffer);
+  return {};
+}
+
+Result<std::vector<int64_t>> MpiTeam::gather_sizes(int64_t mine, int root) {
+  auto buffers = std::make_shared<Buffers<int64_t>>();
+  buffers->out = {mine};
+  buffers->in.resize(rank_ == root ? static_cast<size_t>(size_) : 0);
+  std::vector<MPI_Request> requests(1);
+  WEIR_TRY(mpi_status(
+      MPI_Igather(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Igather"));
+  WEIR_TRY(finish(requests, buffers, "gather"));
+  return std::move(buffers->in);
+}
+
+Result<std::vector<Bytes>> MpiTeam::gather(std::span<const char> bytes, int root) {
+  if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
+  Result<std::vector<int64_t>> sizes = gather_sizes(static_cast<int64_t>(bytes.size()), root);
+  if (!sizes.ok()) return sizes.status();
+  auto buffers = std::make_shared<Buffers<Bytes>>();
+  std::vector<MPI_Request> requests;
+  int code = MPI_SUCCESS;
+  if (rank_ == root) {
+    buffers->in.resize(static_cast<size_t>(size_));
+    for (int r = 0; r < size_ && code == MPI_SUCCESS; ++r) {
+      buffers->in[r].resize(static_cast<size_t>((*sizes)[r]));
+      if (r == root) {
+        buffers->in[r].assign(bytes.begin(), bytes.end());
+      } else {
+        code = start_receive(comm_, r, kTagGather, buffers->in[r].data(), (*sizes)[r], &requests);
+      }
+    }
+  } else {
+    buffers->out.emplace_back(bytes.begin(), bytes.end());
+    code = start_send(comm_, root, kTagGather, buffers->out[0].data(), static_cast<int64_t>(bytes.size()), &requests);
+  }
+  WEIR_TRY(mpi_status(code, "MPI_Isend"));
+  WEIR_TRY(finish(requests, buffers, "gather"));
+  return std::move(buffers->in);
+}
+
+Result<std::vector<int64_t>> MpiTeam::exchange_sizes(std::vector<int64_t> to) {
+  auto buffers = std::make_shared<Buffers<int64_t>>();
+  buffers->out = std::move(to);
+  buffers->in.resize(static_cast<size_t>(size_));
+  std::vector<MPI_Request> requests(1);
+  WEIR_TRY(mpi_status(
+      MPI_Ialltoall(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, comm_, &requests[0]), "MPI_Ialltoall"));
+  WEIR_TRY(finish(requests, buffers, "exchange"));
+  return std::move(buffers->in);
+}
+
+Result<std::vector<Bytes>> MpiTeam::exchange(const std::vector<Bytes>& to) {
+  if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
+  std::vector<int64_t> out;
+  for (const Bytes& bytes : to) out.push_back(static_cast<int64_t>(bytes.size()));
+  Result<std::vector<int64_t>> sizes = exchange_sizes(out);
+  if (!sizes.ok()) return sizes.status();
+  auto buffers = std::make_shared<Buffers<Bytes>>();
+  buffers->in.resize(static_cast<size_t>(size_));
+  std::vector<MPI_Request> requests;
+  int code = MPI_SUCCESS;
+  for (int i = 0; i < size_ && code == MPI_SUCCESS; ++i) {
+    // Each rank begins with another partner, so that they do not all send to rank 0 first.
+    const int from = (rank_ + i) % size_;
+    buffers->in[from].resize(static_cast<size_t>((*sizes)[from]));
+    if (from == rank_) {
+      buffers->in[from] = to[from];
+    } else {
+      code = start_receive(comm_, from, kTagExchange, buffers->in[from].data(), (*sizes)[from], &requests);
+    }
+  }
+  for (int i = 1; i < size_ && code == MPI_SUCCESS; ++i) {
+    const int target = (rank_ + size_ - i) % size_;
+    code = start_send(comm_, target, kTagExchange, to[target].data(), out[target], &requests);
+  }
+  WEIR_TRY(mpi_status(code, "MPI_Isend"));
+  // What is sent is the caller's and may be gone when a lost rank asks for it: after a loss nobody completes this exchange any more.
+  WEIR_TRY(finish(requests, buffers, "exchange"));
+  return std::move(buffers->in);
+}
+
+Result<std::pair<int64_t, int>> MpiTeam::maximum(int64_t value) {
+  if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
+  auto buffers = std::make_shared<Buffers<int64_t>>();
+  buffers->out = {value};
+  buffers->in.resize(1);
+  std::vector<MPI_Request> requests(1);
+  const auto reduce = [&](MPI_Op op) {
+    WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 1, MPI_INT64_T, op, comm_, &requests[0]),
+                        "MPI_Iallreduce"));
+    return finish(requests, buffers, "agreement");
+  };
+  WEIR_TRY(reduce(MPI_MAX));
+  const int64_t greatest = buffers->in[0];
+  buffers->out[0] = value == greatest ? rank_ : size_;
+  WEIR_TRY(reduce(MPI_MIN));
+  return std::pair<int64_t, int>{greatest, static_cast<int>(buffers->in[0])};
+}
+
+Status MpiTeam::agree(const Status& mine) {
+  if (lost_) return mine.ok() ? Status{WEIR_E_LOST, "a rank was lost before"} : mine;
+  auto buffers = std::make_shared<Buffers<int64_t>>();
+  buffers->out = {mine.ok() ? size_ : rank_};
+  buffers->in.resize(1);
+  std::vector<MPI_Request> requests(1);
+  WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 1, MPI_INT64_T, MPI_MIN, comm_, &requests[0]),
+                      "MPI_Iallreduce"));
+  WEIR_TRY(finish(requests, buffers, "agreement"));
+  const int failed = static_cast<int>(buffers->in[0]);
+  if (failed == size_) return {};
+  Bytes text;
+  if (rank_ == failed) {
+    const std::string coded = static_cast<char>(mine.code()) + mine.message();
+    text.assign(coded.begin(), coded.end());
+  }
+  WEIR_TRY(broadcast(text, failed));
+  std::string message(text.begin(), text.end());
+  const auto code = static_cast<weir_status>(message[0]);
+  message.erase(0, 1);
+  if (size_ > 1 && message.find(" (rank ") == std::string::npos) message += " (rank " + std::to_string(failed) + ")";
+  return {code, message};
+}
+
+Result<std::unique_ptr<Team>> MpiTeam::split(int colour, int key) {
+  MPI_Comm part = MPI_COMM_NULL;
+  WEIR_TRY(mpi_status(MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split"));
+  if (part == MPI_COMM_NULL) return std::unique_ptr<Team>();
+  return std::unique_ptr<Team>(std::make_unique<MpiTeam>(part, limit_));
+}
+
+}  // namespace weir::output

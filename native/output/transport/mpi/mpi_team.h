@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Team over a communicator. All operations are nonblocking ones of MPI that are polled until the team's time limit; what is still under
+// way then is abandoned with its buffers (MPI may write to them any time later), and the team refuses further collectives.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "output/transport/team.h"
+
+namespace weir::output {
+
+// Tags on weir's communicators.
+enum { kTagGather = 1, kTagExchange = 2, kTagControl = 3, kTagData = 4 };
+
+// MPI counts are int: data go in pieces of this many bytes.
+constexpr int64_t kMpiPiece = 1 << 30;
+
+Status mpi_status(int code, const char* call);
+
+struct Limit {
+  double seconds = 300;
+};
+
+class MpiTeam : public Team {
+ public:
+  // Takes the communicator over, and sets its error handler to return.
+  MpiTeam(MPI_Comm comm, std::shared_ptr<const Limit> limit);
+  ~MpiTeam() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Status barrier() override;
+  Status broadcast(std::vector<char>& bytes, int root) override;
+  Result<std::vector<std::vector<char>>> gather(std::span<const char> bytes, int root) override;
+  Result<std::vector<std::vector<char>>> exchange(const std::vector<std::vector<char>>& to) override;
+  Result<std::pair<int64_t, int>> maximum(int64_t value) override;
+  Status agree(const Status& mine) override;
+  Result<std::unique_ptr<Team>> split(int colour, int key) override;
+  const void* mpi_comm() const override { return &comm_; }
+
+  MPI_Comm comm() const { return comm_; }
+  const Limit& limit() const { return *limit_; }
+
+ private:
+  // Polls the requests; `keep` holds what they read and write.
+  Status finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what);
+  // The same number of bytes from every rank on root.
+  Result<std::vector<int64_t>> gather_sizes(int64_t mine, int root);
+  Result<std::vector<int64_t>> exchange_sizes(std::vector<int64_t> to);
+
+  MPI_Comm comm_;
+  std::shared_ptr<const Limit> limit_;
+  int rank_ = 0, size_ = 1;
+  bool lost_ = false;
+};
+
+// Pieces of kMpiPiece bytes at most.
+int start_send(MPI_Comm comm, int to, int tag, const void* data, int64_t bytes, std::vector<MPI_Request>* requests);
+int start_receive(MPI_Comm comm, int from, int tag, void* data, int64_t bytes, std::vector<MPI_Request>* requests);
+
+}  // namespace weir::output

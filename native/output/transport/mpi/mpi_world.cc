@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/transport/mpi/mpi_world.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <unordered_map>
+
+namespace weir::output {
+
+namespace {
+
+uint64_t mixed(uint64_t hash, const void* data, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3ULL;
+  return hash;
+}
+
+// What processes of one node have in common and others do not: kernel, host name, and the name space of process ids.
+uint64_t node_mark() {
+  char text[256] = "";
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  if (const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); fd >= 0) {
+    const ssize_t got = read(fd, text, sizeof text);
+    if (got > 0) hash = mixed(hash, text, static_cast<size_t>(got));
+    close(fd);
+  }
+  if (gethostname(text, sizeof text) == 0) hash = mixed(hash, text, strnlen(text, sizeof text));
+  struct stat of;
+  if (stat("/proc/self/ns/pid", &of) == 0) hash = mixed(hash, &of.st_ino, sizeof of.st_ino);
+  return hash;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MpiWorld>> MpiWorld::make(MPI_Comm world) {
+  MPI_Comm own = MPI_COMM_NULL;
+  WEIR_TRY(mpi_status(MPI_Comm_dup(world, &own), "MPI_Comm_dup"));
+  std::unique_ptr<MpiWorld> made(new MpiWorld);
+  made->team_ = std::make_unique<MpiTeam>(own, made->limit_);
+  WEIR_TRY(made->find_sites());
+  return made;
+}
+
+MpiWorld::~MpiWorld() {
+  drop_sent();
+  // A message that its receiver never took stays with MPI.
+  for (std::unique_ptr<Outgoing>& left : outgoing_) left.release();
+}
+
+Status MpiWorld::find_sites() {
+  struct Mark {
+    uint64_t node;
+    int64_t pid;
+  };
+  const int size = team_->size();
+  auto marks = std::make_shared<std::vector<Mark>>(static_cast<size_t>(size));
+  const Mark mine{node_mark(), getpid()};
+  // The first collective of all: it waits as long as the slowest rank's start takes.
+  WEIR_TRY(mpi_status(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, marks->data(), sizeof mine, MPI_BYTE, team_->comm()), "MPI_Allgather"));
+  const char* emulated = getenv("WEIR_NODE_TASKS");
+  const int node_tasks = emulated != nullptr ? atoi(emulated) : 0;
+  std::unordered_map<uint64_t, int> numbers;
+  sites_.resize(static_cast<size_t>(size));
+  for (int r = 0; r < size; ++r) {
+    const int next = static_cast<int>(numbers.size());
+    sites_[r].node = node_tasks > 0 ? r / node_tasks : numbers.try_emplace((*marks)[r].node, next).first->second;
+    sites_[r].pid = static_cast<int>((*marks)[r].pid);
+  }
+  return {};
+}
+
+void MpiWorld::drop_sent() {
+  while (!outgoing_.empty()) {
+    int done = 0;
+    if (MPI_Test(&outgoing_.front()->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done) return;
+    outgoing_.pop_front();
+  }
+}
+
+Status MpiWorld::send(int to, std::span<const char> bytes) {
+  drop_sent();
+  auto message = std::make_unique<Outgoing>();
+  message->bytes.assign(bytes.begin(), bytes.end());
+  const int code = MPI_Isend(message->bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTagControl, comm(), &message->request);
+  if (code == MPI_SUCCESS) outgoing_.push_back(std::move(message));
+  return mpi_status(code, "MPI_Isend");
+}
+
+Result<std::optional<Message>> MpiWorld::receive() {
+  drop_sent();
+  int there = 0, count = 0;
+  MPI_Status status;
+  WEIR_TRY(mpi_status(MPI_Iprobe(MPI_ANY_SOURCE, kTagControl, comm(), &there, &status), "MPI_Iprobe"));
+  if (!there) return std::optional<Message>();
+  MPI_Get_count(&status, MPI_BYTE, &count);
+  Message message{status.MPI_SOURCE, std::vector<char>(static_cast<size_t>(count))};
+  WEIR_TRY(mpi_status(MPI_Recv(message.bytes.data(), count, MPI_BYTE, status.MPI_SOURCE, kTagControl, comm(), MPI_STATUS_IGNORE), "MPI_Recv"));
+  return std::optional<Message>(std::move(message));
+}
+
+Result<MPI_Comm> MpiWorld::split_for_model(bool model) {
+  MPI_Comm part = MPI_COMM_NULL;
+  WEIR_TRY(mpi_status(MPI_Comm_split(comm(), model ? 0 : MPI_UNDEFINED, team_->rank(), &part), "MPI_Comm_split"));
+  // The model's communicator has MPI's own default, not weir's handler.
+  if (part != MPI_COMM_NULL) MPI_Comm_set_errhandler(part, MPI_ERRORS_ARE_FATAL);
+  return part;
+}
+
+}  // namespace weir::output

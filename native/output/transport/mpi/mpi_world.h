@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// World over a communicator that weir duplicates.
+#pragma once
+
+#include <mpi.h>
+
+#include <deque>
+
+#include "output/transport/mpi/mpi_team.h"
+#include "output/transport/world.h"
+
+namespace weir::output {
+
+class MpiWorld : public World {
+ public:
+  // [collective over world]
+  static Result<std::unique_ptr<MpiWorld>> make(MPI_Comm world);
+  ~MpiWorld() override;
+
+  Team& team() override { return *team_; }
+  const std::vector<Site>& sites() const override { return sites_; }
+  void set_time_limit(double seconds) override { limit_->seconds = seconds; }
+  double time_limit() const override { return limit_->seconds; }
+  Status send(int to, std::span<const char> bytes) override;
+  Result<std::optional<Message>> receive() override;
+  std::unique_ptr<Flight> flight() override;
+  std::unique_ptr<Agreement> agreement(Team& team) override;
+  Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override;
+  Result<bool> fetches_progress() override;
+
+  // The communicator for the ranks with this colour, for the model to compute with. [collective over world]
+  Result<MPI_Comm> split_for_model(bool model);
+  MPI_Comm comm() const { return team_->comm(); }
+
+ private:
+  struct Outgoing {
+    std::vector<char> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  MpiWorld() = default;
+  Status find_sites();
+  void drop_sent();
+
+  std::shared_ptr<Limit> limit_ = std::make_shared<Limit>();
+  std::unique_ptr<MpiTeam> team_;
+  std::vector<Site> sites_;
+  std::deque<std::unique_ptr<Outgoing>> outgoing_;
+};
+
+}  // namespace weir::output

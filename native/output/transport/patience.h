@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting with an end. A wait polls; between polls it first yields, then sleeps for growing times up to 100 us, so that cores which more
+// tasks share go to those that work.
+#pragma once
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace weir::output {
+
+inline double now_s() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+class Patience {
+ public:
+  explicit Patience(double limit_s) : limit_s_(limit_s) {}
+
+  // One pause between two polls; false when the time is over.
+  bool wait() {
+    ++polls_;
+    if (polls_ < 16) return true;
+    if (began_ == 0) began_ = now_s();
+    if (polls_ < 64) {
+      sched_yield();
+      return true;
+    }
+    if (now_s() - began_ > limit_s_) return false;
+    usleep(pause_us_);
+    if (pause_us_ < 100) pause_us_ += pause_us_ / 4 + 1;
+    return true;
+  }
+  // Something has come: the time counts anew.
+  void restart() {
+    polls_ = 0;
+    pause_us_ = 1;
+    began_ = 0;
+  }
+  bool slow() const { return pause_us_ >= 100; }
+
+ private:
+  double limit_s_, began_ = 0;
+  unsigned polls_ = 0, pause_us_ = 1;
+};
+
+}  // namespace weir::output

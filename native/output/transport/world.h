@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// All ranks of a job, the model's and the servers', and what passes between two of them: short messages of control, pieces of data sent
+// by the one that has them (Flight::send) or fetched by the one that wants them (Flight::fetch). Nothing here blocks but Team's
+// collectives; who waits does so with Patience. All calls are made by the thread that called weir_init.
+#pragma once
+
+#include <optional>
+
+#include "output/transport/team.h"
+
+namespace weir::output {
+
+struct Site {
+  int node = 0;  // numbered by the lowest rank on them; WEIR_NODE_TASKS=k: k ranks make a node
+  int pid = 0;
+};
+
+struct Message {
+  int from = -1;
+  std::vector<char> bytes;
+};
+
+// Memory of this rank that others may fetch from. Made by all ranks of the world together, each with its own memory or none.
+class Window {
+ public:
+  virtual ~Window() = default;
+  // [collective over the world] Without it, when a rank is lost, the window stays to the end of the process.
+  virtual void release() = 0;
+};
+
+// Pieces on their way. Pieces of data between two ranks arrive in the order in which they were sent. Destroying a flight that is not
+// finished abandons it.
+class Flight {
+ public:
+  virtual ~Flight() = default;
+  virtual Status send(int to, const void* data, int64_t bytes) = 0;
+  virtual Status receive(int from, void* data, int64_t bytes) = 0;
+  virtual Status fetch(Window& window, int from, int64_t offset, int64_t bytes, void* data) = 0;
+  // Drives what was started; true when all of it has ended.
+  virtual Result<bool> finished() = 0;
+};
+
+// A lasting agreement of a team on the greatest of values, one after the other, which nobody waits for.
+class Agreement {
+ public:
+  virtual ~Agreement() = default;
+  // [collective] No other one may be under way.
+  virtual Status start(int64_t value) = 0;
+  virtual Result<std::optional<int64_t>> poll() = 0;
+};
+
+class World {
+ public:
+  virtual ~World() = default;
+  virtual Team& team() = 0;
+  virtual const std::vector<Site>& sites() const = 0;
+  virtual void set_time_limit(double seconds) = 0;
+  virtual double time_limit() const = 0;
+
+  // Takes a copy and returns at once.
+  virtual Status send(int to, std::span<const char> bytes) = 0;
+  virtual Result<std::optional<Message>> receive() = 0;
+
+  virtual std::unique_ptr<Flight> flight() = 0;
+  virtual std::unique_ptr<Agreement> agreement(Team& team) = 0;
+  // [collective over the world]
+  virtual Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) = 0;
+  // [collective over the world] Whether a fetch ends while the rank that has the data is outside of MPI.
+  virtual Result<bool> fetches_progress() = 0;
+
+  int rank() { return team().rank(); }
+  int size() { return team().size(); }
+};
+
+}  // namespace weir::output
