@@ -166,6 +166,7 @@ void Session::store(const Use& use, const void* data) {
 }
 
 Status Session::put(int field, const void* data) {
+  if (!defined_) return {WEIR_E_ORDER, "weir_put: the end of definitions has failed"};
   const std::string& name = setup_.catalogue.fields[static_cast<size_t>(field)].name;
   if (!in_step_) return {WEIR_E_ORDER, "weir_put of field '" + name + "': not within a step (weir_step ... weir_end_step)"};
   const double began = now_s(), waited = costs_.wait_s;
@@ -187,6 +188,7 @@ Status Session::put(int field, const void* data) {
 }
 
 Status Session::lend(int field, void** data) {
+  if (!defined_) return {WEIR_E_ORDER, "weir_field_lend: the end of definitions has failed"};
   const std::string& name = setup_.catalogue.fields[static_cast<size_t>(field)].name;
   if (!in_step_) return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': not within a step (weir_step ... weir_end_step)"};
   *data = nullptr;
