@@ -277,34 +277,51 @@ module weir_c
       import :: c_int, c_ptr
       type(c_ptr), value :: stream
     end function weir_stream_is_due
-  end interface
 
-  ! Attributes of the three kinds of things that have them.
-  abstract interface
-    integer(c_int) function set_text_i(handle, name, value, err) bind(c)
+    integer(c_int) function weir_context_set_text(context, name, value, err) bind(c)
       import :: c_int, c_char, c_ptr, c_error_t
-      type(c_ptr), value :: handle
+      type(c_ptr), value :: context
       character(kind=c_char), intent(in) :: name(*), value(*)
       type(c_error_t), intent(inout) :: err
-    end function set_text_i
+    end function weir_context_set_text
 
-    integer(c_int) function set_number_i(handle, name, value, err) bind(c)
+    integer(c_int) function weir_axis_set_text(axis, name, value, err) bind(c)
+      import :: c_int, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: axis
+      character(kind=c_char), intent(in) :: name(*), value(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_axis_set_text
+
+    integer(c_int) function weir_field_set_text(field, name, value, err) bind(c)
+      import :: c_int, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: field
+      character(kind=c_char), intent(in) :: name(*), value(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_field_set_text
+
+    integer(c_int) function weir_context_set_number(context, name, value, err) bind(c)
       import :: c_int, c_char, c_double, c_ptr, c_error_t
-      type(c_ptr), value :: handle
+      type(c_ptr), value :: context
       character(kind=c_char), intent(in) :: name(*)
       real(c_double), value :: value
       type(c_error_t), intent(inout) :: err
-    end function set_number_i
+    end function weir_context_set_number
+
+    integer(c_int) function weir_field_set_number(field, name, value, err) bind(c)
+      import :: c_int, c_char, c_double, c_ptr, c_error_t
+      type(c_ptr), value :: field
+      character(kind=c_char), intent(in) :: name(*)
+      real(c_double), value :: value
+      type(c_error_t), intent(inout) :: err
+    end function weir_field_set_number
   end interface
-  procedure(set_text_i), bind(c) :: weir_context_set_text, weir_axis_set_text, weir_field_set_text
-  procedure(set_number_i), bind(c) :: weir_context_set_number, weir_field_set_number
 
 contains
 
   ! The text without trailing blanks, as C wants it.
   pure function c_text(text)
     character(len=*), intent(in) :: text
-    character(kind=c_char, len=:), allocatable :: c_text
+    character(kind=c_char, len=len_trim(text) + 1) :: c_text
 
     c_text = trim(text) // c_null_char
   end function c_text
