@@ -96,7 +96,8 @@ inline constexpr int kNotWholeBuffer = 0x202;  // by line, or without a buffer
 WEIR_INLINE bool put_into_buffer(FILE* f, const void* from, size_t n, bool mine) {
   if (WEIR_UNLIKELY(!mine && !alone())) return false;
   if (WEIR_UNLIKELY((f->_flags & (kPutting | kNotWholeBuffer)) != kPutting)) return false;
-  if (WEIR_UNLIKELY(static_cast<size_t>(f->_IO_write_end - f->_IO_write_ptr) < n)) return false;
+  const auto room = f->_IO_write_end - f->_IO_write_ptr;  // negative after setvbuf, where a stream buffered by line holds a part of one
+  if (WEIR_UNLIKELY(room <= 0 || static_cast<size_t>(room) < n)) return false;
   if (n == 1) *f->_IO_write_ptr = *static_cast<const char*>(from);
   else memcpy(f->_IO_write_ptr, from, n);
   f->_IO_write_ptr += n;
