@@ -31,9 +31,9 @@ Status make_folder(const std::string& path) {
 
 }  // namespace
 
-ZarrFile::ZarrFile(const FileDescription& description, std::vector<Array> arrays, const std::string& path, const FileOptions& options,
-                   Team& owners)
-    : description_(description), arrays_(std::move(arrays)), path_(path), options_(options), owners_(owners) {
+ZarrFile::ZarrFile(FileDescription description, const std::string& path, const FileOptions& options, Team& owners)
+    : description_(std::move(description)), path_(path), options_(options), owners_(owners) {
+  for (const Variable& v : description_.variables) arrays_.push_back(array_of(description_, v));
   for (const Array& a : arrays_) bands_.emplace_back(a.chunk, size_of(a.type));
   series_.resize(arrays_.size());
 }

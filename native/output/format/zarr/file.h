@@ -12,7 +12,7 @@ namespace weir::output::zarr {
 
 class ZarrFile : public File {
  public:
-  ZarrFile(const FileDescription& description, std::vector<Array> arrays, const std::string& path, const FileOptions& options, Team& owners);
+  ZarrFile(FileDescription description, const std::string& path, const FileOptions& options, Team& owners);
 
   // On rank 0: folders, coordinates, and metadata for no records.
   Status create();

@@ -10,12 +10,6 @@ namespace {
 
 constexpr int64_t kMostBandBytes = int64_t{1} << 30;
 
-std::vector<Array> arrays_of(const FileDescription& description) {
-  std::vector<Array> arrays;
-  for (const Variable& v : description.variables) arrays.push_back(array_of(description, v));
-  return arrays;
-}
-
 Status compare(const FileDescription& d, const std::string& path, int64_t records) {
   Result<std::unique_ptr<Reader>> reader = open_reader(path);
   if (!reader.ok()) return reader.status();
@@ -46,6 +40,7 @@ Status ZarrFormat::check(const FileDescription& description) const {
       if (n < 1) return {WEIR_E_ARGUMENT, who + "a chunk of length " + std::to_string(n)};
     }
     const Array a = array_of(description, v);
+    if (a.how == How::kWhole && size_of(v.type) < 4) return {WEIR_E_INTERNAL, who + "coordinates are floats"};
     const int64_t band = a.chunk.band_elements() * a.element_bytes();
     if (a.how == How::kSharded && band > kMostBandBytes) {
       return {WEIR_E_ARGUMENT, who + "its chunks need " + std::to_string(band) + " bytes to be gathered at once (all rows that a chunk has, " +
@@ -63,7 +58,7 @@ int64_t ZarrFormat::granule(const FileDescription& description, int variable) co
 Result<std::unique_ptr<File>> ZarrFormat::create(const FileDescription& description, const std::string& path, const FileOptions& options,
                                                  Team& owners) {
   WEIR_TRY(check(description));
-  auto file = std::make_unique<ZarrFile>(description, arrays_of(description), path, options, owners);
+  auto file = std::make_unique<ZarrFile>(description, path, options, owners);
   WEIR_TRY(owners.agree(owners.rank() == 0 ? file->create() : Status()));
   return std::unique_ptr<File>(std::move(file));
 }
@@ -72,7 +67,7 @@ Result<std::unique_ptr<File>> ZarrFormat::open(const FileDescription& descriptio
                                                Team& owners, int64_t records) {
   WEIR_TRY(check(description));
   WEIR_TRY(owners.agree(owners.rank() == 0 ? compare(description, path, records) : Status()));
-  return std::unique_ptr<File>(std::make_unique<ZarrFile>(description, arrays_of(description), path, options, owners));
+  return std::unique_ptr<File>(std::make_unique<ZarrFile>(description, path, options, owners));
 }
 
 }  // namespace weir::output::zarr
