@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 from typing import Any
 
 from weir._errors import UsageError
@@ -17,10 +18,13 @@ def begin(comm: Any) -> tuple[_library.Library, int, Any]:
     """The library, the communicator as a Fortran handle, and mpi4py's MPI module or None."""
     try:
         from mpi4py import MPI
-    except ImportError as why:
-        if comm is not None:
-            raise UsageError(f"a communicator was given, but mpi4py cannot be imported: {why}") from why
+    except ModuleNotFoundError:
         return (*_without_mpi4py(), None)
+    except (ImportError, RuntimeError) as why:
+        raise UsageError(
+            f"mpi4py is installed, but finds no MPI: {why}; its wheels look for libmpi.so.40 (Open MPI) or libmpi.so.12 (MPICH): where "
+            "the system has another name for it, as Debian for MPICH, a link of that name in a folder of LD_LIBRARY_PATH helps"
+        ) from why
     version = MPI.Get_library_version()
     mpi = _library.mpi_of_version(version)
     if mpi is None:
@@ -28,7 +32,23 @@ def begin(comm: Any) -> tuple[_library.Library, int, Any]:
     world = MPI.COMM_WORLD if comm is None else comm
     if not isinstance(world, MPI.Comm):
         raise UsageError(f"the communicator is a {type(world).__name__}; expected an mpi4py.MPI.Comm")
+    _same_as_launcher(mpi, MPI.COMM_WORLD.size)
     return _library.load(mpi), world.py2f(), MPI
+
+
+def _same_as_launcher(mpi: str, size: int) -> None:
+    """mpi4py's wheels choose an MPI by themselves; under another one's launcher every task is then a job of one."""
+    for name, tasks in _started().items():
+        if size == 1 and tasks > 1 and name != mpi:
+            raise UsageError(
+                f"{name} started {tasks} tasks, but mpi4py runs on {mpi}, where each of them is alone; expected mpi4py on {name}: "
+                f"MPI4PY_MPIABI={name} chooses it for mpi4py's wheels; or build mpi4py with {name}'s mpicc"
+            )
+
+
+def _started() -> dict[str, int]:
+    """Tasks that each MPI's launcher says it has started."""
+    return {name: int(os.environ.get(variable, "1")) for name, variable in (("openmpi", "OMPI_COMM_WORLD_SIZE"), ("mpich", "PMI_SIZE"))}
 
 
 def communicator(mpi4py: Any, handle: int) -> Any:
@@ -38,6 +58,9 @@ def communicator(mpi4py: Any, handle: int) -> Any:
 
 def _without_mpi4py() -> tuple[_library.Library, int]:
     global _started_here
+    tasks = max(_started().values())
+    if tasks > 1:
+        raise UsageError(f"there is no mpi4py, and this is a job of {tasks} tasks, which cannot know one another without; install mpi4py")
     mpi = _library.choose_mpi()
     library = _library.load(mpi)
     running = ctypes.c_int()
