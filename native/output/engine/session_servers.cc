@@ -205,8 +205,7 @@ Status Session::finalize() {
     if (Status s = writer_->close_all(); !s.ok()) blame(s);
   }
   if (broken_.ok()) keep(model_->agree(trouble_));
-  const bool healthy = first.code() != WEIR_E_LOST;
-  if (setup_.rma != nullptr && healthy && alive_.size() == gone_.size()) setup_.rma->release();
+  if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) release_window(*world_, &setup_);
   costs_.final_s += now_s() - began;
   return first;
 }

@@ -291,4 +291,9 @@ Status agree_setup(World& world, Setup* setup) {
   return world.team().agree(setup->owner >= 0 ? check_memory(setup) : Status());
 }
 
+// Freeing a window waits for all ranks without end; so all must first show, within the time limit, that they are there.
+void release_window(World& world, Setup* setup) {
+  if (setup->rma != nullptr && world.team().barrier().ok()) setup->rma->release();
+}
+
 }  // namespace weir::output

@@ -62,7 +62,7 @@ class Server {
   std::map<Key, Heard> heard_;
   Status broken_;              // no frame can be completed any more
   Status first_error_;
-  bool ended_ = false;
+  bool defined_ = false, ended_ = false;
   double last_alive_s_ = 0, last_look_s_ = 0;
 };
 
@@ -91,6 +91,7 @@ Status Server::run() {
       patience.wait();
     }
   }
+  if (broken_.ok()) release_window(world_, &setup_);
   return first_error_;
 }
 
@@ -125,6 +126,8 @@ void Server::define() {
     ready = writer_->prepare();
   }
   first_error_ = world_.team().agree(ready);
+  defined_ = first_error_.ok();
+  if (!defined_) writer_.reset();
 }
 
 Lack Server::both(const Lack& a, const Lack& b) {
@@ -196,10 +199,8 @@ void Server::hear_all_bye() {
 }
 
 void Server::close() {
-  if (writer_ == nullptr) {
-    if (setup_.owner >= 0 || setup_.owners == nullptr) farewell({});
-    return;
-  }
+  if (!defined_) return farewell({});
+  if (writer_ == nullptr) return;  // the head will say when the files are closed
   Status s = writer_->close_all();
   if (first_error_.ok()) first_error_ = s;
   if (task_ == 0) to_tasks({NoteKind::kClosed, group_, {}, {}, s}, false);
