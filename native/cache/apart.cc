@@ -111,7 +111,7 @@ Between* between_by_messages(uint32_t slots, uint32_t place_bytes) {
   const uint64_t name = name_of(places, place_bytes);
   uint32_t free = 0;
   while (!base::compare_exchange(&making, &free, 1u)) {
-    os::yield();
+    node::sleep_on(&making, 1, 200'000);
     free = 0;
   }
   Far* found = nullptr;
@@ -120,7 +120,7 @@ Between* between_by_messages(uint32_t slots, uint32_t place_bytes) {
   }
   if (found == nullptr && far_count < kStores) {
     found = &fars[far_count++];
-    *found = {name, {{found, far_get, far_put, far_swap, far_may}, courier::homes(), places, place_bytes, 0}};
+    *found = {name, {{found, far_get, far_put, far_swap, far_may, nullptr}, courier::homes(), places, place_bytes, 0}};
   }
   base::store(&making, 0u);
   return found != nullptr ? &found->between : nullptr;

@@ -137,6 +137,11 @@ int64_t between_get(Opening& o, const iovec* pieces, int count_, uint64_t block)
       case Found::kFilling: {
         if (o.helping) return kBusy;
         if (help(o, block)) break;
+        const Reach& reach = o.between->reach;
+        if (reach.wait != nullptr) {
+          reach.wait(reach.context, spot.home, head_at(place), word, kLookNs);
+          break;
+        }
         uint32_t idle = 0;
         node::sleep_on(&idle, 0, poll_ns);
         if (poll_ns < kLongestPollNs) poll_ns *= 2;

@@ -32,6 +32,8 @@ struct Reach {
   bool (*swap)(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found);
   // Whether the calling thread may do these.
   bool (*may)(void* context);
+  // Until the word there is another, at most so long. Null: there is no way but to ask again.
+  void (*wait)(void* context, uint32_t home, uint64_t at, uint64_t word, uint64_t at_most_ns);
 };
 
 struct Between {

@@ -129,7 +129,7 @@ Cache* attach(const Shape& shape) {
   // The word holds the taker's number: of another process, it was taken when the parent forked.
   for (uint32_t seen = 0; !base::compare_exchange(&attaching, &seen, me.pid); seen = 0) {
     if (seen != me.pid && base::compare_exchange(&attaching, &seen, me.pid)) break;
-    os::yield();
+    node::sleep_on(&attaching, me.pid, kMillisecond / 5);  // another thread, which may be mapping memory
   }
   if (!(attached_by == me)) attached_count = 0;
   attached_by = me;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A store between nodes that are emulated on one host (WEIR_NODE_TASKS): a file in the job's folder of shared memory, above those of the
-// nodes, which all of the job's tasks on the host map. The homes' parts lie one after another.
+// nodes, which all of the job's tasks on the host map. It begins with a bit for each page that has memory; the homes' parts lie
+// one after another behind these.
 #include <string.h>
 
 #include "base/text.h"
@@ -13,32 +14,43 @@ namespace weir::cache {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 
 struct HostStore {
   Between between;
   char* memory;
   uint64_t home_bytes;  // of one home's part
-  uint32_t* backed;     // by page of the file, one bit: this process has seen to its memory
+  uint32_t* backed;     // by page of the parts, one bit, shared: it has memory
+  uint64_t parts_at;    // in the file
   char path[node::kPathBytes];
 };
 HostStore stores[8];
 uint32_t store_count = 0;
 uint32_t making = 0;
 
+bool all_backed(const HostStore& store, uint64_t first, uint64_t last) {
+  for (uint64_t page = first; page <= last;) {
+    const uint64_t end = page - page % 32 + 32, until = end < last + 1 ? end : last + 1;
+    const auto bits = static_cast<uint32_t>(((uint64_t{1} << (until - page)) - 1) << page % 32);
+    if ((base::load(&store.backed[page / 32]) & bits) != bits) return false;
+    page = until;
+  }
+  return true;
+}
+
 // tmpfs that is full would end the process by SIGBUS: memory is asked for before it is touched.
 bool back(HostStore& store, uint64_t at, uint64_t bytes) {
   const uint64_t first = at / kPage, last = (at + bytes - 1) / kPage;
-  bool all = true;
-  for (uint64_t page = first; page <= last && all; ++page) all = (base::load_relaxed(&store.backed[page / 32]) >> (page % 32) & 1) != 0;
-  if (all) return true;
+  if (all_backed(store, first, last)) return true;
   const os::HoldsDescriptor held;
   const long fd = os::open_at(AT_FDCWD, store.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (os::failed(fd)) return false;
-  const long done = os::allocate(static_cast<int>(fd), first * kPage, (last - first + 1) * kPage);
+  const long done = os::allocate(static_cast<int>(fd), store.parts_at + first * kPage, (last - first + 1) * kPage);
   os::close_fd(static_cast<int>(fd));
   if (os::failed(done)) return false;
+  os::advise(store.memory + first * kPage, (last - first + 1) * kPage, kPopulateWrite);  // it is written next
   for (uint64_t page = first; page <= last; ++page) {
-    __atomic_fetch_or(&store.backed[page / 32], uint32_t{1} << (page % 32), __ATOMIC_RELAXED);
+    __atomic_fetch_or(&store.backed[page / 32], uint32_t{1} << (page % 32), __ATOMIC_RELEASE);
   }
   return true;
 }
@@ -65,15 +77,25 @@ bool host_put(void* context, uint32_t home, uint64_t at, const iovec* from, int 
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return true;
 }
+// Of a place's word, the half that has its state.
+uint32_t* changing_half(const HostStore& store, uint64_t at) {
+  return reinterpret_cast<uint32_t*>(store.memory + at) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 1 : 0);
+}
+
 bool host_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found) {
   auto& store = *static_cast<HostStore*>(context);
   at += home * store.home_bytes;
   if (!back(store, at, sizeof(uint64_t))) return false;
   base::compare_exchange(reinterpret_cast<uint64_t*>(store.memory + at), &expected, wanted);
   *found = expected;
+  if (expected != 0) node::wake(changing_half(store, at));  // somebody may wait for a block that was being read
   return true;
 }
 bool host_may(void*) { return true; }
+void host_wait(void* context, uint32_t home, uint64_t at, uint64_t word, uint64_t at_most_ns) {
+  auto& store = *static_cast<HostStore*>(context);
+  node::sleep_on(changing_half(store, home * store.home_bytes + at), static_cast<uint32_t>(word >> 32), at_most_ns);
+}
 
 // The node's folder without its last part.
 bool path_of(HostStore& store, const Between& b) {
@@ -90,19 +112,21 @@ bool path_of(HostStore& store, const Between& b) {
 bool map_store(HostStore& store, const Between& b) {
   if (!path_of(store, b)) return false;
   store.home_bytes = (store_bytes(b.places, b.place_bytes) + kPage - 1) / kPage * kPage;
-  const uint64_t all = store.home_bytes * b.homes;
+  const uint64_t parts = store.home_bytes * b.homes;
+  store.parts_at = (parts / kPage / 8 + kPage) / kPage * kPage;
+  const uint64_t all = store.parts_at + parts;
   const os::HoldsDescriptor held;
   const long fd = os::open_at(AT_FDCWD, store.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (os::failed(fd)) return false;
-  bool fine = !os::failed(os::system_call(SYS_ftruncate, fd, static_cast<long>(all)));
+  const bool fine = !os::failed(os::system_call(SYS_ftruncate, fd, static_cast<long>(all))) &&
+                    !os::failed(os::allocate(static_cast<int>(fd), 0, store.parts_at));
   const long memory = fine ? os::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd)) : -1;
   os::close_fd(static_cast<int>(fd));
-  const long bits = os::map((all / kPage + 7) / 8 + sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-  if (!fine || os::failed(memory) || os::failed(bits)) return false;
-  store.memory = reinterpret_cast<char*>(memory);
-  store.backed = reinterpret_cast<uint32_t*>(bits);
+  if (!fine || os::failed(memory)) return false;
+  store.backed = reinterpret_cast<uint32_t*>(memory);
+  store.memory = reinterpret_cast<char*>(memory) + store.parts_at;
   store.between = b;
-  store.between.reach = {&store, host_get, host_put, host_swap, host_may};
+  store.between.reach = {&store, host_get, host_put, host_swap, host_may, host_wait};
   return true;
 }
 
@@ -114,7 +138,7 @@ Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes) 
   const uint32_t me = node::self().pid;  // another process's: it was taken when the parent forked
   for (uint32_t seen = 0; !base::compare_exchange(&making, &seen, me); seen = 0) {
     if (seen != me && base::compare_exchange(&making, &seen, me)) break;
-    os::yield();
+    node::sleep_on(&making, me, 200'000);
   }
   Between* found = nullptr;
   for (uint32_t i = 0; i < store_count; ++i) {

@@ -15,12 +15,11 @@ constexpr uint32_t kHopeless = 64;
 bool take_memory(Cache& c, Slot& s) {
   if (s.backed != 0) return true;
   uint32_t* blocks = c.blocks + c.number(s) * c.pieces;
-  for (uint32_t piece = 0; piece < c.pieces; ++piece) {
-    if (blocks[piece] != 0) continue;  // of one who died here
-    const int got = drain::take_block(c.arena);
-    if (got < 0) return false;
-    blocks[piece] = static_cast<uint32_t>(got) + 1;
-  }
+  uint32_t first = 0;
+  while (first < c.pieces && blocks[first] != 0) ++first;  // of one who died here
+  int got[kPieces];
+  if (first < c.pieces && !drain::take_blocks(c.arena, got, c.pieces - first)) return false;
+  for (uint32_t piece = first; piece < c.pieces; ++piece) blocks[piece] = static_cast<uint32_t>(got[piece - first]) + 1;
   base::store(&s.backed, 1u);
   return true;
 }

@@ -61,6 +61,8 @@ void withdraw(Arena* arena, int slot, bool wait = false);
 
 // A free block with its data backed by memory, contents as the last user left them; -1: all taken, or no memory.
 int take_block(Arena* arena);
+// So many of them or none; those side by side are backed in one go.
+bool take_blocks(Arena* arena, int* to, uint32_t n);
 void give_block(Arena* arena, int block);  // nothing may be dirty in it
 uint32_t free_blocks(const Arena* arena);  // roughly
 void* data(const Arena* arena, int block);

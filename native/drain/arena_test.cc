@@ -10,6 +10,7 @@
 
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -178,6 +179,30 @@ TEST_F(Drain, a_new_helper_is_told_everything) {
   EXPECT_TRUE(WIFSIGNALED(status));
   wait();
   EXPECT_EQ(content(folder_ + "/0/errors"), "") << "opened by path it would have been lost";
+}
+
+TEST_F(Drain, blocks_taken_together_are_all_backed_or_none_is_taken) {
+  const int status = in_child([&] {
+    ASSERT_NE(node::folder(), nullptr);
+    drain::Arena* arena = drain::share_arena("together", 80, 8192, 1, 0);
+    ASSERT_NE(arena, nullptr);
+    const int first = drain::take_block(arena);
+    ASSERT_GE(first, 0);
+    int blocks[80];
+    EXPECT_FALSE(drain::take_blocks(arena, blocks, 80));
+    EXPECT_EQ(drain::free_blocks(arena), 79u);
+    ASSERT_TRUE(drain::take_blocks(arena, blocks, 79));
+    EXPECT_EQ(drain::free_blocks(arena), 0u);
+    std::set<int> all{first};
+    for (int i = 0; i < 79; ++i) all.insert(blocks[i]);
+    EXPECT_EQ(all.size(), 80u);
+    struct stat about;
+    ASSERT_EQ(stat((folder_ + "/0/shared." + std::to_string(drain::kVersion) + ".together").c_str(), &about), 0);
+    EXPECT_GE(about.st_blocks * 512, 80 * 8192) << "a store into a block must not need memory";
+    for (const int block : all) drain::give_block(arena, block);
+    drain::destroy_arena(arena);
+  });
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block_locked) {

@@ -144,16 +144,27 @@ bool use_more_blocks(Arena* arena, uint32_t used) {
   return true;
 }
 
-bool back_data(Arena* arena, uint32_t at) {
-  Block& b = arena->blocks[at];
-  if (b.backed != 0) return true;
-  if (!back(arena->name, arena->header->data_at + uint64_t{at} * arena->block_bytes, arena->block_bytes)) return false;
-  os::advise(data(arena, static_cast<int>(at)), arena->block_bytes, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
-  base::store(&b.backed, 1u);
+// Blocks that lie beside one another get their memory together.
+bool back_data(Arena* arena, uint32_t at, uint32_t n) {
+  const uint64_t bytes = uint64_t{n} * arena->block_bytes;
+  if (!back(arena->name, arena->header->data_at + uint64_t{at} * arena->block_bytes, bytes)) return false;
+  os::advise(data(arena, static_cast<int>(at)), bytes, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
+  for (uint32_t i = 0; i < n; ++i) base::store(&arena->blocks[at + i].backed, 1u);
   return true;
 }
 
-int take_used_block(Arena* arena, uint32_t used) {
+bool back_all(Arena* arena, const int* blocks, uint32_t n) {
+  for (uint32_t i = 0, run; i < n; i += run) {
+    const auto at = static_cast<uint32_t>(blocks[i]);
+    run = 1;
+    if (arena->blocks[at].backed != 0) continue;
+    while (i + run < n && blocks[i + run] == blocks[i] + static_cast<int>(run) && arena->blocks[at + run].backed == 0) ++run;
+    if (!back_data(arena, at, run)) return false;
+  }
+  return true;
+}
+
+int claim_used_block(Arena* arena, uint32_t used) {
   const uint32_t from = base::load_relaxed(&arena->header->take_from);
   for (uint32_t i = 0; i < used; ++i) {
     const uint32_t at = (from + i) % used;
@@ -161,23 +172,34 @@ int take_used_block(Arena* arena, uint32_t used) {
     uint32_t free = 0;
     if (base::load_relaxed(&b.taken) != 0 || !base::compare_exchange(&b.taken, &free, 1u)) continue;
     base::store_relaxed(&arena->header->take_from, at + 1);
-    if (back_data(arena, at)) return static_cast<int>(at);
-    base::store(&b.taken, 0u);
-    return -1;
+    return static_cast<int>(at);
   }
   return -1;
 }
 
-}  // namespace
-
-int take_block(Arena* arena) {
+int claim_block(Arena* arena) {
   for (;;) {
     const uint32_t used = blocks_used(arena->header);
-    const int block = take_used_block(arena, used);
+    const int block = claim_used_block(arena, used);
     if (block >= 0) return block;
     if (used != blocks_used(arena->header)) continue;
     if (!use_more_blocks(arena, used)) return -1;
   }
+}
+
+}  // namespace
+
+bool take_blocks(Arena* arena, int* to, uint32_t n) {
+  uint32_t got = 0;
+  while (got < n && (to[got] = claim_block(arena)) >= 0) ++got;
+  if (got == n && back_all(arena, to, n)) return true;
+  while (got > 0) give_block(arena, to[--got]);
+  return false;
+}
+
+int take_block(Arena* arena) {
+  int block = -1;
+  return take_blocks(arena, &block, 1) ? block : -1;
 }
 
 // The lowest free block is the next to be taken: those that were in use before are warm, and the others take no memory.
