@@ -10,8 +10,9 @@ from weir_sources import ROOT, none, source_files, text_files, text_of
 
 from weir.capture._environment import VARIABLES
 
-READ_BY_LIBRARY = re.compile(r'"(WEIR_[A-Z_]+)"')
-NAMED = re.compile(r'["\'](WEIR_[A-Z][A-Z0-9_]*)["\']|\$\{?(WEIR_[A-Z][A-Z0-9_]*)|\benv(?:iron)?\W+(WEIR_[A-Z0-9_]+)')
+# WEIR_OK and WEIR_E_... are codes of include/weir/status.h.
+READ_BY_LIBRARY = re.compile(r'"(WEIR_(?!OK"|E_)[A-Z_]+)"')
+NAMED = re.compile(r'["\'](WEIR_(?!OK["\']|E_)[A-Z][A-Z0-9_]*)["\']|\$\{?(WEIR_[A-Z][A-Z0-9_]*)|\benv(?:iron)?\W+(WEIR_[A-Z0-9_]+)')
 SHELL_LIKE = (".py", ".sh", ".cc", ".h", ".c", ".f90", ".F90")
 
 

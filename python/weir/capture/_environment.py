@@ -117,7 +117,7 @@ VARIABLES = (
         "WEIR_OUTPUT_LIBRARIES",
         "path",
         "the package's own",
-        "Python's weir.output: the folder of `openmpi/libweir.so` and `mpich/libweir.so`.",
+        "Python's weir.output: the folder of `openmpi/libweir.so`, `mpich/libweir.so` and `libweir-output-check.so`.",
         command=True,
     ),
     *(

@@ -15,7 +15,7 @@ def check(path: str | os.PathLike[str], ranks: int = 0) -> str:
 
     ranks: of the job; 0 for not known. Raises ConfigError with file, line and column.
     """
-    library = ctypes.CDLL(str(_native.library_path(_native.OUTPUT_CHECK)))
+    library = ctypes.CDLL(_library())
     library.weir_output_check.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p)]
     library.weir_output_check_free.argtypes = [ctypes.c_void_p]
     library.weir_output_check_free.restype = None
@@ -26,3 +26,8 @@ def check(path: str | os.PathLike[str], ranks: int = 0) -> str:
     if code:
         raise error_of(code, words)
     return words
+
+
+def _library() -> str:
+    folder = os.environ.get("WEIR_OUTPUT_LIBRARIES")
+    return os.path.join(folder, _native.OUTPUT_CHECK) if folder else str(_native.library_path(_native.OUTPUT_CHECK))

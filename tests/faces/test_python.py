@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir.output on one rank without mpi4py, in a process of its own for each test; with mpi4py where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import pytest
+
+HEAD = """
+import numpy as np
+import weir
+from weir import output
+
+def raised(kind, call, *arguments, says="", **keywords):
+    try:
+        call(*arguments, **keywords)
+    except kind as error:
+        assert isinstance(error, weir.Error), type(error)
+        assert says in str(error), str(error)
+    else:
+        raise AssertionError(f"nothing raised; expected {kind}")
+
+def begin(**keywords):
+    context = output.init(**keywords)
+    grid = context.lonlat_grid("globe", np.arange(8) * 45.0, np.linspace(-75, 75, 6))
+    part = grid.block("all", 0, 8, 0, 6, halo=(1, 2, 0, 1))
+    level = context.axis("level", [1.0, 2.0], bounds=[[0.5, 1.5], [1.5, 2.5]], positive="up")
+    return context, part, part.field("u", np.float32, [level], units="m s-1", missing_value=-1)
+"""
+
+
+@pytest.fixture
+def python(libweir, execute, tmp_path):
+    def run(body: str, **env: str):
+        variables = {**libweir.mpi.env, "WEIR_OUTPUT_LIBRARIES": str(libweir.libraries), **env}
+        # choose_mpi: as if this MPI's launcher had started one task
+        variables["OMPI_COMM_WORLD_SIZE" if libweir.mpi.name == "openmpi" else "PMI_SIZE"] = "1"
+        return execute([sys.executable, "-c", HEAD + body], cwd=tmp_path, env=variables, timeout=90)
+
+    return run
+
+
+def test_arrays_are_checked_and_come_back(python):
+    python("""
+context, part, u = begin()
+context.stream("history", "u.nc", [u])
+assert u.shape == (2, 7, 11) and part.size == 48
+x = np.zeros(u.shape, np.float32)
+x[:, :6, 1:9] = np.arange(96).reshape(2, 6, 8)
+with context:
+    raised(output.OrderError, u.put, x)
+    with context.step(0.0):
+        raised(output.ArgumentError, u.put, x.astype(np.float64), says="dtype float64; expected float32")
+        raised(output.ArgumentError, u.put, x.astype(">f4"), says="expected float32")
+        raised(output.ArgumentError, u.put, x[:, :6, 1:9], says="shape (2, 6, 8); expected (2, 7, 11)")
+        raised(output.ArgumentError, u.put, x.tolist(), says="a list; expected a numpy array")
+        u.put(np.asfortranarray(x))
+assert context.costs.frames == 1 and context.costs.put_bytes == 96 * 4
+raised(output.OrderError, context.step, 1.0, says="finalized")
+context.finalize()
+context, part, u = begin()
+y = np.full(u.shape, 7, np.float32)
+assert u.get("u.nc", out=y) is y
+assert (y[:, :6, 1:9] == x[:, :6, 1:9]).all() and (y[:, 6] == 7).all() and (y[:, :, 9:] == 7).all()
+assert (u.get("u.nc", 0)[:, :6, 1:9] == x[:, :6, 1:9]).all()
+raised(output.FileError, u.get, "nowhere.nc", says="nowhere.nc")
+raised(OSError, u.get, "nowhere.nc")
+raised(output.ArgumentError, u.get, "u.nc", 3)
+raised(output.ArgumentError, u.get, "u.nc", 0, y[:, :, ::-1], says="contiguous")
+context.finalize()
+""").ok()
+
+
+def test_wrong_definitions_raise_with_their_names(python):
+    python("""
+context, part, u = begin()
+raised(output.ArgumentError, part.field, "u", np.float32, says="field 'u': there is a field of this name already")
+raised(ValueError, part.field, "2t", np.float32, says="field '2t'")
+raised(output.ArgumentError, part.field, "z", np.complex64, says="dtype complex64: expected one of float32")
+raised(output.ArgumentError, context.stream, "s", "a_%q.nc", says="'%q'")
+raised(output.ArgumentError, context.stream, "s", "a.nc", [(u, "average")], says="expected one of instant, mean")
+raised(output.ArgumentError, context.axis, "bad", [1, 3, 2], says="not monotonic")
+raised(output.ArgumentError, context.set_time, "2026-02-30", says="reference of time")
+raised(output.ArgumentError, context.lonlat_grid, "g", [[1.0]], [0.0], says="dimensions")
+context.finalize()
+""").ok()
+
+
+def test_configurations_are_taken_and_mistakes_in_them_raised(python, tmp_path):
+    (tmp_path / "o.toml").write_text('[stream.history]\npath = "{stream}_{step:03}.nc"\nrotation = 1\n')
+    (tmp_path / "wrong.toml").write_text("[output]\nmod = 1\n")
+    python("""
+import os
+raised(output.ConfigError, output.init, "wrong.toml", says="wrong.toml:2:1: [output] has no key 'mod'; did you mean 'mode'?")
+raised(output.ConfigError, output.check, "wrong.toml", says="wrong.toml:2:1")
+context, part, u = begin(config="o.toml")
+context.stream("history", "other.nc", [u])
+with context:
+    for step in range(2):
+        with context.step(60.0 * step):
+            u.put(np.ones(u.shape, np.float32))
+assert sorted(n for n in os.listdir() if n.endswith(".nc")) == ["history_000.nc", "history_001.nc"], os.listdir()
+""").ok()
+
+
+def test_tasks_without_mpi4py_are_refused(python):
+    if importlib.util.find_spec("mpi4py"):
+        pytest.skip("mpi4py is installed here")
+    python("""
+import os
+os.environ["PMI_SIZE"] = "4"
+raised(weir.Error, output.init, says="install mpi4py")
+""").ok()
