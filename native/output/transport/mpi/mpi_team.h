@@ -39,6 +39,7 @@ class MpiTeam : public Team {
   Status agree(const Status& mine) override;
   Result<std::unique_ptr<Team>> split(int colour, int key) override;
   const void* mpi_comm() const override { return &comm_; }
+  Status create_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& hints) override;
 
   MPI_Comm comm() const { return comm_; }
   const Limit& limit() const { return *limit_; }
