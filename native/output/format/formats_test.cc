@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "output/format/publish.h"
 #include "output/format/written.h"
 
 namespace weir::output {
@@ -108,6 +109,30 @@ TEST_P(Formats, one_description_gives_the_same_bytes_twice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, Formats, testing::Values("cdf2", "cdf5", "netcdf4", "zarr"), [](const auto& info) { return std::string(info.param); });
+
+TEST(publish, a_store_or_a_file_of_a_run_before_is_replaced_and_other_folders_are_not) {
+  Scratch scratch;
+  for (const char* before : {"zarr", "cdf5", ""}) {
+    for (const char* after : {"zarr", "cdf5"}) {
+      if (*before) {
+        ASSERT_TRUE(odd_file(before, scratch / "x", 1, 1).status.ok());
+      }
+      Written w = odd_file(after, scratch / ".x.part", 1, 2);
+      ASSERT_TRUE(w.status.ok()) << w.status.message();
+      const Status published = publish_file(w.path, scratch / "x");
+      ASSERT_TRUE(published.ok()) << published.message();
+      w.path = scratch / "x";
+      expect_contents(w, 2);
+      EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / ""), {}), 1);
+      std::filesystem::remove_all(scratch / "x");
+    }
+  }
+  const Written w = odd_file("zarr", scratch / ".y.part", 1, 1);
+  std::filesystem::create_directory(scratch / "y");
+  std::ofstream(scratch / "y/precious") << "data";
+  EXPECT_FALSE(publish_file(w.path, scratch / "y").ok());
+  EXPECT_TRUE(std::filesystem::exists(scratch / "y/precious"));
+}
 
 TEST(formats, an_unknown_name_is_refused_with_those_there_are) {
   std::string why;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A complete file gets its final name, where a file or a Zarr store of a run before may be: at no instant has the name anything that is
+// not complete.
+#pragma once
+
+#include <string>
+
+#include "output/core/status.h"
+
+namespace weir::output {
+
+// fails: WEIR_E_FILE; also when a folder is in the way that is no Zarr store.
+Status publish_file(const std::string& temporary, const std::string& path);
+
+}  // namespace weir::output
