@@ -2,6 +2,7 @@
 // A model without physics: fields whose value is a function of global index, level and step, written through libweir.
 //   model CONFIG steps=4 kind=block|rows|scatter|cyclic|lopsided ...: see options().
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms;
+      kill_rank, hang_step, wrong, pause_ms, hang_s;
   const char *kind, *format, *path, *type;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, "block", "cdf5", "out.nc", "float"};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, "block", "cdf5", "out.nc", "float"};
 
 static void options(int argc, char **argv) {
   struct {
@@ -26,7 +27,7 @@ static void options(int argc, char **argv) {
              {"rotation", &o.rotation, 0}, {"every_steps", &o.every_steps, 0}, {"halo", &o.halo, 0}, {"lend", &o.lend, 0},
              {"skip_step", &o.skip_step, 0}, {"skip_rank", &o.skip_rank, 0}, {"mean", &o.mean, 0}, {"lonlat", &o.lonlat, 0},
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
-             {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"kind", 0, &o.kind},
+             {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"kind", 0, &o.kind},
              {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -45,6 +46,7 @@ static void options(int argc, char **argv) {
 }
 
 static int me;  // rank in the world
+static int pids[64];
 
 // Says what a call has returned, on each rank, and goes on.
 static int said(const char *call, int code, const weir_error *err) {
@@ -190,8 +192,11 @@ static int step(long s, int rank, void *data) {
     fill(f, s, to, as_double, o.halo);
     bad |= SAY(weir_put, fields[f], to) != 0;
   }
-  if (s == o.kill_step && me == o.kill_rank) abort();
-  if (s == o.hang_step && rank == o.skip_rank) sleep(1000);
+  if (s == o.kill_step && rank == 0) {
+    kill(pids[o.kill_rank], SIGKILL);
+    usleep(300000);
+  }
+  if (s == o.hang_step && rank == o.skip_rank) sleep((unsigned)o.hang_s);
   bad |= SAY(weir_end_step, context) != 0;
   if (o.pause_ms) usleep((useconds_t)(o.pause_ms * 1000));
   return bad;
@@ -204,8 +209,11 @@ int main(int argc, char **argv) {
   options(argc, argv);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  int pid = (int)getpid();
+  MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
   int code = SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
   if (code || context == NULL) {
+    if (o.kill_rank >= 0 || o.hang_step >= 0) _exit(code != 0);
     MPI_Finalize();
     return code != 0;
   }

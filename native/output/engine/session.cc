@@ -247,16 +247,19 @@ void Session::push(Flow::Held& held) {
 }
 
 void Session::blame(const Status& trouble) {
-  if (std::find(told_.begin(), told_.end(), trouble.message()) != told_.end()) return;
+  // What the ranks have agreed upon may have a rank's name added at its end.
+  for (const std::string& told : told_) {
+    if (told.rfind(trouble.message(), 0) == 0) return;
+  }
   told_.push_back(trouble.message());
   if (trouble_.ok()) trouble_ = trouble;
 }
 
 Status Session::end_step() {
   if (!in_step_) return {WEIR_E_ORDER, "weir_end_step: no step has begun (weir_step)"};
+  in_step_ = false;
   if (!broken_.ok()) return broken_;
   const double began = now_s();
-  in_step_ = false;
   Status result = setup_.topology.has_servers() ? end_step_handing_over() : end_step_together();
   costs_.end_step_s += now_s() - began;
   return result;

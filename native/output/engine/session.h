@@ -68,7 +68,6 @@ class Session {
   void blame(const Status& trouble);
   void look_for_dead(int group);
   Status look_for_dead_clients();
-  Status break_if_lost(Status s);
   void take_over(const std::vector<int>& dead);
   std::string frames_at(int group) const;
 

@@ -78,13 +78,7 @@ Status Session::end_step_handing_over() {
   if (!any) return {};
   if (Status s = poll(); !s.ok()) blame(s);
   for (int group : alive_) look_for_dead(group);
-  return break_if_lost(settle(false));
-}
-
-// Ranks that did not come together at one agreement cannot do so at another one.
-Status Session::break_if_lost(Status s) {
-  if (agreeing_ && !s.ok()) broken_ = s;
-  return s;
+  return settle(false);
 }
 
 Status Session::look_for_dead_clients() {
@@ -103,16 +97,18 @@ Status Session::settle(bool last) {
   Patience patience(world_->time_limit());
   while (agreeing_) {
     Result<std::optional<int64_t>> value = agreement_->poll();
-    if (!value.ok()) return value.status();
+    if (!value.ok()) return broken_ = value.status();
     if (value->has_value()) {
       worst = **value;
       agreeing_ = false;
       break;
     }
     if (Status s = poll(); !s.ok()) blame(s);
-    if (patience.slow()) WEIR_TRY(look_for_dead_clients());
+    // Ranks that do not come together now will not do so at another time either.
+    if (patience.slow()) broken_ = look_for_dead_clients();
+    if (!broken_.ok()) return broken_;
     if (!patience.wait()) {
-      return {WEIR_E_LOST, "a rank of the model did not come to weir_end_step within " + std::to_string(static_cast<int>(world_->time_limit())) +
+      return broken_ = {WEIR_E_LOST, "a rank of the model did not come to weir_end_step within " + std::to_string(static_cast<int>(world_->time_limit())) +
                                " s (time_limit_s)"};
     }
   }
@@ -137,8 +133,9 @@ Status Session::resolve() {
   Status told = model_->agree(trouble_);
   trouble_ = {};
   if (std::find(told_.begin(), told_.end(), told.message()) == told_.end()) told_.push_back(told.message());
-  if (!dead.empty()) take_over(dead);
-  return told;
+  if (dead.empty()) return told;
+  take_over(dead);
+  return {told.code(), told.message() + (alive_.empty() ? "; no server is left" : "; the other servers take its files over")};
 }
 
 // Frames which a dead group has not finished go to the groups that are left, from the windows where they still are. A frame that one
@@ -199,10 +196,12 @@ Status Session::finalize() {
   };
   if (setup_.topology.has_servers()) {
     keep(broken_);
-    if (defined_ && broken_.ok()) keep(break_if_lost(settle(true)));
+    if (defined_ && broken_.ok()) keep(settle(true));
     if (Status s = wait_for_servers(); !s.ok()) blame(s);
+  } else if (!broken_.ok()) {
+    keep(broken_);
   } else if (writer_ != nullptr) {
-    if (Status s = writer_->close_all(); !s.ok()) blame(s);
+    if (Status s = writer_->close_all({}); !s.ok()) blame(s);
   }
   if (broken_.ok()) keep(model_->agree(trouble_));
   if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) release_window(*world_, &setup_);

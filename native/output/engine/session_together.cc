@@ -18,6 +18,7 @@ Status Session::end_step_together() {
   if (active.empty()) return {};
   Status agreed = model_->agree(lack.ok() ? trouble_ : lack);
   const bool complete = agreed.ok();
+  if (agreed.code() == WEIR_E_LOST && trouble_.code() != WEIR_E_LOST) return broken_ = agreed;
   if (agreed.code() != WEIR_E_MISSING) trouble_ = {};
   for (Flow& flow : flows_) {
     for (Flow::Held& h : flow.held) h.released = true;

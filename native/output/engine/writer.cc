@@ -2,11 +2,11 @@
 #include "output/engine/writer.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "output/engine/memory.h"
+#include "output/format/publish.h"
 #include "output/model/path.h"
 
 namespace weir::output {
@@ -182,9 +182,7 @@ Status Writer::publish(Open& open, int stream) {
   Status s = owners.agree(open.file->close());
   open.file.reset();
   if (s.ok()) {
-    if (owners.rank() == 0 && rename(temporary_path(open.path).c_str(), open.path.c_str()) != 0) {
-      s = {WEIR_E_FILE, std::string("the file cannot get its final name: ") + strerror(errno)};
-    }
+    if (owners.rank() == 0) s = publish_file(temporary_path(open.path), open.path);
     s = owners.agree(s);
   }
   if (s.ok()) return s;
@@ -192,8 +190,9 @@ Status Writer::publish(Open& open, int stream) {
   return explain(s, stream, open.path);
 }
 
-Status Writer::close_all() {
-  Status result;
+Status Writer::close_all(const Status& incomplete) {
+  Status result = setup_.owners->agree(incomplete);
+  if (!result.ok()) return result;
   for (auto& [stream, open] : files_) {
     if (setup_.owner >= owners(stream) || open.file == nullptr) continue;
     Status s = open.failed.ok() ? publish(open, stream) : Status();

@@ -27,8 +27,9 @@ class Writer {
   // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
   // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
   Status write(const Frame& frame, const Status& refused);
-  // [collective over the group's owners] Complete and publish all files.
-  Status close_all();
+  // [collective over the group's owners] Complete and publish all files, unless an owner knows why they cannot be complete: then
+  // they stay as they are, under their temporary names.
+  Status close_all(const Status& incomplete);
 
  private:
   struct Open {

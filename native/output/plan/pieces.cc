@@ -91,7 +91,7 @@ Result<Pieces> Pieces::decode(std::span<const char> bytes) {
   made.block_ = head[0] != 0;
   made.i0_ = head[1], made.ni_ = head[2], made.j0_ = head[3], made.nj_ = head[4], made.nx_ = head[5], made.points_ = head[6];
   made.runs_.resize(static_cast<size_t>(head[7]));
-  memcpy(static_cast<void*>(made.runs_.data()), bytes.data() + sizeof head, made.runs_.size() * sizeof(Run));
+  if (head[7] > 0) memcpy(static_cast<void*>(made.runs_.data()), bytes.data() + sizeof head, made.runs_.size() * sizeof(Run));
   return made;
 }
 

@@ -63,7 +63,7 @@ class Server {
   Status broken_;              // no frame can be completed any more
   Status first_error_;
   bool defined_ = false, ended_ = false;
-  double last_alive_s_ = 0, last_look_s_ = 0;
+  double last_alive_s_ = 0, last_look_s_ = 0, last_heard_s_ = 0;
 };
 
 Server::Server(World& world, const Settings& settings, const Topology& topology) : world_(world) {
@@ -96,6 +96,7 @@ Status Server::run() {
 }
 
 void Server::hear(const Message& message) {
+  last_heard_s_ = now_s();
   Result<Note> note = Note::decode(message.bytes);
   if (!note.ok()) {
     give_up(note.status());
@@ -188,7 +189,7 @@ void Server::release(const Frame& frame, const Status& status) {
 }
 
 void Server::hear_bye(int client) {
-  byes_.insert(client);
+  if (!byes_.insert(client).second) return;
   if (byes_.size() == clients_.size()) to_head({NoteKind::kAllBye, group_, {}, {}, {}});
 }
 
@@ -201,7 +202,7 @@ void Server::hear_all_bye() {
 void Server::close() {
   if (!defined_) return farewell({});
   if (writer_ == nullptr) return;  // the head will say when the files are closed
-  Status s = writer_->close_all();
+  Status s = writer_->close_all(broken_);
   if (first_error_.ok()) first_error_ = s;
   if (task_ == 0) to_tasks({NoteKind::kClosed, group_, {}, {}, s}, false);
   farewell(s);
@@ -249,6 +250,10 @@ void Server::look_after_clients() {
   const double now = now_s();
   if (now - last_look_s_ < kLookEvery_s) return;
   last_look_s_ = now;
+  if (!broken_.ok() && now - last_heard_s_ > world_.time_limit()) {
+    for (int c : clients_) hear_bye(c);
+    return;
+  }
   for (int c : clients_) {
     const int rank = setup_.topology.clients[static_cast<size_t>(c)];
     if (byes_.count(c) != 0 || !is_gone(world_, rank)) continue;

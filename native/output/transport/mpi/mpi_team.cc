@@ -217,7 +217,7 @@ Status MpiTeam::agree(const Status& mine) {
   std::string message(text.begin(), text.end());
   const auto code = static_cast<weir_status>(message[0]);
   message.erase(0, 1);
-  if (size_ > 1 && message.find(" (rank ") == std::string::npos) message += " (rank " + std::to_string(failed) + ")";
+  if (size_ > 1 && message.find("rank ") == std::string::npos) message += " (rank " + std::to_string(failed) + ")";
   return {code, message};
 }
 

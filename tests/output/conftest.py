@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model without physics (model.c), run with libweir of the build."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+
+class Ran:
+    """What each rank was told: ``said[rank]`` is a list of (call, code, message)."""
+
+    def __init__(self, done):
+        self.done = done
+        self.said: dict[int, list[tuple[str, str, str]]] = {}
+        for rank, call, code, message in re.findall(r"^rank (\d+): (\w+): (WEIR_E_\w+): (.*)$", done.stdout, re.M):
+            self.said.setdefault(int(rank), []).append((call, code, message))
+
+    def fine(self) -> Ran:
+        assert not self.said, self.said
+        self.done.ok()
+        return self
+
+    def codes(self, rank: int) -> list[str]:
+        return [code for _, code, _ in self.said.get(rank, [])]
+
+
+class Model:
+    """``model(ranks, mode="servers", kind="scatter", WEIR_OUTPUT_GROUPS=2)``: capitals are environment, the rest options."""
+
+    def __init__(self, mpi, build: Path, root: Path, folder: Path):
+        self.mpi, self.folder = mpi, folder
+        self.libraries = build / "lib" / mpi.name
+        if not (self.libraries / "libweir.so").exists():
+            pytest.skip(f"libweir is not built for {mpi.name}: cmake says which package it needs")
+        flags = (f"-I{root / 'include'}", f"-L{self.libraries}", f"-Wl,-rpath,{self.libraries}", "-lweir")
+        self.program = mpi.cc(Path(__file__).parent / "model.c", *flags, name="model")
+
+    def __call__(self, ranks: int, mode: str = "serial", survive: bool = False, limit_s: int = 60, **options: object) -> Ran:
+        env = {key: str(value) for key, value in options.items() if key.isupper()}
+        env |= {"WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": str(limit_s), **self.mpi.env}
+        arguments = [f"{key}={value}" for key, value in options.items() if not key.isupper()]
+        command = self.mpi.launch(ranks, self.program, "", *arguments)
+        if survive:  # the launcher does not end the others when one is killed
+            command.insert(1, {"openmpi": "--enable-recovery", "mpich": "-disable-auto-cleanup"}[self.mpi.name])
+        from weir_process import run
+
+        return Ran(run(command, timeout=120, env=env, cwd=self.folder))
+
+
+@pytest.fixture
+def model(mpi, native_build, root, tmp_path) -> Model:
+    return Model(mpi, native_build, root, tmp_path)

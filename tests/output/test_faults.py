@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong is told to every rank that must know, with names, and what was written before stays readable."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from netCDF4 import Dataset
+
+MODES = ["serial", "collective", "servers", "servers+parallel"]
+
+
+def clients(mode: str, ranks: int) -> list[int]:
+    return list(range(ranks - 1 if mode.startswith("servers") else ranks))
+
+
+def times(path) -> list[float]:
+    with Dataset(path) as file:
+        return file["time"][:].tolist()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_field_that_one_rank_did_not_put(model, mode):
+    ran = model(4, mode, steps=5, skip_step=1, skip_rank=2, path="o.nc")
+    for rank in clients(mode, 4):
+        ((call, code, message),) = ran.said[rank]
+        assert (call, code) == ("weir_end_step", "WEIR_E_MISSING")
+        assert "stream 'history', step 1: field 'f1'" in message and "rank 2" in message
+    assert times(model.folder / "o.nc") == [0, 120, 180, 240]  # the frame is left out, the others are there
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_file_that_cannot_be_made(model, mode):
+    (model.folder / "taken").write_text("a file where a folder is wanted")
+    ran = model(4, mode, steps=6, path="taken/o.nc")
+    for rank in clients(mode, 4):
+        assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
+        message = ran.said[rank][0][2]
+        assert all(part in message for part in ("stream 'history'", "taken/o.nc", "written by rank", "WEIR_E_FILE"))
+
+
+def test_a_full_disk(model):
+    disk = model.folder / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("no right to mount here")
+    try:
+        for mode in ("serial", "servers+parallel"):
+            ran = model(4, mode, nx=64, ny=32, steps=12, path=f"disk/{mode}.nc")  # 48 KiB a frame: five fit
+            for rank in clients(mode, 4):
+                assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
+                assert "No space left on device" in ran.said[rank][0][2]
+            partial = disk / f".{mode}.nc.weir-part"
+            assert not (disk / f"{mode}.nc").exists()
+            assert times(partial) == [60.0 * s for s in range(5)]
+            partial.unlink()
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.parametrize("mistake", [1, 2])
+def test_a_decomposition_that_does_not_cover_the_grid(model, mistake):
+    ran = model(3, kind="scatter" if mistake == 1 else "block", wrong=mistake)
+    for rank in range(3):
+        call, code, message = ran.said[rank][0]
+        assert code == "WEIR_E_DECOMPOSITION"
+    if mistake == 1:
+        assert "1 of 240 points belong to no rank" in message and "claimed by rank 1 twice" in message
+    assert not list(model.folder.iterdir())
+
+
+def test_time_that_goes_back(model):
+    ran = model(2, steps=4, order=2, path="o.nc")
+    assert all(ran.said[rank][0][:2] == ("weir_step", "WEIR_E_ORDER") for rank in (0, 1))
+    assert times(model.folder / "o.nc") == [0, 60, 180]
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [({"WEIR_OUTPUT_CLIENT_MEMORY": 1000}, "client_memory allows 1000"), ({"WEIR_OUTPUT_SERVER_MEMORY": 5000}, "server_memory allows 5000")],
+)
+def test_memory_that_is_refused(model, limits, says):
+    ran = model(3, "servers", path="o.nc", **limits)
+    for rank in (0, 1):
+        assert ran.said[rank][0][:2] == ("weir_context_end_definition", "WEIR_E_MEMORY")
+        assert says in ran.said[rank][0][2]
+
+
+def test_another_group_takes_the_frames_of_a_killed_server_over(model):
+    """The stream's one file belongs to group 0, rank 3; group 1 goes on with it, nothing is lost."""
+    ran = model(5, "servers", survive=True, WEIR_OUTPUT_GROUPS=2, steps=10, kill_step=3, kill_rank=3, pause_ms=20, path="o.nc")
+    for rank in (0, 1, 2):
+        (told,) = ran.said[rank]
+        assert told[1] == "WEIR_E_LOST"
+        assert "server rank 3 of group 0 is gone" in told[2] and "the other servers take its files over" in told[2]
+    model(1, kind="rows", steps=10, path="alone.nc").fine()
+    assert (model.folder / "o.nc").read_bytes() == (model.folder / "alone.nc").read_bytes()
+
+
+def test_the_only_server_is_killed(model):
+    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=3, kill_rank=3, pause_ms=20, path="o.nc")
+    for rank in (0, 1, 2):
+        assert set(ran.codes(rank)) == {"WEIR_E_LOST"}
+        assert any("server rank 3" in message and "no server is left" in message for _, _, message in ran.said[rank])
+    assert not (model.folder / "o.nc").exists()
+    assert times(model.folder / ".o.nc.weir-part")[:2] == [0, 60]
+
+
+def test_a_rank_of_the_model_is_killed(model):
+    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1, pause_ms=20, path="o.nc")
+    for rank in (0, 2, 3):
+        assert ran.said[rank] and "rank 1 of the model is gone" in ran.said[rank][0][2]
+    assert not (model.folder / "o.nc").exists(), "an incomplete file has its final name"
+    assert times(model.folder / ".o.nc.weir-part")[:3] == [0, 60, 120]
+
+
+def test_a_rank_that_does_not_come_is_named_after_the_time_limit(model):
+    ran = model(4, "servers", survive=True, limit_s=3, steps=8, hang_step=4, skip_rank=1, hang_s=15, path="o.nc")
+    for rank in (0, 2):
+        assert ran.codes(rank)[0] == "WEIR_E_LOST"
+    assert "step 4: ranks that did not end the step within 3 s (time_limit_s): 1" in ran.said[3][0][2]
+    assert times(model.folder / ".o.nc.weir-part") == [0, 60, 120, 180]

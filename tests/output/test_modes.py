@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every mode, transport and decomposition writes the same bytes, and they are the right values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from netCDF4 import Dataset
+
+WAYS = [
+    # ranks, mode, options
+    (4, "serial", {"kind": "block", "halo": 2}),
+    (3, "serial", {"kind": "lopsided", "lend": 1}),
+    (4, "serial", {"kind": "cyclic", "WEIR_NODE_TASKS": 2}),
+    (4, "collective", {"kind": "scatter", "WEIR_OUTPUT_AGGREGATORS": 3}),
+    (4, "collective", {"kind": "block", "WEIR_NODE_TASKS": 1, "WEIR_OUTPUT_AGGREGATORS": 2}),
+    (5, "servers", {"kind": "block", "order": 1, "WEIR_OUTPUT_GROUPS": 1, "WEIR_OUTPUT_TASKS_PER_GROUP": 2}),
+    (6, "servers", {"kind": "scatter", "WEIR_OUTPUT_GROUPS": 3, "WEIR_OUTPUT_TRANSPORT": "two-sided"}),
+    (4, "servers", {"kind": "cyclic", "WEIR_OUTPUT_PLACEMENT": "spread", "WEIR_NODE_TASKS": 2}),
+    (6, "servers+parallel", {"kind": "scatter", "WEIR_OUTPUT_GROUPS": 1, "WEIR_OUTPUT_TASKS_PER_GROUP": 3, "lend": 1}),
+    (5, "servers+parallel", {"kind": "block", "WEIR_OUTPUT_TASKS_PER_GROUP": 2, "WEIR_OUTPUT_TRANSPORT": "rma"}),
+    # A window for one frame only, and slabs of a few rows.
+    (4, "servers", {"kind": "rows", "WEIR_OUTPUT_CLIENT_MEMORY": 3000, "WEIR_OUTPUT_SERVER_MEMORY": 40000}),
+]
+CASE = {"rotation": 2, "every_steps": 2, "steps": 8, "lonlat": 1, "mean": 1, "path": "h{file}.nc"}
+
+
+def value(field: int, points: int, level: int, step: int) -> np.ndarray:
+    return field * 100000 + level * 10000 + np.arange(points) % 997 + step * 0.25
+
+
+@pytest.fixture
+def expected(model):
+    """The files of one rank alone, and their values checked."""
+    model(1, kind="rows", **CASE).fine()
+    for number in (0, 1):
+        with Dataset(model.folder / f"h{number}.nc") as file:
+            assert file["time"][:].tolist() == [120 * 2 * number, 120 * 2 * number + 120]
+            for record, step in enumerate((4 * number, 4 * number + 2)):
+                since = max(step - 1, 0)
+                for level in range(3):
+                    instant = value(1, 240, level, step).astype("f4")
+                    mean = np.mean([value(0, 240, level, s) for s in range(since, step + 1)], axis=0).astype("f4")
+                    assert (file["f1"][record, level].data.ravel() == instant).all()
+                    assert (file["f0"][record, level].data.ravel() == mean).all()
+            assert (file["lat"][:].data.ravel() == 0.25 * (np.arange(240) // 24)).all()
+    files = {p.name: p.read_bytes() for p in model.folder.glob("h*.nc")}
+    # What comes after the last frame, step 7, is in no file.
+    assert sorted(files) == ["h0.nc", "h1.nc"]
+    return files
+
+
+def test_all_ways_write_the_same_bytes(model, expected):
+    for ranks, mode, options in WAYS:
+        for path in model.folder.glob("h*"):
+            path.unlink()
+        model(ranks, mode, **CASE, **options).fine()
+        assert sorted(p.name for p in model.folder.iterdir()) == sorted(expected), (mode, options)
+        for name, content in expected.items():
+            assert (model.folder / name).read_bytes() == content, (mode, options, name)
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_what_is_written_is_read_back_by_other_numbers_of_ranks(model, kind):
+    model(4, "collective", kind="scatter", type=kind, path="r.nc").fine()
+    for ranks, options in ((1, {"kind": "rows"}), (3, {"kind": "block", "halo": 1}), (4, {"kind": "cyclic", "WEIR_NODE_TASKS": 2})):
+        done = model(ranks, type=kind, path="r.nc", get=3, **options).fine().done
+        assert done.stdout.count(" 0 values wrong of") == 2 * ranks
+
+
+def test_a_slow_writer_holds_the_model_back_and_nothing_is_lost(model):
+    """More frames than slots without a pause: the model waits, the order in the file is that of time."""
+    model(3, "servers", nx=64, ny=64, steps=24, path="s.nc").fine()
+    with Dataset(model.folder / "s.nc") as file:
+        assert file["time"][:].tolist() == [60.0 * s for s in range(24)]
+        for step in range(24):
+            assert (file["f1"][step, 2].data.ravel() == value(1, 4096, 2, step).astype("f4")).all()
