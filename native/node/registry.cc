@@ -46,18 +46,19 @@ bool bury(Bucket& bucket, Entry* entry, const Lease* except) {
     Lease* l = lease_at(at);
     at = l->next;
     if (l == except || is_own(l) || alive(l->holder)) continue;
-    if ((base::load(&l->access) & (kLayered | kWrites)) == (kLayered | kWrites)) must_wait = true;
+    const bool holds = layered(l) && base::load(&l->recall) != kHoldsNothing;
+    if (holds && (base::load(&l->access) & kWrites) != 0) must_wait = true;
     else unlink_lease(bucket, l);
   }
   return must_wait;
 }
 
-// True: there are layered holders other than `except`; they have been told.
+// True: there are layered holders other than `except` that hold something; they have been told.
 bool call_back(Entry* entry, const Lease* except) {
   bool any = false;
   for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
     Lease* l = lease_at(at);
-    if (l == except || !layered(l)) continue;
+    if (l == except || !layered(l) || take_away(l)) continue;
     any = true;
     recall_lease(l);
   }
@@ -114,13 +115,14 @@ uint32_t find_or_make(Bucket& bucket, uint64_t device, uint64_t inode) {
 }
 
 Lease* new_lease(const Asking& asking) {
-  const uint32_t member = (asking.access & kLayered) != 0 ? become_member() : 0;
-  const uint32_t number = (asking.access & kLayered) != 0 && member == 0 ? 0 : take_lease();
+  const bool empty = (asking.access & kEmpty) != 0, holds = (asking.access & kLayered) != 0 && !empty;
+  const uint32_t member = holds ? become_member() : 0;
+  const uint32_t number = holds && member == 0 ? 0 : take_lease();
   if (number == 0) return nullptr;
   Lease* l = lease_at(number);
   l->holder = self();
-  l->recall = kNotRecalled;
-  l->access = asking.access;
+  l->recall = empty ? kHoldsNothing : kNotRecalled;
+  l->access = asking.access & ~uint32_t{kEmpty};
   l->kind = asking.kind;
   l->size = kNoSize;
   l->owner = reinterpret_cast<uint64_t>(asking.owner);

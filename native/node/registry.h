@@ -23,6 +23,7 @@ enum Access : uint32_t {
   kWrites = 2,
   kLayered = 4,  // wants to hold bytes in the process
   kShares = 8,   // its stack keeps openings of the same `kind` coherent by itself (Kind flag kSharesNode)
+  kEmpty = 16,   // layered, and holds nothing before begin(): until then nobody waits for it, and no thread has to be there
 };
 
 struct Asking {
@@ -49,13 +50,18 @@ bool any();
 // Every opening for writing, every layered one, and plain ones for reading while any(). Blocks while layered holders leave or, if
 // they have died, until their bytes are drained; not longer than a minute.
 Verdict open(const Asking& asking, Lease** lease);
+// Of a lease that was kEmpty, before the first byte is held. False: it has been taken away meanwhile, or no thread can be had that
+// would serve a recall; the file must leave.
+bool begin(Lease* lease);
+// Somebody else has the file, and did not wait for this one, which was empty.
+bool taken_away(const Lease* lease);
 // The holder has left its layers, for whatever reason: it is plain from now on. Also what a recall must end in.
 void leave(Lease* lease);
 // The last descriptor is closed, everything written. Null is fine.
 void close(Lease* lease);
 
 // Somebody needs the file as it is (truncate by path, link, a copy by the kernel): layered holders elsewhere are called back.
-// Those of this process too, but `except`. True when there were any.
+// Those of this process too, but `except`. True when there were any that held something.
 bool recall(uint64_t device, uint64_t inode, Lease* except);
 
 // Called in a thread of this room, signals blocked, no lock held, when a layered opening must leave: has to end, at once or

@@ -2,6 +2,7 @@
 #include "node/registry.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -116,6 +117,119 @@ TEST_F(Node, a_plain_opening_recalls_a_layered_writer_of_another_process) {
     EXPECT_EQ(end_of(holder), 0);
     close(reader);
     EXPECT_FALSE(any());
+  });
+}
+
+TEST_F(Node, an_empty_holder_is_not_waited_for_and_may_not_begin_afterwards) {
+  in_child([] {
+    int recalled = 0;
+    Lease* empty = opened(6, kLayeredReader | kEmpty, Verdict::kGranted, &recalled);
+    EXPECT_FALSE(taken_away(empty));
+    Lease* writer = opened(6, kWrites, Verdict::kPlain);
+    EXPECT_EQ(recalled, 0) << "it had nothing to give back";
+    EXPECT_TRUE(taken_away(empty));
+    EXPECT_FALSE(begin(empty));
+    leave(empty);
+    close(empty);
+    close(writer);
+    EXPECT_FALSE(any());
+    Lease* begun = opened(6, kLayeredReader | kEmpty, Verdict::kGranted, &recalled);
+    EXPECT_TRUE(begin(begun));
+    EXPECT_TRUE(begin(begun));
+    writer = opened(6, kWrites, Verdict::kPlain);
+    EXPECT_EQ(recalled, 1);
+    EXPECT_FALSE(taken_away(begun));
+    close(begun);
+    close(writer);
+  });
+}
+
+TEST_F(Node, an_empty_writer_that_has_died_needs_no_drain) {
+  in_child([] {
+    EXPECT_TRUE(join());
+    on_dead_holder([] { ADD_FAILURE() << "nothing is to be drained"; });
+    EXPECT_TRUE(WIFSIGNALED(end_of(start([] {
+      opened(8, kLayeredWriter | kEmpty, Verdict::kGranted);
+      kill(getpid(), SIGKILL);
+    }))));
+    close(opened(8, kLayeredWriter, Verdict::kGranted));
+    EXPECT_FALSE(any());
+  });
+}
+
+namespace {
+
+// One holder for a race with who opens the file: what it holds, under a lock that its recall takes as a file's would.
+struct Racer {
+  pthread_mutex_t lock;
+  int holds, recalled, refused;
+};
+
+void give_back(void* owner, Lease* lease) {
+  auto* racer = static_cast<Racer*>(owner);
+  pthread_mutex_lock(&racer->lock);
+  racer->holds = 0;
+  ++racer->recalled;
+  leave(lease);
+  pthread_mutex_unlock(&racer->lock);
+}
+
+void spin(unsigned turns) {
+  for (volatile unsigned i = 0; i < turns; ++i) {}
+}
+
+}  // namespace
+
+TEST_F(Node, who_begins_to_hold_and_who_opens_see_each_other) {
+  const unsigned seed = static_cast<unsigned>(getpid());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  constexpr int kRounds = 300;
+  in_child([=] {
+    EXPECT_TRUE(join());
+    auto* racer = static_cast<Racer*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    racer->lock = PTHREAD_MUTEX_INITIALIZER;
+    int go[2], done[2];
+    ASSERT_EQ(pipe(go) + pipe(done), 0);
+    char byte = 0;
+    const pid_t holder = start([&] {
+      srandom(seed);
+      for (int round = 0; round < kRounds; ++round) {
+        Lease* lease = nullptr;
+        EXPECT_EQ(open({7, 60, kLayeredReader | kEmpty, 1, racer, give_back}, &lease), Verdict::kGranted);
+        EXPECT_EQ(write(done[1], "o", 1), 1);
+        EXPECT_EQ(read(go[0], &byte, 1), 1);
+        spin(static_cast<unsigned>(random() % 60000));
+        pthread_mutex_lock(&racer->lock);
+        const bool begun = begin(lease);
+        racer->holds = begun;
+        racer->refused += !begun;
+        pthread_mutex_unlock(&racer->lock);
+        EXPECT_EQ(write(done[1], "b", 1), 1);
+        EXPECT_EQ(read(go[0], &byte, 1), 1);
+        close(lease);
+        EXPECT_EQ(write(done[1], "c", 1), 1);
+        EXPECT_EQ(read(go[0], &byte, 1), 1);
+      }
+    });
+    const auto hear = [&] { EXPECT_EQ(read(done[0], &byte, 1), 1); };
+    const auto say = [&] { EXPECT_EQ(write(go[1], "x", 1), 1); };
+    srandom(seed + 1);
+    for (int round = 0; round < kRounds; ++round) {
+      hear();
+      say();
+      spin(static_cast<unsigned>(random() % 60000));
+      Lease* writer = opened(60, kWrites, Verdict::kPlain);
+      EXPECT_EQ(weir::base::load(&racer->holds), 0) << "round " << round;
+      hear();
+      EXPECT_EQ(weir::base::load(&racer->holds), 0) << "round " << round << ": it began after the file had been opened";
+      say();
+      hear();
+      close(writer);
+      say();
+    }
+    EXPECT_EQ(end_of(holder), 0);
+    EXPECT_EQ(racer->recalled + racer->refused, kRounds) << "one of the two, each time";
+    printf("recalled %d, refused %d\n", racer->recalled, racer->refused);
   });
 }
 

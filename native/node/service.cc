@@ -82,6 +82,7 @@ void on_recall(void (*callback)(void*, Lease*)) { usual_callback = callback; }
 uint32_t become_member() {
   const uint32_t known = base::load(&member);
   if (known != 0) return known;
+  if (os::sealed()) return 0;
   acquire(joining);
   if (member == 0) {
     const uint32_t number = take_member();
@@ -99,6 +100,26 @@ void recall_lease(Lease* lease) {
   base::fetch_add(&m.calls, 1u);
   wake(&m.calls);
 }
+
+bool take_away(Lease* lease) {
+  uint32_t was = kHoldsNothing;
+  if (!base::compare_exchange(&lease->recall, &was, uint32_t{kTakenAway}) && was != kTakenAway) return false;
+  __atomic_fetch_and(&lease->access, ~uint32_t{kLayered}, __ATOMIC_ACQ_REL);
+  return true;
+}
+
+bool begin(Lease* lease) {
+  if (lease == nullptr || lease->holder.pid != self().pid) return false;
+  uint32_t was = base::load(&lease->recall);
+  if (was != kHoldsNothing) return was != kTakenAway;
+  const os::SignalsBlocked blocked;
+  const uint32_t number = become_member();
+  if (number == 0) return false;
+  lease->member = number;  // who recalls it sees this by the exchange
+  return base::compare_exchange(&lease->recall, &was, uint32_t{kNotRecalled});
+}
+
+bool taken_away(const Lease* lease) { return lease != nullptr && base::load(&lease->recall) == kTakenAway; }
 
 void wait_until_unserved(Lease* lease) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

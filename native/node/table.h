@@ -17,7 +17,8 @@ inline constexpr uint32_t kGrow = 1024;  // leases, or entries, that are backed 
 inline constexpr uint64_t kNoSize = ~uint64_t{0};
 
 enum LeaseState : uint32_t { kFree, kTaken, kLinked, kClosing };
-enum Recall : uint32_t { kNotRecalled, kRecalled, kBeingServed };
+// From kHoldsNothing either the holder goes on to kNotRecalled or another to kTakenAway: whoever changes the word first.
+enum Recall : uint32_t { kNotRecalled, kRecalled, kBeingServed, kHoldsNothing, kTakenAway };
 
 struct Lease {
   uint32_t state, recall;
@@ -67,7 +68,7 @@ struct Registry {
 };
 
 // In the file's name: processes of another version have a registry of their own. A new layout is a new version.
-inline constexpr uint32_t kRegistryVersion = 3;
+inline constexpr uint32_t kRegistryVersion = 4;
 static_assert(sizeof(Registry) == 114872, "another layout: give it another kRegistryVersion");
 
 inline constexpr uint64_t kLeasesAt = (sizeof(Registry) + 4095) / 4096 * 4096;
@@ -100,6 +101,8 @@ Entry* find(uint64_t device, uint64_t inode);
 // The member's number in the registry, from 1; starts the thread that serves recalls. 0: no more room.
 uint32_t become_member();
 void recall_lease(Lease* lease);
+// Makes the lease of a holder that holds nothing a plain one. False: it holds something, and has to be recalled. Under the bucket's lock.
+bool take_away(Lease* lease);
 // Until no callback is under way for it.
 void wait_until_unserved(Lease* lease);
 void forget_membership();

@@ -108,15 +108,19 @@ bool furnish(File* f, const Chosen* chosen, int count, char* layers_at, char* st
   f->top = layers;
   f->bottom = layers + count - 1;
   f->layer_count = static_cast<uint16_t>(count);
+  bool begins_empty = true;
   for (int i = 0; i < count; ++i) {
     const Kind& kind = *chosen[i].kind;
     layers[i] = {&kind, i + 1 < count ? layers + i + 1 : nullptr, f, chosen[i].spec, reinterpret_cast<uint64_t*>(states_at),
                  chosen[i].position, states_at + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64), {}};
     states_at += state_bytes(kind);
-    f->holds |= (kind.flags & (kHolds | kTransforms)) != 0;
+    const bool holds = (kind.flags & (kHolds | kTransforms)) != 0;
+    f->holds |= holds;
+    begins_empty &= !holds || (kind.flags & kBeginsEmpty) != 0;
     f->transforms |= (kind.flags & kTransforms) != 0;
     f->shares |= (kind.flags & kSharesNode) != 0;
   }
+  f->empty = f->holds && begins_empty;
   find_ways(f, layers);
   for (int i = count - 1; i >= 0; --i) {
     if (layers[i].kind->create != nullptr && layers[i].kind->create(layers[i]) < 0) {

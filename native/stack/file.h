@@ -22,6 +22,7 @@ struct File {
   bool holds;          // a layer has kHolds or kTransforms: the position below is the file's; else the kernel's is
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
+  bool empty;          // its layers keep no byte yet: who else wants the file does not wait for it, and is seen at the next call
   bool coherent;       // every task that may have the file sees the same bytes in the layers: locks need no trip to the file
   bool left;           // its layers are gone: calls go to the kernel
   uint16_t parks;      // not 0: its last close may keep it (stack/park.h)

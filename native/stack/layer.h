@@ -50,6 +50,7 @@ enum KindFlag : uint32_t {
   kTransforms = 2,  // bytes below are not the program's bytes (cos, stripe): such a file can never be left to the kernel
   kOrdered = 4,     // open itself goes through the layer (error, delay, keep, stripe), not only what follows
   kSharesNode = 8,  // keeps the openings of a file by the tasks of a node coherent by itself (global, gather): they are no conflict
+  kBeginsEmpty = 16,  // of one that kHolds: keeps no byte before begin_to_hold() has said yes, so that opening a file costs no thread
 };
 
 // Why a file was left to the kernel, or a layer out of it. Values go into the trace.
@@ -152,6 +153,9 @@ inline Result write_below(Layer& from, const void* data, uint64_t bytes, uint64_
   return write_below(from, Transfer{&piece, 1, bytes, offset});
 }
 
+// Of a layer with kBeginsEmpty, each time before it keeps a first byte, read or written. False: another task has the file, or nobody
+// could call this one back; nothing must be kept, and the file leaves after the call in progress.
+bool begin_to_hold(Layer& layer);
 // Asks that the file be left to the kernel: done by stack/posix after the call in progress, when everything accepted has been
 // handed down and the kernel's position set. Any thread. Noted in the trace with the layer that asked.
 void ask_to_leave(Layer& layer, Reason);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/sharing.h"
 
+#include <errno.h>
+
 #include "node/lock.h"
 #include "node/place.h"
 #include "node/registry.h"
@@ -65,7 +67,7 @@ void recalled(void* owner, node::Lease*) { leave(static_cast<File*>(owner), Reas
 
 node::Verdict ask(File* f, bool reads, bool writes, bool layered) {
   const uint32_t access = (reads ? node::kReads : 0u) | (writes ? node::kWrites : 0u) | (layered ? node::kLayered : 0u) |
-                          (layered && f->shares ? node::kShares : 0u);
+                          (layered && f->shares ? node::kShares : 0u) | (layered && f->empty ? node::kEmpty : 0u);
   node::Lease* lease = nullptr;
   const node::Verdict verdict = node::open({f->device, f->inode, access, uint32_t{f->rule} + 1, f}, &lease);
   f->lease = lease;
@@ -103,6 +105,23 @@ void leave_lease(File* f) {
 
 void no_longer_holds() { base::fetch_add(&holders, ~0u); }
 
+bool begin_to_hold(Layer& layer) {
+  File* const f = layer.file;
+  if (WEIR_LIKELY(!f->empty)) return true;
+  const int before = errno;
+  auto* const lease = static_cast<node::Lease*>(f->lease);
+  const bool begun = node::begin(lease);
+  if (begun) f->empty = false;
+  else ask_to_leave(layer, node::taken_away(lease) ? Reason::kConflict : Reason::kNoMemory);
+  errno = before;
+  return begun;
+}
+
+void look_after_empty(File* f, bool appends) {
+  if (appends) begin_to_hold(*f->top);
+  else if (node::taken_away(static_cast<const node::Lease*>(f->lease))) ask_to_leave(*f->top, Reason::kConflict);
+}
+
 bool may_hold(File* f, bool reads, bool writes) {
   send_away(f, f->device, f->inode, writes);
   if (is_mapped(f->device, f->inode) || others_forbid(f, writes)) {
@@ -130,6 +149,7 @@ void publish(File* f) {
 }
 
 void publish_end(File* f, uint64_t end) {
+  if (f->empty) return;  // the kernel knows it
   if (end <= f->published) return;
   if (f->published == 0) base::fetch_add(&unwritten, 1u);
   f->published = end;

@@ -12,6 +12,9 @@ void unlink(File* f);
 
 // Registers an opening; false: it must be plain, and whoever else held bytes of the file has left. May wait.
 bool may_hold(File* f, bool reads, bool writes);
+// Before a call on a file that is f->empty: asks it to leave when another has taken it. appends: the call puts bytes where the file
+// ends, which must not become another place meanwhile, so the file counts as holding from now on.
+void look_after_empty(File* f, bool appends);
 // A plain opening: others that hold the file leave when one of them or this one writes.
 void admit_plain(File* f, bool reads, bool writes);
 // Plain openings for reading need not ask.

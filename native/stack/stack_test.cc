@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <random>
 #include <string>
 
 #include "layers/hold/hold.h"
 #include "layers/system/system.h"
+#include "node/registry.h"
 #include "stack/build.h"
 #include "stack/posix.h"
 #include "stack/process.h"
@@ -39,22 +41,53 @@ constexpr Kind kRefusing{.name = "refusing", .flags = 0, .state_bytes = 0, .stat
                          .open = nullptr, .ready = nullptr, .read = nullptr, .write = nullptr, .size = nullptr, .truncate = nullptr,
                          .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
 
+// Holds from the call on at which it is told to; what it would hold is of no matter here.
+bool is_to_begin = false;
+int begun = 0;
+
+bool begins(Layer& l) {
+  if (is_to_begin) begun += begin_to_hold(l);
+  return true;
+}
+constexpr Kind kLate{.name = "late", .flags = kHolds | kBeginsEmpty, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0,
+                     .create = nullptr, .open = nullptr, .ready = nullptr,
+                     .read = [](Layer& l, const Transfer& t) { return begins(l) ? read_below(l, t) : 0; },
+                     .write = [](Layer& l, const Transfer& t) { return begins(l) ? write_below(l, t) : 0; }, .size = nullptr,
+                     .truncate = nullptr, .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
+
+int threads_of_process() {
+  int n = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/task")) ++n;
+  return n;
+}
+
+// Another's opening of the file for writing, as the node sees it, and its end.
+void open_elsewhere(int fd) {
+  struct stat about {};
+  ASSERT_EQ(fstat(fd, &about), 0);
+  node::Lease* lease = nullptr;
+  EXPECT_EQ(node::open({about.st_dev, about.st_ino, node::kWrites, 99, nullptr}, &lease), node::Verdict::kPlain);
+  node::close(lease);
+}
+
 constexpr char kRules[] =
     "weir-rules 1\n"
     "rule source=t:1:1 name=*.hold stack=hold:16|failing|system\n"
     "rule source=t:2:1 name=*.pass stack=failing|system\n"
     "rule source=t:3:1 name=*.none stack=system\n"
     "rule source=t:4:1 name=*.refused stack=refusing|system\n"
-    "rule source=t:5:1 name=*.unknown stack=magic|system\n";
+    "rule source=t:5:1 name=*.unknown stack=magic|system\n"
+    "rule source=t:6:1 name=*.late stack=late|system\n"
+    "rule source=t:7:1 name=*.both stack=late|hold:16|system\n";
 
 class Front : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    static const Kind* const kinds[] = {&layers::kSystem, &layers::kHold, &kFailing, &kRefusing};
+    static const Kind* const kinds[] = {&layers::kSystem, &layers::kHold, &kFailing, &kRefusing, &kLate};
     static rules::Rules rules;
     const char* mistake = nullptr;
     ASSERT_TRUE(rules::parse(base::text(kRules), &rules, &mistake)) << mistake;
-    set_kinds(kinds, 4);
+    set_kinds(kinds, 5);
     setenv("WEIR_JOB", ("stack-test-" + std::to_string(getpid())).c_str(), 1);
     begin(rules, -1);
   }
@@ -63,6 +96,8 @@ class Front : public testing::Test {
     folder_ = mkdtemp(name);
     fails_with = 0;
     writes_seen = 0;
+    is_to_begin = false;
+    begun = 0;
   }
   void TearDown() override { [[maybe_unused]] const int done = system(("rm -r " + folder_).c_str()); }
 
@@ -91,6 +126,50 @@ TEST_F(Front, only_files_of_rules_with_layers_are_under_layers) {
     EXPECT_EQ(file_at(fd) != nullptr, layered) << name;
     EXPECT_EQ(close_file(fd), 0);
     EXPECT_EQ(known_at(fd), nullptr);
+  }
+}
+
+TEST_F(Front, a_file_whose_layers_keep_nothing_yet_costs_no_thread_and_leaves_when_another_has_it) {
+  const int threads = threads_of_process();
+  const int fd = open_file("a.late");
+  File* const f = file_at(fd);
+  ASSERT_NE(f, nullptr);
+  EXPECT_TRUE(f->empty);
+  EXPECT_EQ(write_text(fd, "plain"), 5);
+  EXPECT_FALSE(any_unwritten()) << "the kernel knows the size";
+  EXPECT_EQ(threads_of_process(), threads);
+  open_elsewhere(fd);
+  EXPECT_FALSE(f->left) << "nobody asks it: it finds out";
+  is_to_begin = true;
+  EXPECT_EQ(write_text(fd, " too"), 4);
+  EXPECT_TRUE(f->left);
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(in_kernel(fd), "plain too");
+  EXPECT_EQ(threads_of_process(), threads);
+  close_file(fd);
+}
+
+TEST_F(Front, a_file_whose_layers_have_begun_to_keep_bytes_is_called_back) {
+  is_to_begin = true;
+  const int fd = open_file("a.late");
+  File* const f = file_at(fd);
+  EXPECT_EQ(write_text(fd, "kept"), 4);
+  EXPECT_EQ(begun, 1);
+  EXPECT_FALSE(f->empty);
+  EXPECT_TRUE(any_unwritten());
+  open_elsewhere(fd);
+  EXPECT_TRUE(f->left);
+  EXPECT_FALSE(any_unwritten());
+  close_file(fd);
+}
+
+TEST_F(Front, what_goes_to_the_end_of_a_file_or_into_a_layer_of_another_kind_counts_as_kept) {
+  for (const char* name : {"a.late", "a.both"}) {
+    const int fd = open_file(name, O_RDWR | O_CREAT | O_APPEND);
+    EXPECT_EQ(file_at(fd)->empty, std::string(name) == "a.late");
+    EXPECT_EQ(write_text(fd, "end"), 3);
+    EXPECT_FALSE(file_at(fd)->empty);
+    close_file(fd);
   }
 }
 

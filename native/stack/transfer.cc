@@ -68,6 +68,8 @@ bool plausible(const Request& q) {
   return true;
 }
 
+bool appends(const Request& q) { return q.writes && ((q.file->flags & O_APPEND) != 0 || (q.flags & RWF_APPEND) != 0); }
+
 bool allowed(const File* f, bool writes) {
   const int mode = f->flags & O_ACCMODE;
   return mode == O_RDWR || mode == (writes ? O_WRONLY : O_RDONLY);
@@ -105,10 +107,9 @@ Result sync_after(const Request& q, Result r) {
 Result write_inside(const Request& q) {
   File* const f = q.file;
   if (const int error = take_error(f); WEIR_UNLIKELY(error != 0)) return -error;
-  const bool appends = (f->flags & O_APPEND) != 0 || (q.flags & RWF_APPEND) != 0;
   const uint64_t before = f->position;
   uint64_t offset = q.offset == kImplicit ? before : static_cast<uint64_t>(q.offset);
-  if (WEIR_UNLIKELY(appends)) {
+  if (WEIR_UNLIKELY(appends(q))) {
     const Result end = f->enter.size->kind->size(*f->enter.size);
     if (end < 0) return end;
     offset = static_cast<uint64_t>(end);
@@ -177,6 +178,7 @@ Result inside(const Request& q) {
     unlock(f);
     return not_inside(q);
   }
+  if (f->empty) look_after_empty(f, appends(q));
   if (WEIR_UNLIKELY(f->leaving != 0)) {
     leave_inside(f, static_cast<Reason>(f->leaving), f->top);
     if (f->left) {

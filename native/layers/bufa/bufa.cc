@@ -85,7 +85,7 @@ constexpr stack::Statistic kStatistics[kCounts] = {
 }  // namespace
 
 const stack::Kind kBufa{
-    .name = "bufa", .flags = stack::kHolds, .state_bytes = sizeof(State), .statistics = kStatistics, .statistics_count = kCounts,
+    .name = "bufa", .flags = stack::kHolds | stack::kBeginsEmpty, .state_bytes = sizeof(State), .statistics = kStatistics, .statistics_count = kCounts,
     .create = create, .open = nullptr, .ready = ready, .read = bufa::read, .write = bufa::write, .size = size, .truncate = truncate,
     .flush = bufa::flush, .sync = sync, .invalidate = invalidate, .close = close,
 };

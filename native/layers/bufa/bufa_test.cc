@@ -45,6 +45,19 @@ class Bufa : public ::testing::Test {
   Below below_;
 };
 
+TEST_F(Bufa, NothingIsKeptOfAFileThatAnotherHasTaken) {
+  fill(kMiB);
+  Opened file(64 << 10, 4, true);
+  taken_away = true;
+  for (uint64_t at = 0; at < kMiB / 2; at += 1024) {
+    read_and_check(file, at, 1024);
+    write_expected(file, at, 512);
+  }
+  EXPECT_EQ(below_.reads, 512u);
+  EXPECT_EQ(below_.writes, 512u);
+  EXPECT_EQ(noted.left, stack::Reason::kConflict);
+}
+
 TEST_F(Bufa, SequentialReadAsksForWholeBlocksAndSeveralAtOnce) {
   fill(16 * kMiB);
   below_.steady_delay_us = 1000;  // as a file system far away: from the second request on

@@ -46,6 +46,11 @@ void defer_error(Layer&, int error, uint64_t lost) {
   n.lost_bytes += lost;
   ++n.errors;
 }
+bool begin_to_hold(Layer& layer) {
+  if (!layers::bufa::test::taken_away) return true;
+  ask_to_leave(layer, Reason::kConflict);
+  return false;
+}
 bool keep_private(int, int*) { return false; }
 void close_private(int* place) { *place = -1; }
 

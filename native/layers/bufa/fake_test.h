@@ -41,6 +41,7 @@ struct Noted {
 };
 inline Noted noted;
 inline bool helper = true;
+inline bool taken_away = false;  // what begin_to_hold says
 
 inline void be_late() {
   unsigned us = 0;
@@ -120,6 +121,7 @@ class Opened {
  public:
   Opened(uint64_t block_bytes, uint64_t buffers, bool always, int flags = O_RDWR) {
     noted = {};
+    taken_away = false;
     file_ = static_cast<stack::File*>(calloc(1, sizeof(stack::File) + 64));
     strcpy(file_->path, "/in/memory");
     file_->flags = flags;

@@ -145,7 +145,7 @@ Result read_slowly(Layer& l, const Transfer& t) {
     const Found found = s.history.add(t.offset, t.bytes);
     const bool helps = found.shape != Shape::kNone && (found.shape != Shape::kStrided || !quick(s) || s.always);
     const bool worth = s.always || s.spent_ns >= kWorthNs;
-    if (!helps || !worth || !begin_reader(s)) {
+    if (!helps || !worth || !stack::begin_to_hold(l) || !begin_reader(s)) {
       if (!helps) of_no_use(l, found.shape == Shape::kNone ? Reason::kRandom : Reason::kCached);
       const Result result = read_past(l, t);
       if (result > 0) learn_size(l, t.offset + static_cast<uint64_t>(result));

@@ -105,6 +105,7 @@ Result write_slowly(Layer& l, const Transfer& t) {
   if (s.no_writer || !worth_buffering(l, t)) return write_through(l, t);
   if (s.writer == nullptr) {
     if (!s.always && s.spent_ns < kWorthWritingNs) return write_through(l, t);
+    if (!stack::begin_to_hold(l)) return write_through(l, t);
     if (!begin_writer(l)) {
       s.no_writer = true;
       stack::note_aside(l, Reason::kNoDrain);
