@@ -47,6 +47,18 @@ bool is_mapped(const std::string& folder) {
   return false;
 }
 
+// The job's folder goes with its last node's, and with it the store between nodes of one host: copies of what files had, made anew by
+// whoever needs it.
+void remove_job(const std::string& folder) {
+  const std::vector<std::string> names = names_in(folder);
+  for (const std::string& name : names) {
+    if (name.rfind("between-", 0) != 0) return;
+  }
+  if (is_mapped(folder + "/")) return;
+  for (const std::string& name : names) unlink((folder + "/" + name).c_str());
+  rmdir(folder.c_str());
+}
+
 }  // namespace
 
 bool remove_unused(const std::string& folder) {
@@ -60,7 +72,7 @@ bool remove_unused(const std::string& folder) {
   if (unused) {
     for (const std::string& name : names) unlink((folder + "/" + name).c_str());
     rmdir(folder.c_str());
-    rmdir(folder.substr(0, folder.rfind('/')).c_str());  // of the job, with its last node's
+    remove_job(folder.substr(0, folder.rfind('/')));
   }
   close(fd);
   return unused;

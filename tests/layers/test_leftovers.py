@@ -47,9 +47,11 @@ def test_nothing_is_left_of_a_job(weir, job, tmp_path, program):
     assert gone(folder_of(job))
 
 
-def test_nothing_is_left_of_emulated_nodes(weir, mpi, job, tmp_path):
+@pytest.mark.parametrize(("stack", "program"), [("bufa:64KiB:4:always=1", WRITER), ("global:64KiB:4:always=1", READER)])
+def test_nothing_is_left_of_emulated_nodes(weir, mpi, job, tmp_path, stack, program):
+    (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "*.dat"\nstack = "{stack}"\n')
     env = {**mpi.env, "WEIR_JOB": job, "WEIR_NODE_TASKS": "1"}
-    weir("run", "--rules", "rules.toml", "--", *mpi.launch(2, sys.executable, "-I", "-c", WRITER), env=env, cwd=tmp_path, timeout=120).ok()
+    weir("run", "--rules", "rules.toml", "--", *mpi.launch(2, sys.executable, "-I", "-c", program), env=env, cwd=tmp_path, timeout=120).ok()
     assert gone(folder_of(job))
 
 

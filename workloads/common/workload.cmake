@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# weir_mpi_workload(name SOURCES ... [LIBRARIES ...] [NEEDS header]): a program of a few files, built once with each MPI that is
+# weir_mpi_workload(name SOURCES ... [LIBRARIES ...] [NEEDS header] [WRITES_THROUGH_WEIR]): a program of a few files, built once with each MPI that is
 # installed, as <build>/workloads/<name>/{openmpi,mpich}/weir-<name>. The compiler wrapper is called as a user calls it, so that the
-# program is an ordinary one; sources ending in .f90 choose the Fortran wrapper.
+# program is an ordinary one; sources ending in .f90 choose the Fortran wrapper. WRITES_THROUGH_WEIR: linked with the output library.
 include_guard()
 set(WEIR_WORKLOAD_COMMON ${CMAKE_CURRENT_LIST_DIR})
 
 function(weir_mpi_workload name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NEEDS" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WRITES_THROUGH_WEIR" "NEEDS" "SOURCES;LIBRARIES")
   enable_language(C) # find_path looks into the multiarch folders only when a compiler is known
   set(fortran FALSE)
   foreach(source ${arg_SOURCES})
@@ -44,9 +44,20 @@ function(weir_mpi_workload name)
     if(fortran)
       set(modules -J${folder})
     endif()
+    set(weir)
+    set(needs)
+    if(arg_WRITES_THROUGH_WEIR)
+      if(NOT TARGET weir_fortran_${mpi})
+        message(STATUS "workload ${name}: not built for ${mpi} (needs libweir)")
+        continue()
+      endif()
+      set(library ${PROJECT_BINARY_DIR}/lib/${mpi})
+      set(weir -I${library} -L${library} -lweirf -lweir -Wl,-rpath,${library})
+      set(needs weir_fortran_${mpi} ${library}/libweirf.so)
+    endif()
     add_custom_command(OUTPUT ${folder}/weir-${name}
-      COMMAND ${WEIR_${wrapper}_${mpi}} ${flags} ${modules} -o weir-${name} ${sources} ${arg_LIBRARIES}
-      DEPENDS ${sources} ${headers} WORKING_DIRECTORY ${folder} COMMENT "weir-${name} with ${mpi}" VERBATIM)
+      COMMAND ${WEIR_${wrapper}_${mpi}} ${flags} ${modules} -o weir-${name} ${sources} ${arg_LIBRARIES} ${weir}
+      DEPENDS ${sources} ${headers} ${needs} WORKING_DIRECTORY ${folder} COMMENT "weir-${name} with ${mpi}" VERBATIM)
     add_custom_target(weir_${name}_${mpi} ALL DEPENDS ${folder}/weir-${name})
   endforeach()
 endfunction()

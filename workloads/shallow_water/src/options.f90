@@ -22,8 +22,8 @@ module sw_options
     integer :: steps = 10
     real(r8) :: work_s = 0                             !< further computing in each step, seconds
     integer :: report_every = 0                        !< steps between lines of mass and energy; 0: first and last
-    character(256) :: restart_from = ''                !< a restart file
-    integer :: restart_record = -1                     !< which of its records; -1: the last
+    character(256) :: restart_from = ''                !< the channel's restart file; the nest's lies beside it, nest_...
+    integer :: first_step = 0                          !< the step that the state has, when it was read
     ! &output
     character(256) :: config = ''                      !< of the output library
     integer :: history_every = 0                       !< steps; 0: none
@@ -125,15 +125,15 @@ contains
     integer, intent(out) :: status
     character(*), intent(inout) :: why
     real(r8) :: dt, work_s
-    integer :: steps, report_every, restart_record
+    integer :: steps, report_every, first_step
     character(256) :: restart_from
-    namelist /run/ dt, steps, work_s, report_every, restart_from, restart_record
+    namelist /run/ dt, steps, work_s, report_every, restart_from, first_step
     dt = o%dt; steps = o%steps; work_s = o%work_s; report_every = o%report_every
-    restart_from = o%restart_from; restart_record = o%restart_record
+    restart_from = o%restart_from; first_step = o%first_step
     rewind (unit)
     read (unit, nml=run, iostat=status, iomsg=why)
     o%dt = dt; o%steps = steps; o%work_s = work_s; o%report_every = report_every
-    o%restart_from = restart_from; o%restart_record = restart_record
+    o%restart_from = restart_from; o%first_step = first_step
     call absent_is_fine(status)
   end subroutine read_run
 
