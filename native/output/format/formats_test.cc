@@ -70,6 +70,27 @@ TEST_P(Formats, a_file_is_gone_on_with) {
   expect_contents(w, 3);
 }
 
+TEST_P(Formats, a_record_that_a_dead_writer_had_finished_is_taken_back_and_written_again) {
+  Scratch scratch;
+  const Written w = odd_file(GetParam(), scratch / "f", 1, 3);
+  ASSERT_TRUE(w.status.ok()) << w.status.message();
+  Format* format = find_format(GetParam(), nullptr);
+  auto team = lone_team();
+  EXPECT_FALSE(format->open(w.description, w.path, {}, *team, 1).ok());
+  EXPECT_FALSE(format->open(w.description, w.path, {}, *team, 4).ok());
+  auto file = format->open(w.description, w.path, {}, *team, 2);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Written before{w.description, scratch / "before", {}};
+  std::filesystem::copy(w.path, before.path, std::filesystem::copy_options::recursive);
+  expect_contents(before, 2);
+  for (int64_t r : {2, 3}) {
+    ASSERT_TRUE(write_record(*format, **file, w.description, r, 0, 1, 1000).ok());
+    ASSERT_TRUE((*file)->end_record(r).ok());
+  }
+  ASSERT_TRUE((*file)->close().ok());
+  expect_contents(w, 4);
+}
+
 TEST_P(Formats, an_error_of_creation_names_path_and_cause_on_every_owner) {
   Format* format = find_format(GetParam(), nullptr);
   TeamOfThreads team(3);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/format/cdf/cdf.h"
 
+#include <fcntl.h>
+
 #include "output/format/cdf/file.h"
 #include "output/format/modules.h"
 #include "output/transport/team.h"
@@ -30,6 +32,16 @@ Status compare(const FileDescription& description, const Header& header, int ver
     if (there.type != here.type || there.over_time != here.over_time || there.bytes != bytes) return other("variable " + there.name);
   }
   return {};
+}
+
+// A writer that died may have counted the record that is to be written again.
+Status take_back(const std::string& path, const Header& header, int64_t records) {
+  if (header.records == records) return {};
+  if (header.records != records + 1) {
+    return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(header.records) + " records, not " + std::to_string(records)};
+  }
+  Result<PosixFile> file = PosixFile::open(path, O_WRONLY);
+  return file.ok() ? write_count(*file, header.version, records) : file.status();
 }
 
 }  // namespace
@@ -86,10 +98,7 @@ Result<std::unique_ptr<output::File>> CdfFormat::open(const FileDescription& des
     if (fits.ok()) {
       Result<Header> header = parse_header(*bytes);
       fits = header.ok() ? compare(description, *header, version_, path) : header.status();
-      if (fits.ok() && header->records != records) {
-        fits = Status(WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(header->records) + " records, not " +
-                                         std::to_string(records));
-      }
+      if (fits.ok()) fits = take_back(path, *header, records);
     }
   }
   WEIR_TRY(owners.agree(fits));

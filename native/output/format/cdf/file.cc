@@ -23,6 +23,13 @@ Result<std::unique_ptr<File>> CdfFile::open(const std::string& path, const FileO
   return std::unique_ptr<File>(new CdfFile(std::move(*file), std::move(*header), options.sync, owners));
 }
 
+Status write_count(const PosixFile& file, int version, int64_t records) {
+  unsigned char bytes[8];
+  const size_t n = records_bytes(version);
+  for (size_t i = 0; i < n; i++) bytes[i] = static_cast<unsigned char>(records >> 8 * (n - 1 - i));
+  return file.write_at(bytes, n, kRecordsOffset);
+}
+
 Status CdfFile::remember(Status status) {
   if (!status.ok() && failed_.ok()) failed_ = status;
   return status;
@@ -45,10 +52,7 @@ Status CdfFile::lengthen(int64_t records) {
 
 Status CdfFile::write_records(int64_t records) {
   if (header_.padded) WEIR_TRY(lengthen(records));
-  unsigned char bytes[8];
-  const size_t n = records_bytes(header_.version);
-  for (size_t i = 0; i < n; i++) bytes[i] = static_cast<unsigned char>(records >> 8 * (n - 1 - i));
-  WEIR_TRY(file_.write_at(bytes, n, kRecordsOffset));
+  WEIR_TRY(write_count(file_, header_.version, records));
   return sync_ ? file_.sync() : Status();
 }
 

@@ -8,6 +8,9 @@
 
 namespace weir::output::cdf {
 
+// The number of records in a file's header.
+Status write_count(const PosixFile& file, int version, int64_t records);
+
 class CdfFile : public File {
  public:
   // [collective] The header is read by rank 0 alone: others may not see a file of another node yet.

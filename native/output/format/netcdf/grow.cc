@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "output/format/netcdf/journal.h"
 #include "output/format/netcdf/parts.h"
 #include "output/format/netcdf/quiet.h"
 #include "output/format/netcdf/store.h"
@@ -143,7 +144,13 @@ void finish(void* growing) {
   }
   if (g->time >= 0) H5Dclose(g->time);
   if (g->file >= 0) H5Fclose(g->file);
+  g->store.remove_journal();
   delete g;
+}
+
+bool recover(const char* path, Why& why) {
+  const int error = Journal(path).replay();
+  return error == 0 || say(why, "cannot complete the metadata of", path, std::strerror(error));
 }
 
 }  // namespace weir::output::netcdf

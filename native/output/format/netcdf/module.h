@@ -12,7 +12,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 3;
+constexpr int kModuleVersion = 4;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -64,6 +64,8 @@ struct Module {
   bool (*commit)(void* growing, Why& why);
   // Forgets what was not committed, and frees the handle.
   void (*finish)(void* growing);
+  // After a kill in the middle of a commit: the commit is completed from its journal. Nothing to do is fine.
+  bool (*recover)(const char* path, Why& why);
 };
 
 }  // namespace weir::output::netcdf

@@ -18,6 +18,7 @@ bool extend(void* growing, int64_t records, Why& why);
 bool place(void* growing, Piece* pieces, int64_t count, Why& why);
 bool commit(void* growing, Why& why);
 void finish(void* growing);
+bool recover(const char* path, Why& why);
 
 // HDF5's filter 32015 for this process, unless a plugin has it. Once.
 void register_zstd();

@@ -14,6 +14,7 @@ namespace weir::output::netcdf {
 
 int Store::open_file(const char* path) {
   fd_ = ::open(path, O_RDWR | O_CLOEXEC);
+  journal_ = Journal(path);
   struct stat status;
   if (fd_ < 0 || ::fstat(fd_, &status) != 0) return errno;
   length_ = static_cast<haddr_t>(status.st_size);
@@ -72,16 +73,6 @@ void Store::write(H5FD_mem_t kind, haddr_t address, size_t bytes, const char* fr
   kept_.emplace(begin, std::move(merged));
 }
 
-int Store::write_out(haddr_t address, const std::vector<char>& bytes) const {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t n = ::pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(address + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    done += static_cast<size_t>(n);
-  }
-  return 0;
-}
-
 int Store::apply(bool sync) {
   struct stat status;
   if (::fstat(fd_, &status) != 0) return errno;
@@ -90,12 +81,11 @@ int Store::apply(bool sync) {
     if (::ftruncate(fd_, static_cast<off_t>(allocated)) != 0) return errno;
     length_ = allocated;
   }
-  // From the end: the superblock, which says how long the file is, comes last.
-  for (auto it = kept_.rbegin(); it != kept_.rend(); ++it) {
-    if (int error = write_out(it->first, it->second); error != 0) return error;
-  }
+  if (int error = journal_.write(kept_, sync); error != 0) return error;
+  if (int error = write_extents(fd_, kept_); error != 0) return error;
   kept_.clear();
-  return sync && ::fdatasync(fd_) != 0 ? errno : 0;
+  if (sync && ::fdatasync(fd_) != 0) return errno;
+  return journal_.clear();
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "output/format/netcdf/journal.h"
 #include "output/format/netcdf/module.h"
 
 namespace weir::output::netcdf {
@@ -23,6 +24,7 @@ class Store {
   haddr_t take_place();
   // The metadata written since the last call, into the file; it is made as long as HDF5 believes it to be. 0 or an errno.
   int apply(bool sync);
+  void remove_journal() { journal_.remove(); }
   // From now on nothing is kept.
   void forget() { forgetting_ = true; }
 
@@ -34,11 +36,10 @@ class Store {
   haddr_t allocated = 0;
 
  private:
-  int write_out(haddr_t address, const std::vector<char>& bytes) const;
-
   int fd_ = -1;
   haddr_t length_ = 0;                          // of the file
-  std::map<haddr_t, std::vector<char>> kept_;   // metadata by address, without overlaps
+  Extents kept_;                                // metadata by address, without overlaps
+  Journal journal_;
   haddr_t place_ = HADDR_UNDEF;
   bool forgetting_ = false;
 };

@@ -44,6 +44,8 @@ Status Netcdf4File::start(const FileDescription& description, int64_t records) {
       netcdf::Why why = {};
       growing_ = module_->grow(with_chunks(description, storage_), path_.c_str(), options_.sync, why);
       mine = call(growing_ != nullptr, why);
+      // What a writer that died had beyond these records is taken back, before owners write there.
+      if (mine.ok() && records > 0) mine = call(module_->extend(growing_, records, why) && module_->commit(growing_, why), why);
     }
     if (mine.ok()) mine = look_ahead(records, true, pieces);
   }

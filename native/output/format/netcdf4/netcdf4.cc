@@ -36,6 +36,13 @@ Status check_variable(const Variable& v, const Stored& s) {
   return {};
 }
 
+// Metadata that a writer had decided on and was killed before it had written all of them.
+Status recover(const std::string& path) {
+  const std::lock_guard lock(netcdf_mutex());
+  netcdf::Why why = {};
+  return netcdf_module(nullptr)->recover(path.c_str(), why) ? Status() : Status(WEIR_E_FILE, why.text);
+}
+
 // The file has the description's variables, and as many records.
 Status compare(const FileDescription& d, const std::string& path, int64_t records) {
   Result<std::unique_ptr<Reader>> reader = open_reader(path);
@@ -46,7 +53,8 @@ Status compare(const FileDescription& d, const std::string& path, int64_t record
     if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
       return {WEIR_E_FORMAT, "cannot go on with " + path + ": variable " + v.name + " is not what the stream writes now"};
     }
-    if (v.over_time && found->records != records) {
+    // A writer that died may have finished the record that is to be written again.
+    if (v.over_time && found->records != records && found->records != records + 1) {
       return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
                                  std::to_string(records)};
     }
@@ -93,7 +101,12 @@ Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& descr
 Result<std::unique_ptr<File>> Netcdf4Format::open(const FileDescription& description, const std::string& path, const FileOptions& options,
                                                   Team& owners, int64_t records) {
   WEIR_TRY(check(description));
-  WEIR_TRY(owners.agree(owners.rank() == 0 ? compare(description, path, records) : Status()));
+  Status fits;
+  if (owners.rank() == 0) {
+    fits = recover(path);
+    if (fits.ok()) fits = compare(description, path, records);
+  }
+  WEIR_TRY(owners.agree(fits));
   return Netcdf4File::open(description, storage_of(description), path, options, owners, records);
 }
 

@@ -16,6 +16,8 @@ class ZarrFile : public File {
 
   // On rank 0: folders, coordinates, and metadata for no records.
   Status create();
+  // On rank 0: all arrays have this many records.
+  Status write_metadata(int64_t records) const;
 
   Status write(int variable, int64_t record, int64_t first, int64_t count, const void* data) override;
   Status end_record(int64_t record) override;
@@ -30,7 +32,6 @@ class ZarrFile : public File {
   std::string folder_of(size_t variable) const { return path_ + "/" + description_.variables[variable].name; }
   Status prepare_folder() const;
   Status write_coordinate(size_t variable) const;
-  Status write_metadata(int64_t records) const;
   Status write_series(size_t variable, int64_t record, int64_t first, int64_t count, const char* data);
   // The chunks of a band go into their shard.
   Status emit(size_t variable, int64_t record, int64_t band, const char* data);

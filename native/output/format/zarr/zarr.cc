@@ -19,7 +19,8 @@ Status compare(const FileDescription& d, const std::string& path, int64_t record
     if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
       return {WEIR_E_FORMAT, "cannot go on with " + path + ": array " + v.name + " is not what the stream writes now"};
     }
-    if (v.over_time && found->records != records) {
+    // A writer that died may have finished the record that is to be written again.
+    if (v.over_time && found->records != records && found->records != records + 1) {
       return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
                                  std::to_string(records)};
     }
@@ -66,8 +67,14 @@ Result<std::unique_ptr<File>> ZarrFormat::create(const FileDescription& descript
 Result<std::unique_ptr<File>> ZarrFormat::open(const FileDescription& description, const std::string& path, const FileOptions& options,
                                                Team& owners, int64_t records) {
   WEIR_TRY(check(description));
-  WEIR_TRY(owners.agree(owners.rank() == 0 ? compare(description, path, records) : Status()));
-  return std::unique_ptr<File>(std::make_unique<ZarrFile>(description, path, options, owners));
+  auto file = std::make_unique<ZarrFile>(description, path, options, owners);
+  Status fits;
+  if (owners.rank() == 0) {
+    fits = compare(description, path, records);
+    if (fits.ok()) fits = file->write_metadata(records);
+  }
+  WEIR_TRY(owners.agree(fits));
+  return std::unique_ptr<File>(std::move(file));
 }
 
 }  // namespace weir::output::zarr
