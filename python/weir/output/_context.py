@@ -316,12 +316,17 @@ class Field(_Thing):
         shape = (ctypes.c_int64 * 6)()
         return tuple(shape[: self._library.native.weir_field_array_shape(self._alive(), shape)])
 
+    @property
+    def size(self) -> int:
+        """Elements of this rank, without halo."""
+        return self._library.native.weir_field_local_size(self._alive())
+
     def _check(self, array: np.ndarray, why: str) -> None:
         if not isinstance(array, np.ndarray):
             raise ArgumentError(f"{why} of field {self.name}: a {type(array).__name__}; expected a numpy array")
         if array.dtype != self.dtype or not array.dtype.isnative:
             raise ArgumentError(f"{why} of field {self.name}: dtype {array.dtype}; expected {self.dtype}")
-        if array.shape != self.shape:
+        if array.shape != self.shape and self.size > 0:  # without points any array does
             raise ArgumentError(f"{why} of field {self.name}: shape {array.shape}; expected {self.shape} (halo included)")
 
     def put(self, array: np.ndarray) -> None:

@@ -84,6 +84,8 @@ class Library:
         self.native.weir_field_array_shape.argtypes = [_H, c_int64 * 6]
         self.native.weir_decomposition_local_size.argtypes = [_H]
         self.native.weir_decomposition_local_size.restype = c_int64
+        self.native.weir_field_local_size.argtypes = [_H]
+        self.native.weir_field_local_size.restype = c_int64
         self.native.weir_stream_is_due.argtypes = [_H]
 
     def __getattr__(self, name: str) -> Any:
