@@ -31,8 +31,10 @@ Status make_folder(const std::string& path) {
 
 }  // namespace
 
-ZarrFile::ZarrFile(FileDescription description, const std::string& path, const FileOptions& options, Team& owners)
-    : description_(std::move(description)), path_(path), options_(options), owners_(owners) {
+ZarrFile::ZarrFile(FileDescription description, const std::string& path, const FileOptions& options, Team& owners) : owners_(owners) {
+  description_ = std::move(description);
+  path_ = path;
+  options_ = options;
   for (const Variable& v : description_.variables) arrays_.push_back(array_of(description_, v));
   for (const Array& a : arrays_) bands_.emplace_back(a.chunk, size_of(a.type));
   series_.resize(arrays_.size());
