@@ -33,33 +33,36 @@ contains
     character(*), intent(in) :: prefix
     character(*), parameter :: names(3) = [character(1) :: 'u', 'v', 'h']
     character(*), parameter :: units(3) = [character(5) :: 'm s-1', 'm s-1', 'm']
-    type(weir_decomposition_t) :: tiles(4)
+    type(weir_decomposition_t) :: tiles(4), with_halo(4)
     type(weir_axis_t) :: layer
     integer :: k
-    tiles = [placed('west', 0._r8, 0.5_r8), placed('south', 0.5_r8, 0._r8), placed('cell', 0.5_r8, 0.5_r8), &
-             placed('corner', 0._r8, 0._r8)]
+    call place('west', 0._r8, 0.5_r8, tiles(1), with_halo(1))
+    call place('south', 0.5_r8, 0._r8, tiles(2), with_halo(2))
+    call place('cell', 0.5_r8, 0.5_r8, tiles(3), with_halo(3))
+    call place('corner', 0._r8, 0._r8, tiles(4), with_halo(4))
     self%layers = o%layers
     if (o%layers > 1) call layer%create(context, prefix // 'layer', [(real(k, r8), k=1, o%layers)], units='1')
     do k = 1, 3
       call shown_field(self%field(k), tiles(k), trim(names(k)), trim(units(k)))
-      call self%whole(k)%create(tiles(k), prefix // trim(names(k)) // '_full', weir_float64, units=trim(units(k)))
+      call self%whole(k)%create(with_halo(k), prefix // trim(names(k)) // '_full', weir_float64, units=trim(units(k)))
     end do
     call shown_field(self%field(4), tiles(4), 'zeta', 's-1')
     call shown_field(self%field(5), tiles(4), 'q', 'm-1 s-1')
     call define_streams(self, context, o, prefix)
   contains
     !> The tiles of points that lie (x, y) cells from the south-western corners of the cells.
-    function placed(name, x, y) result(tiles)
+    subroutine place(name, x, y, tiles, with_halo)
       character(*), intent(in) :: name
       real(r8), intent(in) :: x, y
-      type(weir_decomposition_t) :: tiles
+      type(weir_decomposition_t), intent(inout) :: tiles, with_halo
       type(weir_grid_t) :: grid
       integer :: i
       call grid%create_plane(context, prefix // name, [(d%x0 + (i + x) * d%dx, i=0, d%tile%nx - 1)], &
                              [(d%y0 + (i + y) * d%dy, i=0, d%tile%ny - 1)])
       call tiles%create_block(grid, prefix // name // '_tiles', d%tile%i0 + 1, d%tile%ni, d%tile%j0 + 1, d%tile%nj)
-      call tiles%set_halo(1, 1, 1, 1)
-    end function placed
+      call with_halo%create_block(grid, prefix // name // '_state', d%tile%i0 + 1, d%tile%ni, d%tile%j0 + 1, d%tile%nj)
+      call with_halo%set_halo(1, 1, 1, 1)
+    end subroutine place
 
     subroutine shown_field(field, tiles, name, units)
       type(weir_field_t), intent(inout) :: field
