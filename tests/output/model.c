@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,9 +15,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s;
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage;
   const char *kind, *format, *path, *type;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, "block", "cdf5", "out.nc", "float"};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, "block", "cdf5", "out.nc", "float"};
 
 static void options(int argc, char **argv) {
   struct {
@@ -27,7 +28,7 @@ static void options(int argc, char **argv) {
              {"rotation", &o.rotation, 0}, {"every_steps", &o.every_steps, 0}, {"halo", &o.halo, 0}, {"lend", &o.lend, 0},
              {"skip_step", &o.skip_step, 0}, {"skip_rank", &o.skip_rank, 0}, {"mean", &o.mean, 0}, {"lonlat", &o.lonlat, 0},
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
-             {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"kind", 0, &o.kind},
+             {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0}, {"kind", 0, &o.kind},
              {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -202,6 +203,18 @@ static int step(long s, int rank, void *data) {
   return bad;
 }
 
+// Processor time, and memory of the process' own: windows of others that it maps are theirs.
+static void usage(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  char line[256];
+  long own_kb = 0;
+  FILE *status = fopen("/proc/self/status", "r");
+  while (status && fgets(line, sizeof line, status)) sscanf(line, "RssAnon: %ld", &own_kb);
+  printf("server %d: user %.3f s, system %.3f s, own memory %ld KiB\n", me, (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec,
+         (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec, own_kb);
+}
+
 int main(int argc, char **argv) {
   weir_error err;
   MPI_Comm model;
@@ -213,6 +226,7 @@ int main(int argc, char **argv) {
   MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
   int code = SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
   if (code || context == NULL) {
+    if (o.usage) usage();
     if (o.kill_rank >= 0 || o.hang_step >= 0) _exit(code != 0);
     MPI_Finalize();
     return code != 0;

@@ -11,6 +11,11 @@ from netCDF4 import Dataset
 MODES = ["serial", "collective", "servers", "servers+parallel"]
 
 
+def launcher_ends_all(model) -> None:
+    if model.mpi.name == "mpich":
+        pytest.skip("MPICH's launcher ends the whole job when a rank is killed, with -disable-auto-cleanup too")
+
+
 def clients(mode: str, ranks: int) -> list[int]:
     return list(range(ranks - 1 if mode.startswith("servers") else ranks))
 
@@ -78,10 +83,10 @@ def test_time_that_goes_back(model):
 
 @pytest.mark.parametrize(
     ("limits", "says"),
-    [({"WEIR_OUTPUT_CLIENT_MEMORY": 1000}, "client_memory allows 1000"), ({"WEIR_OUTPUT_SERVER_MEMORY": 5000}, "server_memory allows 5000")],
+    [({"WEIR_OUTPUT_CLIENT_MEMORY": 1000}, "client_memory allows 1000"), ({"WEIR_OUTPUT_SERVER_MEMORY": "1MiB", "mean": 1}, "server_memory allows 1048576")],
 )
 def test_memory_that_is_refused(model, limits, says):
-    ran = model(3, "servers", path="o.nc", **limits)
+    ran = model(3, "servers", nx=200, ny=200, levels=10, path="o.nc", **limits)
     for rank in (0, 1):
         assert ran.said[rank][0][:2] == ("weir_context_end_definition", "WEIR_E_MEMORY")
         assert says in ran.said[rank][0][2]
@@ -89,6 +94,7 @@ def test_memory_that_is_refused(model, limits, says):
 
 def test_another_group_takes_the_frames_of_a_killed_server_over(model):
     """The stream's one file belongs to group 0, rank 3; group 1 goes on with it, nothing is lost."""
+    launcher_ends_all(model)
     ran = model(5, "servers", survive=True, WEIR_OUTPUT_GROUPS=2, steps=10, kill_step=3, kill_rank=3, pause_ms=20, path="o.nc")
     for rank in (0, 1, 2):
         (told,) = ran.said[rank]
@@ -99,6 +105,7 @@ def test_another_group_takes_the_frames_of_a_killed_server_over(model):
 
 
 def test_the_only_server_is_killed(model):
+    launcher_ends_all(model)
     ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=3, kill_rank=3, pause_ms=20, path="o.nc")
     for rank in (0, 1, 2):
         assert set(ran.codes(rank)) == {"WEIR_E_LOST"}
@@ -108,6 +115,7 @@ def test_the_only_server_is_killed(model):
 
 
 def test_a_rank_of_the_model_is_killed(model):
+    launcher_ends_all(model)
     ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1, pause_ms=20, path="o.nc")
     for rank in (0, 2, 3):
         assert ran.said[rank] and "rank 1 of the model is gone" in ran.said[rank][0][2]

@@ -2,6 +2,7 @@
 // Definitions, steps, put and lend: what is the same in all modes.
 #include "output/engine/session.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <algorithm>
@@ -74,8 +75,16 @@ Status Session::end_definition(const Catalogue& catalogue) {
   }
   if (setup_.topology.has_servers()) agreement_ = world_->agreement(*model_);
   defined_ = true;
+  if (setup_.settings.verbose && model_->rank() == 0) show_choices();
   // Nobody's window may be read before it is filled, and nobody's server may wait for a frame of a rank that is still here.
   return model_->barrier();
+}
+
+void Session::show_choices() const {
+  std::string text = "weir: this rank's output buffers take " + std::to_string(setup_.mine.bytes) + " bytes, " +
+                     std::to_string(setup_.layout.slots) + " frames of each stream; its data reach";
+  for (const auto& [rank, route] : setup_.owner_routes) text += " rank " + std::to_string(rank) + " (" + name_of(route) + ")";
+  fprintf(stderr, "%s\n", text.c_str());
 }
 
 Status Session::step(double time_s) {

@@ -48,6 +48,7 @@ class Session {
   Status read_slab(const Getting& g, const Part& slab, std::vector<std::vector<char>>* to);
   void put_inside_halo(const Catalogue& catalogue, int field, const char* inner, void* data);
   Status define(const Catalogue& catalogue);
+  void show_choices() const;
   char* place(const Use& use);
   Status wait_for_slot(Flow& flow);
   void store(const Use& use, const void* data);
