@@ -117,6 +117,23 @@ bool compare(FileEntry& e, const Stamp& stamp) {
   return changed;
 }
 
+bool any_dirty(const Cache& c, uint32_t file) {
+  for (uint32_t i = 0; i < c.slots; ++i) {
+    const uint64_t tag = base::load(&c.slot(i).tag);
+    if (tag != 0 && file_of(tag) == file && base::load(&c.slot(i).touched) != 0) return true;
+  }
+  return false;
+}
+
+// The file is another one than the cache knew: what dead tasks had accepted has been written, and may have been cut off since.
+void forget_ends(const Cache& c, FileEntry& e, uint32_t file) {
+  const uint64_t progress = base::load(&e.progress);
+  if (base::load(&e.end) != 0 && any_dirty(c, file)) return;
+  if (base::load(&e.progress) != progress) return;
+  base::store(&e.end, uint64_t{0});
+  base::store(&e.extent, uint64_t{0});
+}
+
 }  // namespace
 
 Cache* attach(const Shape& shape) {
@@ -166,6 +183,7 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
       e->waiting = 0;
     }
     changed = compare(*e, stamp);
+    if (changed) forget_ends(*o.cache, *e, o.file);
     e->openings += 1;
     if (o.below.writes) e->writers += 1;
     e->used = base::fetch_add(&d.clock, uint64_t{1});
@@ -181,7 +199,7 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
 void close(Opening& o, bool wait) {
   if (o.spare != nullptr) os::unmap(o.spare, o.cache->block_bytes);
   o.spare = nullptr;
-  if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled, wait);
+  if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled, wait, o.below.descriptor);
   o.enrolled = -1;
   Directory& d = *o.cache->directory;
   node::acquire(d.files_lock);

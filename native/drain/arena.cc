@@ -53,11 +53,12 @@ bool sensible(const Shape& s) {
 
 // A handle with its table of descriptors, from a mapping of its own.
 Arena* make_handle(uint32_t files) {
-  const long at = os::map(sizeof(Arena) + files * sizeof(int*), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const uint64_t bytes = sizeof(Arena) + uint64_t{files} * sizeof(const int*[kOpenings]);
+  const long at = os::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (os::failed(at)) return nullptr;
   auto* arena = reinterpret_cast<Arena*>(at);
-  arena->descriptors = reinterpret_cast<const int**>(arena + 1);
-  arena->handle_bytes = sizeof(Arena) + files * sizeof(int*);
+  arena->descriptors = reinterpret_cast<const int* (*)[kOpenings]>(arena + 1);
+  arena->handle_bytes = bytes;
   return arena;
 }
 

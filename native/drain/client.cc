@@ -52,11 +52,31 @@ bool wait_for_slot(FileSlot& slot) {
   }
 }
 
+// A place among this process's enrolments of the slot; -1: there is none.
+int place_of(const Arena* arena, int slot, const int* descriptor) {
+  for (int i = 0; i < kOpenings; ++i) {
+    if (base::load(&arena->descriptors[slot][i]) == descriptor) return i;
+  }
+  return -1;
+}
+
+// The descriptor of an opening that still has the file; null: there is none.
+const int* any_descriptor(const Arena* arena, uint32_t slot) {
+  const int* found = nullptr;
+  for (const int* const& one : arena->descriptors[slot]) {
+    const int* const descriptor = base::load(&one);
+    if (descriptor == nullptr) continue;
+    found = descriptor;
+    if (is_that_file(*descriptor, arena->slots[slot])) break;
+  }
+  return found;
+}
+
 // A new helper is told all that the last one knew.
 bool tell_arena(Arena* arena, uint32_t generation) {
   if (!tell(kTellArena, arena, 0, -1) || !wait_for(&arena->header->generation, generation)) return false;
   for (uint32_t i = 0; i < files_used(arena->header); ++i) {
-    const int* descriptor = base::load(&arena->descriptors[i]);
+    const int* const descriptor = any_descriptor(arena, i);
     if (descriptor == nullptr) continue;
     FileSlot& slot = arena->slots[i];
     if (base::load(&slot.state) == kSlotHeld && base::load(&slot.generation) == generation) continue;
@@ -198,7 +218,8 @@ int enrol(Arena* arena, const Enrolment& file) {
     }
   }
   if (found < 0 && files_used(arena->header) < arena->header->files) found = static_cast<int>(files_used(arena->header));
-  bool ready = found >= 0;
+  const int place = found >= 0 ? place_of(arena, found, nullptr) : -1;
+  bool ready = place >= 0;
   if (ready) {
     FileSlot& slot = arena->slots[found];
     if (slot.state == kSlotFree || slot.state == kSlotRefused) {
@@ -215,7 +236,7 @@ int enrol(Arena* arena, const Enrolment& file) {
     }
     if (ready) {
       __atomic_fetch_or(&slot.users[arena->participant / 64], bit, __ATOMIC_ACQ_REL);
-      base::store(&arena->descriptors[found], file.descriptor);
+      base::store(&arena->descriptors[found][place], file.descriptor);
     }
   }
   node::release(arena->header->lock);
@@ -232,13 +253,14 @@ bool held(Arena* arena, int slot) {
   return base::load(&s.state) == kSlotHeld && protected_now();
 }
 
-void withdraw(Arena* arena, int slot, bool wait) {
+void withdraw(Arena* arena, int slot, bool wait, const int* descriptor) {
   FileSlot& s = arena->slots[slot];
   const os::SignalsBlocked blocked;
   node::acquire(arena->header->lock);
-  base::store(&arena->descriptors[slot], static_cast<const int*>(nullptr));
-  __atomic_fetch_and(&s.users[arena->participant / 64], ~(uint64_t{1} << (arena->participant % 64)), __ATOMIC_ACQ_REL);
-  bool last = true;
+  const int place = descriptor != nullptr ? place_of(arena, slot, descriptor) : 0;
+  if (place >= 0) base::store(&arena->descriptors[slot][place], static_cast<const int*>(nullptr));
+  bool last = any_descriptor(arena, static_cast<uint32_t>(slot)) == nullptr;
+  if (last) __atomic_fetch_and(&s.users[arena->participant / 64], ~(uint64_t{1} << (arena->participant % 64)), __ATOMIC_ACQ_REL);
   for (const uint64_t users : s.users) last = last && users == 0;
   if (last) {
     // Told before the slot is free: messages arrive in this order.

@@ -88,6 +88,8 @@ struct PulsePage {
   void* robust_next;  // the helper's own (list of robust futexes)
 };
 
+inline constexpr int kOpenings = 8;  // of one file of a shared arena, enrolled by one process
+
 // A mapped arena.
 struct Arena {
   Header* header;
@@ -95,7 +97,7 @@ struct Arena {
   Block* blocks;
   char* data;
   char* extra_data;
-  const int** descriptors;  // by slot: of this process's enrolments; null in the helper
+  const int* (*descriptors)[kOpenings];  // by slot: of this process's enrolments; null in the helper
   uint32_t block_bytes;
   uint32_t participant;
   uint64_t mapped_bytes;

@@ -144,11 +144,12 @@ void drop_plain(FILE* plain) {
 
 bool only_appends(const FILE* f) { return (f->_flags & (kAppending | kNoReads)) == (kAppending | kNoReads); }
 
-// A stream that only appends stands at the end of the file from the beginning.
+// A stream that only appends stands at the end of the file from the beginning: that which programs see, not where glibc has found it.
 void go_to_end(const FILE* f) {
   if (!only_appends(f)) return;
   const int before = errno;
   if (stack::File* file = stack::file_at(f->_fileno); file != nullptr) stack::lseek(file, f->_fileno, 0, SEEK_END);
+  else if (stack::known_at(f->_fileno) != nullptr) os::system_call(SYS_lseek, f->_fileno, 0, SEEK_END);
   errno = before;
 }
 
@@ -209,8 +210,7 @@ int flags_of_mode(const char* mode) {
 FILE* with_layers(FILE* plain, bool at_end) {
   const int fd = plain->_fileno;
   if (stack::file_at(fd) == nullptr) {
-    // The end is where others have left the file as it was opened, and fdopen does not go there where O_APPEND is set already.
-    if (at_end && stack::known_at(fd) != nullptr && only_appends(plain)) os::system_call(SYS_lseek, fd, 0, SEEK_END);
+    if (at_end) go_to_end(plain);  // fdopen does not go there where O_APPEND is set already
     return plain;
   }
   const int before = errno;
@@ -253,7 +253,7 @@ namespace {
 
 // The stream is a plain one on its new file by now; its slot is still its own.
 void serve_again(LayeredStream* s, FILE* f) {
-  if (stack::file_at(f->_fileno) == nullptr) return;
+  if (stack::file_at(f->_fileno) == nullptr) return go_to_end(f);
   if (f->_mode != 0) {
     stack::leave(f->_fileno, stack::Reason::kUnsupported);
     return;
@@ -305,9 +305,9 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old, FILE* (*real
   if (f == nullptr) return nullptr;
   if (s != nullptr) {
     serve_again(s, f);
-  } else if (stack::file_at(f->_fileno) != nullptr) {
-    go_to_end(f);  // where glibc has put it; leaving puts it where the layers have it
-    stack::leave(f->_fileno, stack::Reason::kUnsupported);
+  } else {
+    go_to_end(f);
+    stack::leave(f->_fileno, stack::Reason::kUnsupported);  // which puts it where the layers have it
   }
   return f;
 }
@@ -318,7 +318,8 @@ int close_stream(FILE* f, int (*real)(FILE*)) {
   int error = 0;
   if (!is_layered(f) && fd >= 0 && stack::known_at(fd) != nullptr) {
     const int before = errno;
-    const int flushed = WEIR_REAL(fflush)(f) != 0 ? errno : 0;  // what it holds comes first; its bytes are gone then, error or not
+    // What it holds comes first; its bytes are gone then, error or not.
+    const int flushed = (f->_flags & kPutting) != 0 && WEIR_REAL(fflush)(f) != 0 ? errno : 0;
     errno = before;
     const int deferred = stack::before_close(fd);
     error = flushed != 0 ? flushed : deferred;

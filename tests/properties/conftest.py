@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from play import Stage, build  # noqa: E402
+from play import Stage, a_job, build, end_job  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -18,11 +18,18 @@ def player(tmp_path_factory):
     return build(tmp_path_factory.mktemp("player"))
 
 
-@pytest.fixture
-def stage(player, preload, tmp_path) -> Stage:
-    return Stage(player, tmp_path, preload, {"WEIR_QUIET": "1"})
+@pytest.fixture(scope="session")
+def job():
+    environment = a_job()
+    yield environment
+    end_job(environment)
 
 
 @pytest.fixture
-def traced_stage(player, preload, preload_env, tmp_path) -> Stage:
-    return Stage(player, tmp_path, preload, {"WEIR_QUIET": "1", **preload_env(WEIR_BUDGET="64M")})
+def stage(player, preload, tmp_path, job) -> Stage:
+    return Stage(player, tmp_path, preload, job)
+
+
+@pytest.fixture
+def traced_stage(player, preload, preload_env, tmp_path, job) -> Stage:
+    return Stage(player, tmp_path, preload, {**preload_env(WEIR_BUDGET="64M"), **job})

@@ -40,10 +40,12 @@ def test_generated_sequences(stack, flavour, chosen, request):
 
 
 def report(stage, made, stack, origin, difference):
+    whole = stage.folder / "differs.script"
+    whole.write_text("\n".join([f"# stack {stack}; {origin}", *lines(made), ""]))
     short = shorten(made, lambda candidate: stage.difference(candidate, STACKS[stack]) is not None)
     again = stage.difference(short, STACKS[stack])
     text = "\n".join([f"# stack {stack}; {origin}", *lines(short if again else made)])
-    pytest.fail(f"{again or difference}\n{text}\n", pytrace=False)
+    pytest.fail(f"{again or difference}\n{text}\nThe whole script: {whole}\n", pytrace=False)
 
 
 @pytest.mark.parametrize("stack", STACKS)
