@@ -82,3 +82,42 @@ def test_a_wrong_namelist_is_named(case, tmp_path, text, said):
     run = case.start("shallow_water", 1, tmp_path / "case.nml")
     assert run.returncode != 0
     assert said in run.stderr
+
+
+WRITING = """&grid nx=48, ny=36, dx=21816, dy=20000 /
+&physics case='instability', depth=1000, f0=1e-5, speed=10, width=100000, perturbation=0.5, wavenumber=2 /
+&run dt=100, steps={steps}{more} /
+&output history_every=4, restart_every=6, statistics=.true., folder='{folder}', config='{config}' /
+&nest i0=16, j0=10, ni=16, nj=14 /"""
+MODES = {"serial": (1, 0), "collective": (3, 0), "servers": (2, 1), "servers+parallel": (2, 2)}  # tasks of the model, servers
+
+
+@pytest.fixture
+def writing(case, tmp_path):
+    def run(name: str, mode: str, steps: int = 12, more: str = "") -> dict[str, bytes]:
+        """The files of a run, by name."""
+        model, servers = MODES[mode]
+        folder, config = tmp_path / name, tmp_path / f"{name}.toml"
+        config.write_text(f'[output]\nmode = "{mode}"\ngroups = 1\ntasks_per_group = {max(servers, 1)}\n')
+        (tmp_path / f"{name}.nml").write_text(WRITING.format(steps=steps, more=more, folder=folder, config=config) + "\n")
+        said = case.start("shallow_water", model + servers, tmp_path / f"{name}.nml").ok().stdout
+        assert re.search(r"^output: put_s=.* percent=\S+$", said, re.M), said
+        return {f.name: f.read_bytes() for f in sorted(folder.iterdir())}
+
+    return run
+
+
+def test_all_modes_and_numbers_of_tasks_write_the_same_bytes(writing):
+    serial = writing("serial", "serial")
+    restarts = [f"restart.20000101T00{minutes}000.nc" for minutes in range(3)]
+    assert set(serial) == {nest + name for nest in ("", "nest_") for name in ("history.nc", "statistics.nc", *restarts)}
+    for mode in ("collective", "servers", "servers+parallel"):
+        assert writing(mode, mode) == serial, mode
+
+
+def test_a_run_begun_again_with_other_tasks_goes_on_to_the_last_bit(writing, tmp_path):
+    whole = writing("whole", "serial")
+    begin = tmp_path / "whole" / "restart.20000101T001000.nc"
+    again = writing("again", "collective", steps=6, more=f", first_step=6, restart_from='{begin}'")
+    for name in ("restart.20000101T002000.nc", "nest_restart.20000101T002000.nc"):
+        assert again[name] == whole[name]
