@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task of a group of servers, as far as messages go: it hears clients and tasks, and says when frames are to be written and released.
+// What is done with frames is Work's.
+#pragma once
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "output/engine/note.h"
+#include "output/engine/topology.h"
+
+namespace weir::output {
+
+class Work {
+ public:
+  virtual ~Work() = default;
+  // Definitions have ended: take part in the agreement with the model's ranks. False: there is nothing to write.
+  virtual bool define() = 0;
+  // Whether this task writes.
+  virtual bool owns() const = 0;
+  virtual Status write(const Frame& frame, const Status& refused) = 0;
+  virtual Status close(const Status& incomplete) = 0;
+  // "stream 'history', step 3".
+  virtual std::string name(const Frame& frame) const = 0;
+  // Why a frame that lacks something is not written.
+  virtual Status refusal(const Frame& frame, const Lack& lack) const = 0;
+};
+
+class GroupTask {
+ public:
+  GroupTask(World& world, const Topology& topology, Work& work);
+
+  void hear(const Message& message);
+  // When there is nothing to hear: is everybody there?
+  void look_after_clients();
+  // During long work.
+  void still_alive();
+  bool ended() const { return ended_; }
+  const Status& first_error() const { return first_error_; }
+  bool broken() const { return !broken_.ok(); }
+
+ private:
+  // What has been heard of a frame: by a task from its clients, by the head from the tasks.
+  struct Heard {
+    Frame frame;
+    int tasks = 0;
+    Lack lack;
+    double since_s = 0;
+    std::set<int> who;  // clients that have announced it
+  };
+  using Key = std::pair<int, int64_t>;
+
+  void hear_frame(int client, const Note& note);
+  void hear_ready(const Note& note);
+  void hear_bye(int client);
+  void hear_all_bye();
+  void write(const Frame& frame, const Status& refused);
+  void close();
+  void release(const Frame& frame, const Status& status);
+  void farewell(const Status& status);
+  void to_tasks(const Note& note, bool owners_too);
+  void to_head(const Note& note);
+  void to_clients(const Note& note);
+  void give_up(const Status& why);
+  static Lack both(const Lack& a, const Lack& b);
+
+  World& world_;
+  const Topology& topology_;
+  Work& work_;
+  int group_, task_, head_;
+  int busy_tasks_ = 0;         // tasks of the group that have clients
+  std::vector<int> clients_;   // mine, by number
+  std::set<int> byes_;
+  int all_byes_ = 0;
+  std::map<Key, Heard> heard_;
+  Status broken_;              // no frame can be completed any more
+  Status first_error_;
+  bool defined_ = false, ended_ = false;
+  double last_alive_s_ = 0, last_look_s_ = 0, last_heard_s_ = 0;
+};
+
+}  // namespace weir::output

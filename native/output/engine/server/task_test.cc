@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of control of a whole job in one process: 10,000 clients, a group of 64 tasks, counted; and the order in which things happen.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <numeric>
+
+#include "output/engine/server/task.h"
+
+namespace weir::output {
+namespace {
+
+struct Post {
+  std::vector<std::deque<Message>> to;
+  int64_t sent = 0;
+};
+
+// A rank whose messages go through Post. Nothing else of a world is used here.
+class PostWorld : public World, public Team {
+ public:
+  PostWorld(Post& post, const std::vector<Site>& sites, int rank) : post_(post), sites_(sites), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(sites_.size()); }
+  Team& team() override { return *this; }
+  const std::vector<Site>& sites() const override { return sites_; }
+  void set_time_limit(double) override {}
+  double time_limit() const override { return 300; }
+  Status send(int to, std::span<const char> bytes) override {
+    ++post_.sent;
+    post_.to[static_cast<size_t>(to)].push_back({rank_, {bytes.begin(), bytes.end()}});
+    return {};
+  }
+  Result<std::optional<Message>> receive() override { return std::optional<Message>(); }
+  std::unique_ptr<Flight> flight() override { return nullptr; }
+  std::unique_ptr<Agreement> agreement(Team&) override { return nullptr; }
+  Result<std::unique_ptr<Window>> window(void*, int64_t) override { return kNone; }
+  Result<bool> fetches_progress() override { return kNone; }
+  Status barrier() override { return kNone; }
+  Status broadcast(std::vector<char>&, int) override { return kNone; }
+  Result<std::vector<std::vector<char>>> gather(std::span<const char>, int) override { return kNone; }
+  Result<std::vector<std::vector<char>>> exchange(const std::vector<std::vector<char>>&) override { return kNone; }
+  Result<std::pair<int64_t, int>> maximum(int64_t) override { return kNone; }
+  Status agree(const Status&) override { return kNone; }
+  Result<std::unique_ptr<Team>> split(int, int) override { return kNone; }
+  const void* mpi_comm() const override { return nullptr; }
+
+ private:
+  const Status kNone{WEIR_E_INTERNAL, "not part of this test"};
+  Post& post_;
+  const std::vector<Site>& sites_;
+  int rank_;
+};
+
+class RecordedWork : public Work {
+ public:
+  RecordedWork(bool owns, std::vector<std::string>& log) : owns_(owns), log_(log) {}
+  bool define() override { return true; }
+  bool owns() const override { return owns_; }
+  Status write(const Frame& frame, const Status& refused) override {
+    log_.push_back((refused.ok() ? "write " : "refuse ") + std::to_string(frame.number));
+    return refused;
+  }
+  Status close(const Status&) override {
+    log_.push_back("close");
+    return {};
+  }
+  std::string name(const Frame& frame) const override { return "frame " + std::to_string(frame.number); }
+  Status refusal(const Frame& frame, const Lack& lack) const override {
+    return {WEIR_E_MISSING, name(frame) + ": rank " + std::to_string(lack.rank) + " and " + std::to_string(lack.count - 1) + " more"};
+  }
+
+ private:
+  bool owns_;
+  std::vector<std::string>& log_;
+};
+
+// Clients first, then one group of tasks.
+struct Job {
+  Job(int clients, int tasks, int owners) {
+    sites.resize(static_cast<size_t>(clients + tasks));
+    for (int r = 0; r < clients + tasks; ++r) sites[static_cast<size_t>(r)].node = r;  // so nobody looks for processes
+    post.to.resize(sites.size());
+    topology.clients.resize(static_cast<size_t>(clients));
+    std::iota(topology.clients.begin(), topology.clients.end(), 0);
+    topology.groups.emplace_back();
+    topology.owners = {owners};
+    logs.resize(static_cast<size_t>(tasks));
+    for (int t = 0; t < tasks; ++t) topology.groups[0].push_back(clients + t);
+    for (int t = 0; t < tasks; ++t) {
+      worlds.push_back(std::make_unique<PostWorld>(post, sites, clients + t));
+      works.push_back(std::make_unique<RecordedWork>(t < owners, logs[static_cast<size_t>(t)]));
+      all.push_back(std::make_unique<GroupTask>(*worlds.back(), topology, *works.back()));
+    }
+    for (int t = 0; t < tasks; ++t) all[static_cast<size_t>(t)]->hear({0, Note{NoteKind::kDefine, 0, {}, {}, {}}.encode()});
+  }
+  void say(int client, NoteKind kind, int64_t number, const Lack& lack = {}) {
+    Note note{kind, 0, {}, lack, {}};
+    note.frame.number = number;
+    ++post.sent;
+    post.to[static_cast<size_t>(topology.gate(0, client))].push_back({client, note.encode()});
+  }
+  void deliver() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t t = 0; t < all.size(); ++t) {
+        std::deque<Message>& box = post.to[topology.clients.size() + t];
+        for (; !box.empty(); moved = true) {
+          const Message message = box.front();
+          box.pop_front();
+          all[t]->hear(message);
+        }
+      }
+    }
+  }
+  // What a client has been told since the last time.
+  std::vector<Note> told(int client) {
+    std::vector<Note> notes;
+    for (const Message& m : post.to[static_cast<size_t>(client)]) notes.push_back(*Note::decode(m.bytes));
+    post.to[static_cast<size_t>(client)].clear();
+    return notes;
+  }
+
+  Post post;
+  std::vector<Site> sites;
+  Topology topology;
+  std::vector<std::vector<std::string>> logs;
+  std::vector<std::unique_ptr<PostWorld>> worlds;
+  std::vector<std::unique_ptr<RecordedWork>> works;
+  std::vector<std::unique_ptr<GroupTask>> all;
+};
+
+TEST(GroupTask, ten_thousand_clients_and_sixty_four_tasks_need_messages_for_their_sum_not_their_product) {
+  for (int owners : {1, 64}) {
+    Job job(10'000, 64, owners);
+    const int64_t before = job.post.sent;
+    for (int c = 0; c < 10'000; ++c) job.say(c, NoteKind::kFrame, 0);
+    job.deliver();
+    // There: clients, 63 ready, 63 go. Back: clients, and one for each task that only forwards.
+    EXPECT_EQ(job.post.sent - before, 10'000 + 63 + 63 + 10'000 + (64 - owners));
+    for (int t = 0; t < owners; ++t) EXPECT_EQ(job.logs[static_cast<size_t>(t)], std::vector<std::string>{"write 0"});
+    for (int c : {0, 63, 64, 9'999}) {
+      const std::vector<Note> told = job.told(c);
+      ASSERT_EQ(told.size(), 1u);
+      EXPECT_EQ(told[0].kind, NoteKind::kRelease);
+    }
+  }
+}
+
+TEST(GroupTask, writes_frames_in_the_order_in_which_they_are_complete_on_all_tasks) {
+  Job job(5, 2, 2);
+  for (int64_t frame : {0, 1}) {
+    for (int c = 4; c > 0; --c) job.say(c, NoteKind::kFrame, frame);
+  }
+  job.deliver();
+  EXPECT_TRUE(job.logs[0].empty());
+  job.say(0, NoteKind::kFrame, 0);
+  job.deliver();
+  job.say(0, NoteKind::kFrame, 1);
+  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kBye, 0);
+  job.deliver();
+  const std::vector<std::string> expected = {"write 0", "write 1", "close"};
+  EXPECT_EQ(job.logs[0], expected);
+  EXPECT_EQ(job.logs[1], expected);
+  EXPECT_TRUE(job.all[0]->ended() && job.all[1]->ended());
+}
+
+TEST(GroupTask, a_frame_that_ranks_have_not_completed_is_refused_and_all_are_told_who) {
+  Job job(5, 2, 1);
+  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0, c == 3 || c == 4 ? Lack{1, c, 1} : Lack{});
+  job.deliver();
+  EXPECT_EQ(job.logs[0], std::vector<std::string>{"refuse 0"});
+  for (int c = 0; c < 5; ++c) {
+    const std::vector<Note> told = job.told(c);
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].status.code(), WEIR_E_MISSING);
+    EXPECT_EQ(told[0].status.message(), "frame 0: rank 3 and 1 more");
+  }
+}
+
+TEST(GroupTask, a_group_with_more_tasks_than_clients_ends) {
+  Job job(1, 3, 3);
+  job.say(0, NoteKind::kFrame, 0);
+  job.say(0, NoteKind::kBye, 0);
+  job.deliver();
+  for (const auto& task : job.all) EXPECT_TRUE(task->ended());
+  const std::vector<Note> told = job.told(0);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[1].kind, NoteKind::kFarewell);
+}
+
+}  // namespace
+}  // namespace weir::output
