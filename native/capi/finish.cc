@@ -22,7 +22,7 @@ Status compare_with_rank_0(weir_context& context) {
   Status mine;
   if (team.rank() != 0) {
     output::Result<output::Catalogue> root = output::decode_catalogue(bytes);
-    mine = root.ok() ? output::compare_catalogues(*root, context.catalogue) : root.status();
+    mine = root.ok() ? output::compare_catalogues(*root, context.catalogue, team.rank()) : root.status();
     if (!mine.ok() && !context.broken.ok()) {
       mine = {mine.code(), mine.message() + " (earlier, on this rank: " + context.broken.message() + ")"};
     }

@@ -8,7 +8,7 @@ import pytest
 RANKS = 3
 MISTAKES = {
     "none": ["fine"],
-    "units": ["WEIR_E_ARGUMENT", "field 't', attribute 'units', value is 'K' on rank 0 and 'degC' here", "rank 2"],
+    "units": ["WEIR_E_ARGUMENT", "field 't', attribute 'units', value is 'K' on rank 0 and 'degC' on rank 2"],
     "outside": ["WEIR_E_DECOMPOSITION", "3 rows from 4 do not all lie in grid 'plane', which has 4 x 6 points", "rank 2"],
     "halo": ["WEIR_E_ARGUMENT", "decomposition 'rows': a halo is negative", "rank 2"],
     "doubled": ["WEIR_E_DECOMPOSITION", "rows", "12"],

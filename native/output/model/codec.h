@@ -17,7 +17,7 @@ std::vector<char> encode_catalogue(const Catalogue& catalogue);
 Result<Catalogue> decode_catalogue(std::span<const char> bytes);
 
 // Fine when both define the same, apart from what is each rank's own. Otherwise the first difference in words: "field 'u', attribute
-// 'units': 'K' on rank 0, 'degC' here".
-Status compare_catalogues(const Catalogue& of_rank_0, const Catalogue& mine);
+// 'units': 'K' on rank 0 and 'degC' on rank 3".
+Status compare_catalogues(const Catalogue& of_rank_0, const Catalogue& mine, int my_rank);
 
 }  // namespace weir::output

@@ -74,7 +74,8 @@ std::vector<Line> lines_of(const Catalogue& catalogue) {
 
 }  // namespace
 
-Status compare_catalogues(const Catalogue& of_rank_0, const Catalogue& mine) {
+Status compare_catalogues(const Catalogue& of_rank_0, const Catalogue& mine, int my_rank) {
+  const std::string here = " on rank " + std::to_string(my_rank);
   if (encode_catalogue(of_rank_0) == encode_catalogue(mine)) return {};
   const std::vector<Line> theirs = lines_of(of_rank_0), ours = lines_of(mine);
   size_t i = 0;
@@ -82,10 +83,10 @@ Status compare_catalogues(const Catalogue& of_rank_0, const Catalogue& mine) {
   const std::string all = "ranks define different things, but all must define the same in the same order: ";
   if (i >= theirs.size() || i >= ours.size()) return {WEIR_E_ARGUMENT, all + "one of two ranks defines more"};
   if (theirs[i].what == ours[i].what) {
-    return {WEIR_E_ARGUMENT, all + ours[i].what + " is " + theirs[i].value + " on rank 0 and " + ours[i].value + " here"};
+    return {WEIR_E_ARGUMENT, all + ours[i].what + " is " + theirs[i].value + " on rank 0 and " + ours[i].value + here};
   }
   return {WEIR_E_ARGUMENT, all + "rank 0 has " + theirs[i].what + " (" + theirs[i].value + ") where " + ours[i].what + " (" + ours[i].value +
-                               ") is here"};
+                               ") is" + here};
 }
 
 }  // namespace weir::output
