@@ -124,7 +124,7 @@ def test_a_rank_of_the_model_is_killed(model):
 
 
 def test_a_rank_that_does_not_come_is_named_after_the_time_limit(model):
-    ran = model(4, "servers", survive=True, limit_s=3, steps=8, hang_step=4, skip_rank=1, hang_s=15, path="o.nc")
+    ran = model(4, "servers", survive=True, limit_s=3, steps=8, hang_step=4, skip_rank=1, hang_s=8, path="o.nc")
     for rank in (0, 2):
         assert ran.codes(rank)[0] == "WEIR_E_LOST"
     assert "step 4: ranks that did not end the step within 3 s (time_limit_s): 1" in ran.said[3][0][2]
