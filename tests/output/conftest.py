@@ -36,7 +36,8 @@ class Model:
         if not (self.libraries / "libweir.so").exists():
             pytest.skip(f"libweir is not built for {mpi.name}: cmake says which package it needs")
         flags = (f"-I{root / 'include'}", f"-L{self.libraries}", f"-Wl,-rpath,{self.libraries}", "-lweir")
-        self.program = mpi.cc(Path(__file__).parent / "model.c", *flags, name="model")
+        self.program_source = Path(__file__).parent / "model.c"
+        self.program = mpi.cc(self.program_source, *flags, name="model")
 
     def __call__(self, ranks: int, mode: str = "serial", survive: bool = False, limit_s: int = 60, **options: object) -> Ran:
         env = {key: str(value) for key, value in options.items() if key.isupper()}

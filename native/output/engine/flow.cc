@@ -46,6 +46,7 @@ void Flow::end() {
   }
   ++frame_.number;
   active_ = false;
+  count_written();
 }
 
 Flow::Held* Flow::in_the_way() {
@@ -64,8 +65,13 @@ void Flow::released(int64_t number, bool written) {
     if (h.frame.file != written_file_) written_file_ = h.frame.file, written_ = 0;
     if (written && h.frame.due) ++written_;
   }
-  // Frames of the same file that are still held, and the next one, know how many are in the file.
+  count_written();
+}
+
+// Frames of the same file that are still held, and the next one, know how many are in the file.
+void Flow::count_written() {
   for (Held& h : held) h.frame.written = h.frame.file == written_file_ ? written_ : 0;
+  frame_.written = frame_.file == written_file_ ? written_ : 0;
 }
 
 int64_t Flow::last_finished(int group) const {

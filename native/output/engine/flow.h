@@ -44,6 +44,8 @@ class Flow {
   int64_t last_finished(int group) const;
 
  private:
+  void count_written();
+
   const Setup& setup_;
   int stream_;
   bool active_ = false, began_ = false;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "output/engine/trace.h"
 #include "output/transport/patience.h"
 
 namespace weir::output {
@@ -59,7 +60,7 @@ Status Gather::begin(const Section& section, const Part& slab, const Base& base)
 
 Status Gather::wait(Stage& stage) {
   if (stage.flight == nullptr) return {};
-  const double began = now_s();
+  const Traced traced(Event::kFetch, stream_.c_str(), stage.slab.count * static_cast<int64_t>(size_of(column_of(stage).type)));
   Patience patience(world_.time_limit());
   for (;;) {
     Result<bool> done = stage.flight->finished();
@@ -70,7 +71,6 @@ Status Gather::wait(Stage& stage) {
     (void)stage.flight.release();  // MPI may still write to its buffers
     return {WEIR_E_LOST, "a rank's data did not come within " + std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s)"};
   }
-  wait_s_ += now_s() - began;
   return {};
 }
 
@@ -89,7 +89,8 @@ Status Gather::end(Type type, ByteOrder order, double fill, void* to) {
 }
 
 void Gather::copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const {
-  const Column& column = stage.section->columns[static_cast<size_t>(stage.slab.column)];
+  const Column& column = column_of(stage);
+  const Traced traced(Event::kTranspose, stream_.c_str(), stage.slab.count * static_cast<int64_t>(size_of(type)));
   const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(type));
   const Convert convert = converter(column.type, type, order);
   const char* staged = stage.memory;

@@ -45,7 +45,8 @@ class Gather {
   Status drop();
 
   bool pending() const { return !stages_.empty(); }
-  double wait_s() const { return wait_s_; }
+  // Whose slabs come now, for the trace.
+  void set_stream(const std::string& name) { stream_ = name; }
 
  private:
   struct Stage {
@@ -56,6 +57,7 @@ class Gather {
     char* memory = nullptr;
   };
 
+  static const Column& column_of(const Stage& stage) { return stage.section->columns[static_cast<size_t>(stage.slab.column)]; }
   Status wait(Stage& stage);
   void copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const;
 
@@ -64,7 +66,7 @@ class Gather {
   Buffer staging_[2];
   int next_ = 0;
   std::deque<Stage> stages_;
-  double wait_s_ = 0;
+  std::string stream_;
 };
 
 }  // namespace weir::output

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "output/engine/alive.h"
+#include "output/engine/trace.h"
 #include "output/engine/writer.h"
 #include "output/plan/cover.h"
 #include "output/transport/patience.h"
@@ -128,6 +129,7 @@ Status Session::poll() {
 
 Status Session::wait_for_slot(Flow& flow) {
   if (flow.in_the_way() == nullptr) return {};
+  const Traced traced(Event::kWait, setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)].name.c_str(), 0);
   const double began = now_s();
   Patience patience(world_->time_limit());
   Status result;
@@ -187,10 +189,12 @@ Status Session::put(int field, const void* data) {
       return {WEIR_E_ARGUMENT, "weir_put of field '" + name + "': no data"};
     }
     WEIR_TRY(wait_for_slot(flow));
+    const Column& c = setup_.layout.streams[static_cast<size_t>(use.stream)].fields.columns[static_cast<size_t>(use.column)];
+    const int64_t bytes = c.shape.levels * setup_.pieces[static_cast<size_t>(c.decomposition)].points() * static_cast<int64_t>(size_of(c.type));
+    const Traced traced(Event::kPut, setup_.catalogue.streams[static_cast<size_t>(use.stream)].name.c_str(), bytes);
     store(use, data);
     flow.mark(use.column);
-    const Column& c = setup_.layout.streams[static_cast<size_t>(use.stream)].fields.columns[static_cast<size_t>(use.column)];
-    costs_.put_bytes += c.shape.levels * setup_.pieces[static_cast<size_t>(c.decomposition)].points() * static_cast<int64_t>(size_of(c.type));
+    costs_.put_bytes += bytes;
   }
   costs_.put_s += now_s() - began - (costs_.wait_s - waited);
   return {};

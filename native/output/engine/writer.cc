@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "output/engine/memory.h"
+#include "output/engine/trace.h"
 #include "output/format/publish.h"
 #include "output/model/path.h"
 
@@ -77,6 +78,12 @@ Status Writer::open(const Frame& frame, Open* open) {
   return {};
 }
 
+Status Writer::put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file) {
+  const Traced traced(Event::kWrite, setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name.c_str(),
+                      slab.count * static_cast<int64_t>(size_of(column.file_type)));
+  return file.write(column.variable, record, slab.first, slab.count, slab_.data());
+}
+
 Status Writer::accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file,
                           int64_t record) {
   const auto key = std::pair<int, size_t>{frame.stream, index};
@@ -91,7 +98,7 @@ Status Writer::accumulate(const Frame& frame, const Column& column, size_t index
   sum.result(0, slab.count, result_.data());
   sum.restart();
   converter(type, column.file_type, layout.facts.order)(result_.data(), slab_.data(), slab.count, column.missing.value_or(0));
-  return file->write(column.variable, record, slab.first, slab.count, slab_.data());
+  return put(frame, column, record, slab, *file);
 }
 
 Status Writer::write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab, File* file,
@@ -100,7 +107,7 @@ Status Writer::write_slab(const Frame& frame, const Section& section, size_t ind
   if (column.operation != WEIR_INSTANT) return accumulate(frame, column, index, slab, file, record);
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   WEIR_TRY(gather_.end(column.file_type, layout.facts.order, column.missing.value_or(0), slab_.data()));
-  return file->write(column.variable, column.field < 0 ? 0 : record, slab.first, slab.count, slab_.data());
+  return put(frame, column, column.field < 0 ? 0 : record, slab, *file);
 }
 
 Status Writer::walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before) {
@@ -164,6 +171,7 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
 
 Status Writer::write(const Frame& frame, const Status& refused) {
   if (setup_.owner >= owners(frame.stream)) return setup_.owners->agree({});
+  gather_.set_stream(setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name);
   Open& open = files_[frame.stream];
   if (open.number != frame.file) open = Open{};
   open.number = frame.file;

@@ -48,6 +48,7 @@ class Writer {
   // Every slab of the section that this frame concerns; `file` null: they are taken and forgotten.
   Status walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before);
   Status write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab, File* file, int64_t record);
+  Status put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file);
   Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file, int64_t record);
   Status write_frame(const Frame& frame, const Status& refused, Open& open);
   Status publish(Open& open, int stream);
