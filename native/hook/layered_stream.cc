@@ -110,10 +110,11 @@ int seek_file(void* slot, off64_t* offset, int whence) {
   return 0;
 }
 
-int close_file(void* slot) {
-  const int fd = stream_of(slot)->_fileno;
+int close_number(int fd) {
   return stack::closing(fd, [fd] { return static_cast<int>(with_errno(os::close_fd(fd))); });
 }
+
+int close_file(void* slot) { return close_number(stream_of(slot)->_fileno); }
 
 // Also of a stream that became a plain one; null: it never was weir's.
 LayeredStream* slot_of(const FILE* f) {
@@ -244,7 +245,7 @@ FILE* open_by_layers(stack::Ticket& t, const char* path, const char* mode) {
     return f;
   }
   const int before = errno;
-  stack::closing(fd, [fd] { return static_cast<int>(with_errno(os::close_fd(fd))); });
+  close_number(fd);
   errno = before;
   return nullptr;
 }
@@ -274,7 +275,7 @@ FILE* turn_to(int fd, const char* mode, FILE* old, FILE* (*real)(const char*, co
     os::system_call(SYS_dup3, fd, f->_fileno, (flags & O_CLOEXEC) | ((f->_flags2 & kClosedOnExec) != 0 ? O_CLOEXEC : 0));
     stack::copied(fd, f->_fileno);
   }
-  if (fd >= 0) stack::closing(fd, [fd] { return static_cast<int>(with_errno(os::close_fd(fd))); });
+  if (fd >= 0) close_number(fd);
   errno = error;
   return f;
 }
@@ -290,10 +291,12 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old, FILE* (*real
   }
   if (flags < 0) return real(path, mode, old);
   stack::Ticket t;
-  const bool ordered = stack::begin_open(t, AT_FDCWD, path, flags);
-  if (ordered && s == nullptr) {  // a stream of glibc's own: no layers
-    stack::finish_open(t, -1, path);
-    return real(path, mode, old);
+  bool ordered = stack::begin_open(t, AT_FDCWD, path, flags);
+  if (ordered && s == nullptr) {  // a stream of glibc's own: no layers, but others are told of it
+    if (t.parked) close_number(t.file->descriptor);
+    else stack::finish_open(t, -1, path);
+    t = stack::unordered(path, flags);
+    ordered = false;
   }
   FILE* f;
   if (ordered) {

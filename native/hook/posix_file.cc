@@ -105,14 +105,19 @@ WEIR_FTRUNCATE(ftruncate64)
 
 #define WEIR_FALLOCATE(symbol)                                                                                                  \
   WEIR_HOOK(int, symbol, int fd, int mode, off_t at, off_t n) {                                                                 \
-    return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] { return WEIR_THROUGH(symbol, fd, mode, at, n); });        \
+    return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] {                                                         \
+      if (WEIR_LIKELY(!stack::is_transformed(fd))) return WEIR_THROUGH(symbol, fd, mode, at, n);                                 \
+      errno = EOPNOTSUPP;                                                                                                         \
+      return -1;                                                                                                                  \
+    });                                                                                                                           \
   }
 WEIR_FALLOCATE(fallocate)
 WEIR_FALLOCATE(fallocate64)
 
 #define WEIR_POSIX_FALLOCATE(symbol)                                                                                      \
   WEIR_HOOK(int, symbol, int fd, off_t at, off_t n) {                                                                     \
-    return numbered(Op::kPosixFallocate, fd, at, n, [&] { return WEIR_THROUGH(symbol, fd, at, n); });                       \
+    return numbered(Op::kPosixFallocate, fd, at, n,                                                                       \
+                    [&] { return stack::is_transformed(fd) ? EOPNOTSUPP : WEIR_THROUGH(symbol, fd, at, n); });              \
   }
 WEIR_POSIX_FALLOCATE(posix_fallocate)
 WEIR_POSIX_FALLOCATE(posix_fallocate64)

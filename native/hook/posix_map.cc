@@ -59,6 +59,10 @@ void* mapping(int fd, size_t n, Real real) {
 template <typename Real>
 ssize_t through_both(int a, int b, Real real) {
   if (WEIR_LIKELY(stack::file_at(a) == nullptr && stack::file_at(b) == nullptr)) return real();
+  if (stack::is_transformed(a) || stack::is_transformed(b)) {  // programs then read and write
+    errno = EINVAL;
+    return -1;
+  }
   if (stack::file_at(a) == stack::file_at(b)) return stack::through_kernel(a, real);
   const bool swapped = stack::file_at(b) < stack::file_at(a);  // one order for all: two copies the two ways round must not wait for each other
   return stack::through_kernel(swapped ? b : a, [&] { return stack::through_kernel(swapped ? a : b, real); });

@@ -174,8 +174,13 @@ WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
 WEIR_RENAME(rename, AT_FDCWD, AT_FDCWD, WEIR_LIST(const char* path, const char* to), path, to)
 WEIR_RENAME(renameat, directory, to_directory, WEIR_LIST(int directory, const char* path, int to_directory, const char* to), directory, path, to_directory, to)
 WEIR_RENAME(renameat2, directory, to_directory, WEIR_LIST(int directory, const char* path, int to_directory, const char* to, unsigned flags), directory, path, to_directory, to, flags)
-WEIR_PATH(link, kLink, WEIR_LIST(const char* path, const char* to), path, to)
-WEIR_PATH_AT(linkat, kLink, WEIR_LIST(int directory, const char* path, int to_directory, const char* to, int flags), directory, path, to_directory, to, flags)
+// A file with another name: what is remembered of it is out of date.
+WEIR_HOOK(int, link, const char* path, const char* to) {
+  return on_path(Op::kLink, AT_FDCWD, path, 0, [&] { return stack::names_then_changed(WEIR_REAL(link)(path, to)); });
+}
+WEIR_HOOK(int, linkat, int directory, const char* path, int to_directory, const char* to, int flags) {
+  return on_path(Op::kLink, directory, path, 0, [&] { return stack::names_then_changed(WEIR_REAL(linkat)(directory, path, to_directory, to, flags)); });
+}
 WEIR_PATH(symlink, kSymlink, WEIR_LIST(const char* target, const char* path), target, path)
 WEIR_PATH_AT(symlinkat, kSymlink, WEIR_LIST(const char* target, int directory, const char* path), target, directory, path)
 

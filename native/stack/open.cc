@@ -179,7 +179,10 @@ void admit(File* f, int fd, int flags) {
   }
   link(f);
   enter_table(fd, f);
-  if (f->transforms && !f->left) publish(f);
+  if (f->transforms && !f->left) {
+    if ((flags & O_TRUNC) != 0) cut_published(f->device, f->inode, 0);
+    publish(f);
+  }
 }
 
 int name_file(File* f, int directory, const char* path) {

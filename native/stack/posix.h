@@ -44,6 +44,12 @@ struct Through {
 Through begin_through(File* f, int fd);
 void end_through(const Through&);  // keeps errno
 
+// A file whose bytes on disk are not the program's: what the kernel would do to them by itself is refused.
+inline bool is_transformed(int fd) {
+  const File* const f = file_at(fd);
+  return WEIR_UNLIKELY(f != nullptr) && f->transforms;
+}
+
 template <typename Real>
 auto through_kernel(int fd, Real real) {
   File* const f = file_at(fd);

@@ -156,11 +156,33 @@ void publish_end(File* f, uint64_t end) {
   if (f->lease != nullptr && !f->transforms) node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
 }
 
+namespace {
+
+// Other openings in this process go on with the size that this one made.
+void hand_size_on(const File* from) {
+  const Busy hold;
+  for (File* f = buckets[bucket_of(from->device, from->inode)]; f != nullptr; f = f->next_of_inode) {
+    if (same(f, from->device, from->inode) && f->published != 0 && f->published < from->published) f->published = from->published;
+  }
+}
+
+}  // namespace
+
 void withdraw(File* f, bool ends) {
   if (f->published == 0 || (f->transforms && !ends)) return;
+  if (f->transforms) hand_size_on(f);
   f->published = 0;
   base::fetch_add(&unwritten, ~0u);
   if (f->lease != nullptr && !f->transforms) node::withdraw_size(static_cast<node::Lease*>(f->lease));
+}
+
+void cut_published(uint64_t device, uint64_t inode, uint64_t bytes) {
+  const Busy hold;
+  for (File* f = buckets[bucket_of(device, inode)]; f != nullptr; f = f->next_of_inode) {
+    if (!same(f, device, inode) || !f->transforms || f->published == 0) continue;
+    if (bytes == 0) base::fetch_add(&unwritten, ~0u);
+    f->published = bytes;
+  }
 }
 
 bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact) {

@@ -132,6 +132,7 @@ int ftruncate(File* f, int fd, off_t bytes) {
   const Result result = f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes));
   if (result >= 0) {
     withdraw(f, true);
+    if (f->transforms) cut_published(f->device, f->inode, static_cast<uint64_t>(bytes));
     publish(f);
   }
   return static_cast<int>(done(result));

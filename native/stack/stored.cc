@@ -9,6 +9,7 @@
 #include "stack/build.h"
 #include "stack/inside.h"
 #include "stack/posix.h"
+#include "stack/sharing.h"
 
 namespace weir::stack {
 
@@ -95,6 +96,7 @@ bool truncate_form(const char* path, off_t bytes, int* result) {
   Result done = 1;  // not a file of this kind
   ask_of_path(AT_FDCWD, path, O_RDWR, about, [&](File* f) {
     done = f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes));
+    if (done >= 0) cut_published(f->device, f->inode, static_cast<uint64_t>(bytes));
     if (done >= 0 && f->enter.flush != nullptr) done = f->enter.flush->kind->flush(*f->enter.flush);
   });
   if (done > 0) return false;

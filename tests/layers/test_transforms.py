@@ -215,3 +215,24 @@ def test_closed_files_have_their_size_by_name_and_are_cut_by_name(layered, execu
     assert behind.stdout == plain.stdout
     assert behind.stderr == ""
     assert (tmp_path / "files" / "layered.moved").stat().st_size != 400_000, "another form lies on disk"
+
+
+BY_THE_KERNEL = r"""
+import os, sys
+fd, other = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), os.open("other", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 20_000)
+for call in (lambda: os.posix_fallocate(fd, 0, 100_000), lambda: os.sendfile(other, fd, 0, 100), lambda: os.copy_file_range(fd, other, 100, 0)):
+    try:
+        print(call())
+    except OSError as error:
+        print(error.strerror)
+print(os.fstat(fd).st_size, os.fstat(other).st_size, set(os.pread(fd, 30_000, 0)))
+"""
+
+
+@pytest.mark.parametrize("stack", ["stripe:dirs={0}/a,{0}/b:unit=64KiB", "cos:16"])
+def test_what_the_kernel_would_do_to_the_stored_form_is_refused(layered, tmp_path, stack):
+    for folder in ("a", "b", "files"):
+        (tmp_path / folder).mkdir()
+    done = layered(stack.format(tmp_path), sys.executable, "-I", "-c", BY_THE_KERNEL, tmp_path / "files" / "layered")
+    assert done.stdout.split("\n") == ["Operation not supported", "Invalid argument", "Invalid argument", "20000 0 {120}", ""]

@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass
 
 from model import FAR, MAPS, SLOTS, STREAMS, Block, Model, Process
+from stacks import leaves_out
 
 RANGE = FAR // 3  # of one of three threads
 NAMES = ("fa", "fb", "fc", "fd", "fe")
@@ -174,16 +175,19 @@ FLAVOURS = {
 }
 
 
-def script(rng: random.Random, flavour: str, operations: int) -> list:
-    """A valid script of about so many operations."""
+def script(rng: random.Random, flavour: str, operations: int, stack: str = "") -> list:
+    """A valid script of about so many operations, of those that the stack (a name of STACKS) can do."""
     kind, draw, model = FLAVOURS[flavour], Draw(rng), Model()
     names = list(kind.operations)
     weights = [kind.operations[name][0] for name in names]
     made, whole = 0, []
 
     def propose():
-        name = rng.choices(names, weights)[0]
-        return (name, *kind.operations[name][1](draw))
+        while True:
+            name = rng.choices(names, weights)[0]
+            operation = (name, *kind.operations[name][1](draw))
+            if not leaves_out(stack, operation):
+                return operation
 
     while made < operations:
         luck = rng.random()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model import Block, Model, lines
+from weir.stripe.join import join
 
 SOURCES = Path(__file__).parent / "player"
 SECONDS = 60  # a script takes a fraction of a second; one that hangs is a difference
@@ -63,10 +65,22 @@ class Played:
         return None
 
 
+def content(path: Path) -> bytes:
+    """A striped file's is put together."""
+    data = path.read_bytes()
+    if not data.startswith(b"weir stripe 1\n"):
+        return data
+    join(path, whole := path.with_name(f"{path.name}.whole"))
+    try:
+        return whole.read_bytes()
+    finally:
+        whole.unlink()
+
+
 def files_in(folder: Path) -> dict:
     found = {}
     for path in sorted(folder.iterdir()):
-        data = path.read_bytes()
+        data = content(path)
         found[path.name] = (len(data), zlib.crc32(data))
     return found
 
@@ -78,14 +92,18 @@ class Stage:
         self.player, self.folder, self.preload = player, folder, preload
         self.environment = environment or {}
         self.numbers = itertools.count()
+        self.hidden: dict[str, str] = {}
 
     def play(self, script: list, stack: str | None) -> Played:
         """stack: as in a rule; "" preloads without rules; None runs plain."""
         here = self.folder / f"{'plain' if stack is None else 'layered'}{next(self.numbers)}"
         work = here / "work"
         work.mkdir(parents=True)
+        for name in re.findall("@([a-z])", stack or ""):  # directories of the stack's own
+            (here / name).mkdir()
+        stack = stack and re.sub("@([a-z])", rf"{here}/\1", stack)
         (here / "script").write_text("\n".join(lines(script)) + "\n")
-        env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"} | self.hidden
         if stack is not None:
             env.update(self.environment, LD_PRELOAD=str(self.preload), **({"WEIR_RULES": rules_of(stack)} if stack else {}))
         try:
@@ -118,6 +136,8 @@ class Stage:
         return files
 
     def difference(self, script: list, stack: str) -> str | None:
+        # keep does not give the number of a file that it keeps to another one: its page says so.
+        self.hidden = {"PLAYER_HIDES_NUMBERS": "1"} if "keep" in stack else {}
         return self.play(script, None).difference(self.play(script, stack))
 
 

@@ -13,10 +13,10 @@ import pytest
 from generate import FLAVOURS, script
 from model import count, lines
 from play import read_script, shorten
-from stacks import STACKS, TRACED
+from stacks import FLAVOURS_OF, STACKS, TRACED, leaves_out
 
 HERE = Path(__file__).parent
-CASES = [(stack, flavour) for stack in STACKS for flavour in FLAVOURS]
+CASES = [(stack, flavour) for stack in STACKS for flavour in FLAVOURS_OF.get(stack, FLAVOURS)]
 LENGTH = 250
 
 
@@ -31,7 +31,7 @@ def test_generated_sequences(stack, flavour, chosen, request):
     print(f"seed {seed}")
     played = turn = 0
     while played < wanted:
-        made = script(random.Random(f"{seed} {flavour} {turn} {stack}"), flavour, min(LENGTH, wanted))
+        made = script(random.Random(f"{seed} {flavour} {turn} {stack}"), flavour, min(LENGTH, wanted), stack)
         difference = chosen.difference(made, STACKS[stack])
         if difference is not None:
             report(chosen, made, stack, f"seed {seed}, {flavour}, script {turn}", difference)
@@ -48,10 +48,18 @@ def report(stage, made, stack, origin, difference):
     pytest.fail(f"{again or difference}\n{text}\nThe whole script: {whole}\n", pytrace=False)
 
 
-@pytest.mark.parametrize("stack", STACKS)
-@pytest.mark.parametrize("path", sorted((HERE / "regressions").glob("*.script")), ids=lambda path: path.stem)
-def test_sequences_that_differed_once(path, stack, chosen):
-    assert chosen.difference(read_script(path.read_text()), STACKS[stack]) is None
+def known():
+    """Stacks and scripts that differed once, but for those with operations that the stack leaves out."""
+    for path in sorted((HERE / "regressions").glob("*.script")):
+        made = read_script(path.read_text())
+        for stack in STACKS:
+            if not any(leaves_out(stack, operation) for operation in made):
+                yield pytest.param(stack, made, id=f"{stack}-{path.stem}")
+
+
+@pytest.mark.parametrize(("stack", "made"), list(known()))
+def test_sequences_that_differed_once(stack, made, chosen):
+    assert chosen.difference(made, STACKS[stack]) is None
 
 
 def test_a_difference_is_seen_and_shortened(stage):

@@ -14,7 +14,7 @@ std::string as_string(base::Text text) { return {text.data, text.size}; }
 TEST(Index, composed_and_parsed_is_the_same) {
   char text[kIndexBytes];
   Index made, read;
-  ASSERT_TRUE(compose(base::text("/a,/b/c"), 65536, base::text("/scratch/out.nc"), text, sizeof text, &made));
+  ASSERT_TRUE(compose(base::text("/a,/b/c"), 65536, base::text("/scratch/out.nc"), 0, text, sizeof text, &made));
   ASSERT_TRUE(parse(base::text(text), &read));
   EXPECT_EQ(read.unit, 65536u);
   ASSERT_EQ(read.pieces, 2u);
@@ -25,9 +25,11 @@ TEST(Index, composed_and_parsed_is_the_same) {
 TEST(Index, files_of_one_name_in_two_folders_have_pieces_of_their_own) {
   char one[kIndexBytes], other[kIndexBytes];
   Index first, second;
-  ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/x/out"), one, sizeof one, &first));
-  ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/y/out"), other, sizeof other, &second));
+  ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/x/out"), 0, one, sizeof one, &first));
+  ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/y/out"), 0, other, sizeof other, &second));
   EXPECT_NE(as_string(first.path[0]), as_string(second.path[0]));
+  ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/x/out"), 77, other, sizeof other, &second));
+  EXPECT_NE(as_string(first.path[0]), as_string(second.path[0]));  // made anew while the old one lives on under another name
 }
 
 TEST(Index, anything_else_is_none) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "layers/stripe/index.h"
 #include "os/syscall.h"
@@ -78,11 +79,21 @@ Found look_at(int directory, const char* path, char* text, Index* index) {
   return size > 0 && parse({text, static_cast<size_t>(size)}, index) ? Found::index : Found::other;
 }
 
+// Of the index's file: one that is made under the name of a file which was renamed, or is open still, has pieces of its own. All
+// tasks that open it at once find the same.
+uint64_t identity_of(int fd) {
+  struct statx about = {};
+  const long failed = os::system_call(SYS_statx, fd, reinterpret_cast<long>(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, reinterpret_cast<long>(&about));
+  if (failed < 0) return 0;
+  const uint64_t what[] = {about.stx_ino, static_cast<uint64_t>(about.stx_btime.tv_sec), about.stx_btime.tv_nsec};
+  return base::hash({reinterpret_cast<const char*>(what), sizeof what}, 0);
+}
+
 Result make(Layer& layer, const Opening& o, char* text, Index* index, int fd) {
   const uint64_t unit = rules::option_number(*layer.spec, "unit", kDefaultUnit);
   base::Text folders;
   if (!rules::option_text(*layer.spec, "dirs", &folders)) return -EINVAL;
-  if (!compose(folders, unit, base::text(layer.file->path), text, kIndexBytes, index)) return -ENAMETOOLONG;
+  if (!compose(folders, unit, base::text(layer.file->path), identity_of(fd), text, kIndexBytes, index)) return -ENAMETOOLONG;
   const Result result = open_pieces(state(layer), *index, o.flags | O_TRUNC, o.mode & kPermissions);
   if (result < 0) return result;
   const size_t size = strlen(text);
