@@ -40,10 +40,11 @@ def machine(stage, stack: str, flavour: str):
 
 
 @pytest.mark.parametrize("flavour", ["posix", "stdio", "mixed"])
-def test_any_sequence_of_calls(flavour, stage):
+@pytest.mark.parametrize("stack", ["bufa-small", "global", "gather", "keep"])
+def test_any_sequence_of_calls(stack, flavour, stage):
     print("hypothesis derandomized")
     chosen = settings(
         max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True, database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    run_state_machine_as_test(machine(stage, STACKS["bufa-small"], flavour), settings=chosen)
+    run_state_machine_as_test(machine(stage, STACKS[stack], flavour), settings=chosen)
