@@ -175,7 +175,7 @@ void give_back(void* owner, Lease* lease) {
 }
 
 void spin(unsigned turns) {
-  for (volatile unsigned i = 0; i < turns; i = i + 1) {}
+  for (unsigned i = 0; i < turns; ++i) __asm__ volatile("");
 }
 
 }  // namespace
