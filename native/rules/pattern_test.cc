@@ -52,6 +52,8 @@ TEST(Pattern, agrees_with_the_c_library) {
     for (uint32_t n = random() % 7; n > 0; --n) text += letters[random() % letters.size()];
     // The library takes [.x.] within brackets for a collating symbol; weir refuses such patterns where rules are written.
     if (pattern.empty() || pattern.find("[.") != std::string::npos) continue;
+    // glibc 2.36 lets nothing fit a bracket that is never closed and ends in a minus ("[*-"); POSIX has it stand for itself.
+    if (pattern.back() == '-' && pattern.rfind('[') != std::string::npos && pattern.find(']', pattern.rfind('[')) == std::string::npos) continue;
     const bool expected = fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
     ASSERT_EQ(quick(pattern, text), expected) << '"' << pattern << "\" \"" << text << '"';
     ASSERT_EQ(fits({pattern.data(), pattern.size()}, {text.data(), text.size()}), expected) << pattern << " " << text;
