@@ -26,7 +26,7 @@ constinit uint32_t parked_count = 0;
 namespace {
 
 constexpr uint32_t kPlaces = 256;
-constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW;  // of open's flags: nothing that a file open already would show
+constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC;  // of open's flags: nothing that a file open already would show
 
 struct Place {
   File* file;  // null: free
