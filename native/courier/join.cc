@@ -128,7 +128,7 @@ void end() {
 }
 
 void stop() {
-  if (courier.owner == node::self() && base::load(&courier.running) != 0) stop_thread(1000 * kMillisecond);
+  if (base::load(&courier.running) != 0 && courier.owner == node::self()) stop_thread(1000 * kMillisecond);
 }
 
 }  // namespace weir::courier
