@@ -51,10 +51,11 @@ BufferSizes buffer_sizes(const Setup& setup) {
 
 Status check_memory(Setup* setup) {
   const BufferSizes sizes = buffer_sizes(*setup);
-  setup->memory_bytes += 2 * sizes.slab + 2 * sizes.staging + sizes.accumulators;
+  const int64_t buffers = (sizes.accumulators > 0 ? 3 : 2) * sizes.slab + 2 * sizes.staging;
+  setup->memory_bytes += buffers + sizes.accumulators;
   if (setup->memory_bytes <= setup->settings.server_memory_bytes) return {};
   return {WEIR_E_MEMORY, "a rank that writes needs " + std::to_string(setup->memory_bytes) + " bytes (accumulators " +
-                             std::to_string(sizes.accumulators) + ", buffers " + std::to_string(2 * (sizes.slab + sizes.staging)) +
+                             std::to_string(sizes.accumulators) + ", buffers " + std::to_string(buffers) +
                              ", the rest plans), and server_memory allows " + std::to_string(setup->settings.server_memory_bytes) +
                              "; raise it, use more servers, or smaller chunks"};
 }

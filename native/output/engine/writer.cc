@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "output/core/trace.h"
 #include "output/engine/memory.h"
-#include "output/engine/trace.h"
 #include "output/format/publish.h"
 #include "output/model/path.h"
 
@@ -36,7 +36,14 @@ std::string temporary_path(const std::string& path) {
 }
 
 Writer::Writer(World& world, Setup& setup) : world_(world), setup_(setup), gather_(world, setup) {
-  for (const ClientView& view : setup.clients) drains_ |= view.route == Route::kTwoSided;
+  bool polls = false;  // others wait for what this rank does within MPI
+  for (const ClientView& view : setup.clients) {
+    drains_ |= view.route == Route::kTwoSided;
+    polls |= view.route != Route::kShared;
+  }
+  for (const auto& [rank, route] : setup.owner_routes) polls |= route != Route::kShared;
+  if (polls) behind_.pause_us = 200;
+  behind_.limit_s = world.time_limit();
 }
 
 Writer::~Writer() = default;
@@ -47,7 +54,9 @@ int Writer::owners(int stream) const {
 
 Status Writer::prepare() {
   const BufferSizes sizes = buffer_sizes(setup_);
-  WEIR_TRY(slab_.allocate(sizes.slab));
+  behind_.start(processors() > 1);
+  WEIR_TRY(slabs_[0].allocate(sizes.slab));
+  if (behind_.threaded()) WEIR_TRY(slabs_[1].allocate(sizes.slab));
   WEIR_TRY(result_.allocate(sizes.accumulators > 0 ? sizes.slab : 0));
   return gather_.prepare(sizes.staging);
 }
@@ -79,9 +88,13 @@ Status Writer::open(const Frame& frame, Open* open) {
 }
 
 Status Writer::put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file) {
-  const Traced traced(Event::kWrite, setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name.c_str(),
-                      slab.count * static_cast<int64_t>(size_of(column.file_type)));
-  return file.write(column.variable, record, slab.first, slab.count, slab_.data());
+  const char* name = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name.c_str();
+  const char* data = this->slab();
+  if (behind_.threaded()) turn_ ^= 1;
+  return behind_.hand([name, data, record, slab, &column, &file] {
+    const Traced traced(Event::kWrite, name, slab.count * static_cast<int64_t>(size_of(column.file_type)));
+    return file.write(column.variable, record, slab.first, slab.count, data);
+  });
 }
 
 Status Writer::accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file,
@@ -89,15 +102,15 @@ Status Writer::accumulate(const Frame& frame, const Column& column, size_t index
   const auto key = std::pair<int, size_t>{frame.stream, index};
   const auto at = accumulators_.try_emplace(key, column.operation, column.type, column.missing, slab.count).first;
   Accumulator& sum = at->second;
-  WEIR_TRY(gather_.end(column.type, ByteOrder::kNative, 0, slab_.data()));
-  sum.add(slab_.data(), 0, slab.count);
+  WEIR_TRY(gather_.end(column.type, ByteOrder::kNative, 0, this->slab()));
+  sum.add(this->slab(), 0, slab.count);
   sum.end_step();
   if (!frame.due) return {};
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   const Type type = Accumulator::result_type(column.operation, column.type);
   sum.result(0, slab.count, result_.data());
   sum.restart();
-  converter(type, column.file_type, layout.facts.order)(result_.data(), slab_.data(), slab.count, column.missing.value_or(0));
+  converter(type, column.file_type, layout.facts.order)(result_.data(), this->slab(), slab.count, column.missing.value_or(0));
   return put(frame, column, record, slab, *file);
 }
 
@@ -106,11 +119,17 @@ Status Writer::write_slab(const Frame& frame, const Section& section, size_t ind
   const Column& column = section.columns[static_cast<size_t>(slab.column)];
   if (column.operation != WEIR_INSTANT) return accumulate(frame, column, index, slab, file, record);
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
-  WEIR_TRY(gather_.end(column.file_type, layout.facts.order, column.missing.value_or(0), slab_.data()));
+  WEIR_TRY(gather_.end(column.file_type, layout.facts.order, column.missing.value_or(0), this->slab()));
   return put(frame, column, column.field < 0 ? 0 : record, slab, *file);
 }
 
 Status Writer::walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before) {
+  const Status walked = walk_slabs(frame, section, lonlat, file, before);
+  const Status written = behind_.finish();
+  return walked.ok() ? written : walked;
+}
+
+Status Writer::walk_slabs(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before) {
   const std::vector<Part>& all = section.of(owners(frame.stream), setup_.owner);
   const auto stream = static_cast<size_t>(frame.stream);
   const Gather::Base base = [stream, lonlat, &frame, this](const ClientLayout& layout, int column) {
@@ -171,7 +190,9 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
 
 Status Writer::write(const Frame& frame, const Status& refused) {
   if (setup_.owner >= owners(frame.stream)) return setup_.owners->agree({});
-  gather_.set_stream(setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name);
+  const std::string& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name;
+  Traced traced(!frame.due ? Event::kAccumulate : setup_.owner == 0 ? Event::kFrame : Event::kPart, stream);
+  gather_.set_stream(stream);
   Open& open = files_[frame.stream];
   if (open.number != frame.file) open = Open{};
   open.number = frame.file;
@@ -181,8 +202,9 @@ Status Writer::write(const Frame& frame, const Status& refused) {
     s = explain(s, frame.stream, open.path);
   }
   const int64_t rotation = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].rotation;
+  traced.about(open.path);
   if (s.ok() && frame.due && rotation > 0 && frame.record + 1 == rotation) s = publish(open, frame.stream);
-  return setup_.owners->agree(s.ok() ? refused : s);
+  return traced.ended(setup_.owners->agree(s.ok() ? refused : s));
 }
 
 Status Writer::publish(Open& open, int stream) {
@@ -199,6 +221,7 @@ Status Writer::publish(Open& open, int stream) {
 }
 
 Status Writer::close_all(const Status& incomplete) {
+  const Traced traced(Event::kClose);
   Status result = setup_.owners->agree(incomplete);
   if (!result.ok()) return result;
   for (auto& [stream, open] : files_) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An owner's work on frames: its range of each frame goes slab by slab from the clients to the file. Opens, completes and publishes files:
+// An owner's work on frames: its range of each frame goes slab by slab from the clients to the file; while one slab is written, the next is
+// brought together, where there is a processor for it. Opens, completes and publishes files:
 // a file is written under a hidden temporary name beside its final one and renamed when it is complete. All owners of a group call the
 // same functions in the same order.
 #pragma once
@@ -8,6 +9,7 @@
 
 #include "output/engine/gather.h"
 #include "output/engine/note.h"
+#include "output/engine/write_behind.h"
 #include "output/format/format.h"
 #include "output/reduce/accumulator.h"
 
@@ -22,7 +24,7 @@ class Writer {
   ~Writer();
   // Memory; [collective over nothing]
   Status prepare();
-  void on_pause(std::function<void()> f) { gather_.on_pause = std::move(f); }
+  void on_pause(const std::function<void()>& f) { gather_.on_pause = behind_.on_pause = f; }
 
   // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
   // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
@@ -47,8 +49,11 @@ class Writer {
   Status write_times(const Frame& frame, Open& open);
   // Every slab of the section that this frame concerns; `file` null: they are taken and forgotten.
   Status walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before);
+  Status walk_slabs(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before);
   Status write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab, File* file, int64_t record);
+  // The slab that was brought together last goes to the file; the result may be that of the one before.
   Status put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file);
+  char* slab() const { return slabs_[turn_].data(); }
   Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file, int64_t record);
   Status write_frame(const Frame& frame, const Status& refused, Open& open);
   Status publish(Open& open, int stream);
@@ -57,11 +62,13 @@ class Writer {
   World& world_;
   Setup& setup_;
   Gather gather_;
-  Buffer slab_, result_;
+  Buffer slabs_[2], result_;  // one is brought together, one written
+  int turn_ = 0;
   std::unique_ptr<Team> lone_ = lone_team();
   bool drains_ = false;  // a client sends, wanted or not
   std::map<int, Open> files_;  // by stream
   std::map<std::pair<int, size_t>, Accumulator> accumulators_;  // by stream and slab
+  WriteBehind behind_;  // the last member: it ends before what it works on
 };
 
 }  // namespace weir::output
