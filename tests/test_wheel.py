@@ -10,7 +10,7 @@ import pytest
 from weir_process import run
 from weir_sources import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def wheel(tmp_path_factory):
     run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w", folder, ROOT],
         env={"SKBUILD_BUILD_DIR": str(folder / "build"), "SKBUILD_WHEEL_CMAKE": None},
-        timeout=300,
+        timeout=1100,
     ).ok()
     (path,) = folder.glob("*.whl")
     return path
