@@ -182,6 +182,7 @@ FILE* make_stream(LayeredStream* s, const FILE* plain) {
   f->_flags2 |= plain->_flags2 & kKept2;
   WEIR_REAL(setvbuf)(f, s->buffer, _IOFBF, buffer_bytes(f->_fileno));
   base::store(&cookie_functions, functions_of(f));
+  weigh_streams();
   return f;
 }
 

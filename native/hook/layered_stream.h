@@ -104,14 +104,26 @@ WEIR_INLINE bool put_into_buffer(FILE* f, const void* from, size_t n, bool mine)
   return true;
 }
 
-// Whether a call may take straight from the buffer, ahead of everything else: there is no trace, and no child that would take one up.
-WEIR_INLINE bool quick_stream(const FILE* f, bool mine) {
-  return is_layered(f) && (base::load_relaxed(&record::pulse.alive) | base::load_relaxed(&record::wanted)) == 0 && (mine || alone());
+// Made by fopencookie, by weir or by the program: the first question of a hook, since a plain stream needs no other.
+WEIR_INLINE bool is_cookie(const FILE* f) { return WEIR_UNLIKELY(functions_of(f) == base::load_relaxed(&cookie_functions)); }
+
+// Whether calls on cookie streams may take straight from the buffer, ahead of everything else.
+enum Quick : uint32_t {
+  kQuiet = 1,     // there is no trace, and no child that would take one up
+  kUnshared = 2,  // that, and alone() without a question to libc
+};
+extern WEIR_OWN uint32_t quick_streams;  // bits of Quick; 0 before the first layered stream
+void weigh_streams();                    // sets them
+
+WEIR_INLINE bool is_quick(bool mine) {
+  const uint32_t quick = base::load_relaxed(&quick_streams);
+  if (WEIR_LIKELY((quick & (mine ? kQuiet : kUnshared)) != 0)) return true;
+  return quick != 0 && alone();
 }
 
-// One byte by a few instructions that need no frame.
+// One byte of a cookie stream by a few instructions that need no frame. glibc would take it just so from the program's own, too.
 WEIR_INLINE bool quick_byte(FILE* f, unsigned char* to, bool mine) {
-  if (WEIR_LIKELY(!quick_stream(f, mine)) || f->_IO_read_ptr == f->_IO_read_end) return false;
+  if (WEIR_UNLIKELY(!is_quick(mine)) || f->_IO_read_ptr == f->_IO_read_end) return false;
   *to = static_cast<unsigned char>(*f->_IO_read_ptr++);
   return true;
 }

@@ -50,14 +50,20 @@ inline int reading_character(FILE* f, Real real) {
 
 }  // namespace
 
-// mine: the caller needs no lock. What is rare is a function of its own, so that the rest needs no frame.
+// mine: the caller needs no lock. Cookie streams and plain ones have a function each, so that neither pays for the other, and one byte
+// out of a buffer needs no frame.
 #define WEIR_FREAD(symbol, mine)                                                                                      \
-  static size_t any_##symbol(void* to, size_t size, size_t count, FILE* f);                                           \
+  static size_t cookie_##symbol(void* to, size_t size, size_t count, FILE* f);                                        \
+  static size_t plain_##symbol(void* to, size_t size, size_t count, FILE* f);                                         \
   WEIR_HOOK(size_t, symbol, void* to, size_t size, size_t count, FILE* f) {                                           \
-    if (size == 1 && count == 1 && quick_byte(f, static_cast<unsigned char*>(to), mine)) return 1;                          \
-    return any_##symbol(to, size, count, f);                                                                          \
+    if (!is_cookie(f)) return plain_##symbol(to, size, count, f);                                                     \
+    if (size == 1 && count == 1 && quick_byte(f, static_cast<unsigned char*>(to), mine)) return 1;                    \
+    return cookie_##symbol(to, size, count, f);                                                                       \
   }                                                                                                                   \
-  WEIR_COLD size_t any_##symbol(void* to, size_t size, size_t count, FILE* f) {                                       \
+  WEIR_COLD size_t plain_##symbol(void* to, size_t size, size_t count, FILE* f) {                                     \
+    return reading_items(f, size, count, [=] { return WEIR_REAL(symbol)(to, size, count, f); });                      \
+  }                                                                                                                   \
+  WEIR_COLD size_t cookie_##symbol(void* to, size_t size, size_t count, FILE* f) {                                    \
     return reading_items(f, size, count, [=] {                                                                        \
       return read_items(to, size, count, f, mine, [=] { return WEIR_REAL(symbol)(to, size, count, f); });             \
     });                                                                                                               \
@@ -108,12 +114,17 @@ WEIR_GETDELIM(getdelim)
 WEIR_GETDELIM(__getdelim)
 
 #define WEIR_FGETC(symbol, mine)                                                                             \
-  static int any_##symbol(FILE* f);                                                                          \
+  static int cookie_##symbol(FILE* f);                                                                       \
+  static int plain_##symbol(FILE* f);                                                                        \
   WEIR_HOOK(int, symbol, FILE* f) {                                                                          \
+    if (!is_cookie(f)) return plain_##symbol(f);                                                             \
     unsigned char c;                                                                                         \
-    return quick_byte(f, &c, mine) ? c : any_##symbol(f);                                                    \
+    return quick_byte(f, &c, mine) ? c : cookie_##symbol(f);                                                 \
   }                                                                                                          \
-  WEIR_COLD int any_##symbol(FILE* f) {                                                                      \
+  WEIR_COLD int plain_##symbol(FILE* f) {                                                                    \
+    return reading_character(f, [=] { return WEIR_REAL(symbol)(f); });                                       \
+  }                                                                                                          \
+  WEIR_COLD int cookie_##symbol(FILE* f) {                                                                   \
     return reading_character(f, [=] {                                                                        \
       return read_character(f, mine, [=] { return WEIR_REAL(symbol)(f); });                                  \
     });                                                                                                      \

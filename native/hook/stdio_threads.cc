@@ -17,6 +17,7 @@ namespace weir::hook {
 constinit uint32_t threads_seen = kNoThreads;
 constinit const char never = 0;
 constinit const char* single_threaded = &never;
+constinit uint32_t quick_streams = 0;
 
 namespace {
 
@@ -25,16 +26,24 @@ void note_thread(const void* runs) {
   const char* const at = static_cast<const char*>(runs);
   if (at < weir_begin || at >= weir_end) {
     base::store(&threads_seen, uint32_t{kOtherThreads});
-    return;
+  } else {
+    uint32_t none = kNoThreads;
+    base::compare_exchange(&threads_seen, &none, uint32_t{kOwnThreads});
   }
-  uint32_t none = kNoThreads;
-  base::compare_exchange(&threads_seen, &none, uint32_t{kOwnThreads});
+  weigh_streams();
 }
 
 }  // namespace
 
 void begin_streams() {
   if (&__libc_single_threaded != nullptr) single_threaded = &__libc_single_threaded;
+}
+
+// A trace begins before the first stream is layered or never, and with the first thread of the program's own they stay shared.
+void weigh_streams() {
+  if (cookie_functions == nullptr || (base::load(&record::pulse.alive) | base::load(&record::wanted)) != 0) return;
+  base::store(&quick_streams, base::load(&threads_seen) == kOwnThreads ? kQuiet | kUnshared : uint32_t{kQuiet});
+  if (base::load(&threads_seen) == kOtherThreads) base::store(&quick_streams, uint32_t{kQuiet});
 }
 
 }  // namespace weir::hook

@@ -42,9 +42,14 @@ inline int writing_character(FILE* f, size_t size, Real real) {
 
 }  // namespace
 
-// mine: the caller needs no lock.
+// mine: the caller needs no lock. Cookie streams have functions of their own, so that the path of plain ones is short.
 #define WEIR_FWRITE(symbol, mine)                                                                                     \
+  static size_t cookie_##symbol(const void* from, size_t size, size_t count, FILE* f);                                \
   WEIR_HOOK(size_t, symbol, const void* from, size_t size, size_t count, FILE* f) {                                   \
+    if (is_cookie(f)) return cookie_##symbol(from, size, count, f);                                                   \
+    return writing_items(f, size, count, [=] { return WEIR_REAL(symbol)(from, size, count, f); });                    \
+  }                                                                                                                   \
+  WEIR_COLD size_t cookie_##symbol(const void* from, size_t size, size_t count, FILE* f) {                            \
     return writing_items(f, size, count, [=] {                                                                        \
       return write_items(from, size, count, f, mine, [=] { return WEIR_REAL(symbol)(from, size, count, f); });        \
     });                                                                                                               \
@@ -64,7 +69,12 @@ WEIR_HOOK(int, puts, const char* text) {
 }
 
 #define WEIR_FPUTC(symbol, mine)                                                                             \
+  static int cookie_##symbol(int c, FILE* f);                                                                \
   WEIR_HOOK(int, symbol, int c, FILE* f) {                                                                   \
+    if (is_cookie(f)) return cookie_##symbol(c, f);                                                          \
+    return writing_character(f, 1, [=] { return WEIR_REAL(symbol)(c, f); });                                 \
+  }                                                                                                          \
+  WEIR_COLD int cookie_##symbol(int c, FILE* f) {                                                            \
     return writing_character(f, 1, [=] {                                                                     \
       return write_character(c, f, mine, [=] { return WEIR_REAL(symbol)(c, f); });                           \
     });                                                                                                      \
