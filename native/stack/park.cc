@@ -22,10 +22,12 @@
 namespace weir::stack {
 
 constinit uint32_t parked_count = 0;
+constinit uint32_t parked_low = 0;
 
 namespace {
 
 constexpr uint32_t kPlaces = 256;
+constexpr uint32_t kFuse = 0x65735546;  // statfs f_type
 constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC;  // of open's flags: nothing that a file open already would show
 
 struct Place {
@@ -36,6 +38,7 @@ struct Place {
   uint64_t stamp;
   Parking how;
   bool parked;  // false: open, and may be parked
+  bool low;     // parked, at a number that the program would be given next
 };
 constinit Place places[kPlaces] = {};
 constinit uint32_t used = 0;  // no place from here on was ever taken
@@ -70,6 +73,8 @@ File* take(Fits fits, Place* copy = nullptr) {
     p.parked = false;
     base::fetch_add(&parked_count, ~0u);
     if (copy != nullptr) *copy = p;
+    if (p.low) base::fetch_add(&parked_low, ~0u);
+    p.low = false;
     return p.file;
   }
   return nullptr;
@@ -80,6 +85,21 @@ void end(File* f) {
   const int before = errno;
   end_parked(f);
   errno = before;
+}
+
+// The file is to be found in the parking.
+void put(Place& p) {
+  p.parked = true;
+  base::fetch_add(&parked_count, 1u);
+  if (p.low) base::fetch_add(&parked_low, 1u);
+}
+
+// Its descriptor is to become another number.
+void end_requests(File* f) {
+  if (f->left) return;
+  for (int i = 0; i < f->layer_count; ++i) {
+    if ((f->top[i].kind->flags & (kHolds | kOrdered)) == kHolds) return f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
+  }
 }
 
 template <typename Fits>
@@ -135,7 +155,7 @@ void may_park(File* f, const Parking& how) {
   const Busy hold;
   for (uint32_t i = 0; i < kPlaces; ++i) {
     if (places[i].file != nullptr) continue;
-    places[i] = {f, hash, epoch, until, 0, how, false};
+    places[i] = {f, hash, epoch, until, 0, how, false, false};
     f->parks = static_cast<uint16_t>(i + 1);
     if (i >= used) used = i + 1;
     return;
@@ -169,11 +189,26 @@ bool park(int fd) {
     const Busy hold;
     Place* p = place_of(f);
     p->stamp = ++clock;
-    p->parked = true;
-    base::fetch_add(&parked_count, 1u);
+    p->low = f->fs_type != kFuse;
+    put(*p);
   }
   unlock(f);
   return parked;
+}
+
+void clear_numbers_now() {
+  if (!may_change()) return;
+  const os::SignalsBlocked blocked;
+  while (File* f = take([](const Place& p) { return p.low; })) {
+    const bool locked = lock(f);
+    if (locked) end_requests(f);
+    if (locked) move_up(&f->descriptor);
+    {
+      const Busy hold;
+      put(*place_of(f));
+    }
+    if (locked) unlock(f);
+  }
 }
 
 File* unpark(const char* absolute_path, int flags) {
@@ -185,6 +220,7 @@ File* unpark(const char* absolute_path, int flags) {
   if (f == nullptr) return nullptr;
   const uint64_t now = now_ns(), epoch = node::names_epoch();
   const bool old = now >= place.valid_until;
+  clear_numbers();
   if (!f->left && (old || epoch != place.epoch)) {
     if (!still_is(f)) {
       end(f);
@@ -203,6 +239,14 @@ File* unpark(const char* absolute_path, int flags) {
     return nullptr;
   }
   if (old) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);  // another node may have made it longer
+  if (f->fs_type != kFuse) {
+    end_requests(f);
+    if (!move_down(&f->descriptor, place.low)) {
+      unlock(f);
+      end(f);
+      return nullptr;
+    }
+  }
   ++*place.how.reopened;
   base::fetch_add(&found_again, 1u);
   f->position = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that the program has closed and that are kept as they are, descriptor, layers and lease, because a layer of theirs asked for
 // it (File::parks, layer keep): the next open of the same name in the same way finds them and no request is made. While parked a
-// number is weir's own: to the program it is not open (stack/private.h).
+// number is weir's own: to the program it is not open (stack/private.h). It goes to a high one before the program is given another
+// number, so that this one is the lowest free, and a file that is found gets the lowest as well; but on FUSE, where each close of a
+// number is a request (flush), files keep their numbers.
 //
 // Who else may have touched the file? Tasks of this node: an opening that conflicts calls a parked file back as any other, and names
 // that change on the node are counted. Other nodes: what is older than the layer's valid_ms is compared by one stat.
@@ -32,6 +34,13 @@ File* unpark(const char* absolute_path, int flags);
 
 extern WEIR_OWN uint32_t parked_count;
 WEIR_INLINE bool any_parked() { return WEIR_UNLIKELY(base::load_relaxed(&parked_count) != 0); }
+
+// Before a call that gives the program the lowest free number.
+extern WEIR_OWN uint32_t parked_low;
+WEIR_COLD void clear_numbers_now();
+WEIR_INLINE void clear_numbers() {
+  if (WEIR_UNLIKELY(base::load_relaxed(&parked_low) != 0)) clear_numbers_now();
+}
 
 // The size of a file that is kept, open or parked, under this name; false: none is, or it does not append.
 bool size_of_kept(const char* absolute_path, uint64_t device, uint64_t inode, uint64_t* bytes);

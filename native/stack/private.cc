@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/private.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -75,6 +76,38 @@ bool adopt_private(int fd, int* place) {
     return true;
   }
   return false;
+}
+
+bool move_up(int* place) {
+  const int old = *place;
+  {
+    const Busy hold;
+    Kept* row = row_of(old);
+    const long high = row != nullptr ? raise(old) : -EBADF;
+    if (os::failed(high)) return false;
+    base::store(place, static_cast<int>(high));
+    base::store(&row->number, static_cast<int>(high));
+  }
+  os::close_fd(old);
+  return true;
+}
+
+bool move_down(int* place, bool is_low) {
+  const int old = *place;
+  const long lowest = os::system_call(SYS_fcntl, old, F_DUPFD_CLOEXEC, 0);
+  if (os::failed(lowest)) return is_low;  // then no number below it is free
+  const int other = static_cast<int>(lowest);
+  if (other > old) {
+    os::close_fd(other);
+    return true;
+  }
+  {
+    const Busy hold;
+    if (Kept* row = row_of(old); row != nullptr) base::store(&row->number, other);
+    base::store(place, other);
+  }
+  os::close_fd(old);
+  return true;
 }
 
 void release_private(int fd) {

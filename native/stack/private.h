@@ -15,6 +15,11 @@ extern WEIR_OWN uint32_t private_count;
 bool keep_private(int fd, int* place);
 // The same for a number that stays as it is: the program has closed it. release_private: it is the program's again.
 bool adopt_private(int fd, int* place);
+// An adopted number goes to a high one, so that the program may have it; false: none was to be had, and it stays.
+bool move_up(int* place);
+// To the lowest free number, which the program's next open would have: that of the number itself is counted as free when it was never
+// moved (`is_low`). False: the program has as many as it may. Nothing may be under way on the old number, which is closed.
+bool move_down(int* place, bool is_low);
 void release_private(int fd);
 // Closes it; *place is -1 afterwards.
 void close_private(int* place);

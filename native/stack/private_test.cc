@@ -48,6 +48,31 @@ TEST(Private, a_number_that_the_program_takes_is_given_up) {
   close_private(&place);
 }
 
+TEST(Private, an_adopted_number_goes_up_for_the_program_and_down_to_the_lowest) {
+  const int low = fresh();
+  int place = low;
+  ASSERT_TRUE(adopt_private(low, &place));
+  ASSERT_TRUE(move_up(&place));
+  EXPECT_GT(place, low);
+  EXPECT_TRUE(is_private(place));
+  EXPECT_FALSE(is_private(low));
+  EXPECT_EQ(fresh(), low);
+  const int next = fresh();
+  close(next);
+  const int high = place;
+  ASSERT_TRUE(move_down(&place, false));
+  EXPECT_EQ(place, next);
+  EXPECT_TRUE(is_private(next));
+  EXPECT_EQ(fcntl(high, F_GETFD), -1);
+  EXPECT_TRUE(move_down(&place, true));
+  EXPECT_EQ(place, next) << "it is the lowest";
+  close(low);
+  EXPECT_TRUE(move_down(&place, true));
+  EXPECT_EQ(place, low);
+  EXPECT_EQ(fcntl(next, F_GETFD), -1);
+  close_private(&place);
+}
+
 TEST(Private, there_is_a_limit_and_no_leak_beyond_it) {
   const int before = kept_so_far();
   int places[600];

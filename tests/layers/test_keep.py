@@ -387,6 +387,15 @@ def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(exe
     assert (tmp_path / "layered0" / "7.log").read_bytes() == b"a line\n" * 40
 
 
+def test_logs_in_turn_cost_no_request_for_their_numbers(testfs, execute, cc, layered):
+    """On FUSE each close of a number is one: there kept files stay where they are."""
+    mount = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
+    execute([cc(TURNS, name="turns"), mount.path, 3, 200, 200], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
+    stats = mount.stats()
+    assert (mount.backing / "2.log").read_bytes() == b"a line\n" * 200
+    assert stats.opens == 3 and stats.requests["flush"] <= 20, stats.requests
+
+
 def test_of_more_files_in_turn_than_places_some_stay(testfs, execute, cc, layered):
     turns = cc(TURNS, name="turns")
     opens = {}

@@ -92,7 +92,6 @@ class Stage:
         self.player, self.folder, self.preload = player, folder, preload
         self.environment = environment or {}
         self.numbers = itertools.count()
-        self.hidden: dict[str, str] = {}
 
     def play(self, script: list, stack: str | None) -> Played:
         """stack: as in a rule; "" preloads without rules; None runs plain."""
@@ -103,7 +102,7 @@ class Stage:
             (here / name).mkdir()
         stack = stack and re.sub("@([a-z])", rf"{here}/\1", stack)
         (here / "script").write_text("\n".join(lines(script)) + "\n")
-        env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"} | self.hidden
+        env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"}
         if stack is not None:
             env.update(self.environment, LD_PRELOAD=str(self.preload), **({"WEIR_RULES": rules_of(stack)} if stack else {}))
         try:
@@ -136,8 +135,6 @@ class Stage:
         return files
 
     def difference(self, script: list, stack: str) -> str | None:
-        # keep does not give the number of a file that it keeps to another one: its page says so.
-        self.hidden = {"PLAYER_HIDES_NUMBERS": "1"} if "keep" in stack else {}
         return self.play(script, None).difference(self.play(script, stack))
 
 

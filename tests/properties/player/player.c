@@ -69,13 +69,6 @@ void result_of(long value, int failed, const void* bytes, long size) {
   if (size > 0) say(" #%08x", sum);
 }
 
-long shown(int fd) {
-  const int number = errno;
-  const int hidden = fd >= 0 && getenv("PLAYER_HIDES_NUMBERS") != NULL;
-  errno = number;
-  return hidden ? 0 : fd;
-}
-
 char* room(size_t size) {
   static __thread char* at;
   static __thread size_t have;

@@ -39,8 +39,6 @@ void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void result(long value, int failed);
 // The same, and a checksum of what was read.
 void result_of(long value, int failed, const void* bytes, long size);
-// A descriptor's number as it is printed: 0 for all where PLAYER_HIDES_NUMBERS is set, for layers that keep numbers of closed files.
-long shown(int fd);
 // Bytes of an operation: they depend on its line and on their place alone. The buffer belongs to the thread.
 char* bytes_of(const struct op* op, size_t size);
 char* room(size_t size);

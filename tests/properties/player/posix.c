@@ -19,7 +19,7 @@ static int fd(const struct op* op, int word) { return *slot(op, word); }
 static size_t size(const struct op* op, int word) { return (size_t)op->n[word] <= kLargest ? (size_t)op->n[word] : kLargest; }
 
 static void take(int* to, int got) {
-  result(shown(got), got < 0);
+  result(got, got < 0);
   if (got >= 0) {
     if (*to >= 0 && *to != got) close(*to);
     *to = got;
@@ -164,7 +164,7 @@ static void do_dup(const struct op* op) { take(slot(op, 1), op->n[2] == 1 ? fcnt
 static void do_dup2(const struct op* op) {
   if (fd(op, 1) < 0) return do_dup(op);
   const int done = op->n[2] == 1 ? dup3(fd(op, 0), fd(op, 1), O_CLOEXEC) : dup2(fd(op, 0), fd(op, 1));
-  result(shown(done), done < 0);
+  result(done, done < 0);
 }
 
 // SLOT TYPE START LENGTH, TYPE: 0 read, 1 write, 2 unlock; 3: who holds it

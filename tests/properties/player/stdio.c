@@ -23,7 +23,7 @@ static void take(const struct op* op, FILE* f) {
   const int number = errno;
   *slot(op) = f;
   errno = number;
-  result(f != NULL ? shown(fileno(f)) : -1, f == NULL);
+  result(f != NULL ? fileno(f) : -1, f == NULL);
   if (f != NULL) marks(f);
 }
 static void do_fclose(const struct op* op) {
@@ -205,7 +205,7 @@ static void do_below(const struct op* op) {
   }
   result_of(n, n < 0, memory, op->n[1] == 1 || op->n[1] == 6 ? n : 0);
   const int sought = fseek(f, op->n[3], SEEK_SET);
-  say(" fd %ld flush %d seek %d", shown(fd), flushed, sought);
+  say(" fd %d flush %d seek %d", fd, flushed, sought);
   marks(f);
 }
 
