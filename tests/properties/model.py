@@ -133,10 +133,18 @@ class Model:
         if name in ("write", "pwrite", "writev", "writev2", "ftruncate", "fallocate", "posix_fallocate"):
             if name in ("ftruncate", "fallocate") and self._mapped(opened.inode):
                 return False
+            if opened.flags & os.O_DIRECT and not self._is_aligned(name, words):
+                return False
             allowed = self._may(opened.inode, True) and not self._shared_with_stream(opened)
             opened.inode.reserved |= allowed and name in ("fallocate", "posix_fallocate")
             return allowed
         return True
+
+    @staticmethod
+    def _is_aligned(name, words) -> bool:
+        """Linux refuses a write by O_DIRECT of which only the end is not aligned (EINVAL), but may have written its first pages by then: it
+        depends on where the program's buffer lies in memory."""
+        return "write" not in name or (name == "pwrite" and words[0] % 4096 == 0 and words[1] % 4096 == 0)
 
     def _setfl(self, name, slot, flags) -> bool:
         if self.me.fds[slot]:
@@ -199,7 +207,7 @@ class Model:
             return False
         if shares and (self._shared_with_stream(a[0]) or self._shared_with_stream(b[0])):
             return False
-        return self._may(a[0].inode, False) and self._may(b[0].inode, True)
+        return not b[0].flags & os.O_DIRECT and self._may(a[0].inode, False) and self._may(b[0].inode, True)
 
     def _sendfile(self, name, to, source, size) -> bool:
         return self._two(source, to, True)
