@@ -211,7 +211,9 @@ Status introduce(World& world, Setup* setup) {
   if (!from.ok()) return from.status();
   Status met;
   for (size_t c = 0; c < setup->topology.clients.size() && met.ok() && setup->owner >= 0; ++c) {
-    met = meet_client(world, setup, static_cast<int>(c), (*from)[static_cast<size_t>(setup->topology.clients[c])]);
+    // Taken and let go one by one: lists of indices may be most of what an owner's memory has room for.
+    const Bytes theirs = std::move((*from)[static_cast<size_t>(setup->topology.clients[c])]);
+    met = meet_client(world, setup, static_cast<int>(c), theirs);
   }
   return world.team().agree(met);
 }

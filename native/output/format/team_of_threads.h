@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "output/transport/team.h"
 
@@ -30,6 +32,7 @@ class TeamOfThreads {
 
  private:
   using Bytes = std::vector<char>;
+  using Shared = std::shared_ptr<const std::vector<std::vector<Bytes>>>;  // by rank, what it has given
 
   class Member : public Team {
    public:
@@ -38,32 +41,35 @@ class TeamOfThreads {
     int size() const override { return all_.size_; }
     Status barrier() override { return all_.swap(rank_, {}), Status(); }
     Status broadcast(Bytes& bytes, int root) override {
-      bytes = all_.swap(rank_, {bytes})[static_cast<size_t>(root)][0];
+      bytes = (*all_.swap(rank_, {bytes}))[static_cast<size_t>(root)][0];
       return {};
     }
     Result<std::vector<Bytes>> gather(std::span<const char> bytes, int root) override {
       std::vector<Bytes> result;
-      for (auto& each : all_.swap(rank_, {Bytes(bytes.begin(), bytes.end())})) result.push_back(each[0]);
+      const Shared all = all_.swap(rank_, {Bytes(bytes.begin(), bytes.end())});
+      for (auto& each : *all) result.push_back(each[0]);
       if (rank_ != root) result.clear();
       return result;
     }
     Result<std::vector<Bytes>> exchange(const std::vector<Bytes>& to) override {
       std::vector<Bytes> result;
-      for (auto& each : all_.swap(rank_, to)) result.push_back(each[static_cast<size_t>(rank_)]);
+      const Shared all = all_.swap(rank_, to);
+      for (auto& each : *all) result.push_back(each[static_cast<size_t>(rank_)]);
       return result;
     }
     Result<std::pair<int64_t, int>> maximum(int64_t value) override {
-      const auto all = all_.swap(rank_, {Bytes(reinterpret_cast<char*>(&value), reinterpret_cast<char*>(&value + 1))});
+      const Shared all = all_.swap(rank_, {Bytes(reinterpret_cast<char*>(&value), reinterpret_cast<char*>(&value + 1))});
       std::pair<int64_t, int> best{INT64_MIN, 0};
       for (int r = 0; r < size(); r++) {
-        const int64_t theirs = *reinterpret_cast<const int64_t*>(all[static_cast<size_t>(r)][0].data());
+        const int64_t theirs = *reinterpret_cast<const int64_t*>((*all)[static_cast<size_t>(r)][0].data());
         if (theirs > best.first) best = {theirs, r};
       }
       return best;
     }
     Status agree(const Status& mine) override {
       const std::string text = mine.ok() ? "" : static_cast<char>('A' + mine.code()) + mine.message();
-      for (auto& each : all_.swap(rank_, {Bytes(text.begin(), text.end())})) {
+      const Shared all = all_.swap(rank_, {Bytes(text.begin(), text.end())});
+      for (auto& each : *all) {
         if (!each[0].empty()) return {static_cast<weir_status>(each[0][0] - 'A'), std::string(each[0].begin() + 1, each[0].end())};
       }
       return {};
@@ -77,12 +83,12 @@ class TeamOfThreads {
   };
 
   // Everybody's contribution, when all have given theirs.
-  std::vector<std::vector<Bytes>> swap(int rank, std::vector<Bytes> mine) {
+  Shared swap(int rank, std::vector<Bytes> mine) {
     std::unique_lock lock(mutex_);
     in_[static_cast<size_t>(rank)] = std::move(mine);
     const int64_t round = round_;
     if (++arrived_ == size_) {
-      out_ = in_;
+      out_ = std::make_shared<const std::vector<std::vector<Bytes>>>(std::exchange(in_, std::vector<std::vector<Bytes>>(in_.size())));
       arrived_ = 0;
       round_++;
       turn_.notify_all();
@@ -95,7 +101,8 @@ class TeamOfThreads {
   int size_;
   std::mutex mutex_;
   std::condition_variable turn_;
-  std::vector<std::vector<Bytes>> in_, out_;
+  std::vector<std::vector<Bytes>> in_;
+  Shared out_;
   int arrived_ = 0;
   int64_t round_ = 0;
 };

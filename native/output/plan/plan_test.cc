@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "output/format/team_of_threads.h"
 #include "output/plan/cover.h"
 #include "output/plan/pieces.h"
 #include "output/plan/share.h"
@@ -112,6 +113,37 @@ TEST(Cover, names_the_first_missing_and_doubled_points) {
       << status.message();
   d.indices = {3, 0, 1, 2, 4, 9, 8, 7, 6, 5};
   EXPECT_TRUE(check_cover(*team, *Pieces::of(d, grid_of(5, 2)), 10, 5, "").ok());
+}
+
+// Points dealt to 64 ranks by hash, each rank's in any order: fine, and with one index of rank 40 claimed by rank 5 instead of its own.
+TEST(Cover, of_sixty_four_ranks_is_the_same_on_all_of_them) {
+  constexpr int kRanks = 64;
+  const Grid grid = grid_of(1000, 200);
+  std::vector<Decomposition> all(kRanks);
+  for (int64_t i = 0; i < grid.points(); ++i) all[(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15ULL >> 32) % kRanks].indices.push_back(i);
+  Rng rng(11);
+  for (Decomposition& d : all) {
+    d.block = false;
+    std::shuffle(d.indices.begin(), d.indices.end(), rng);
+  }
+  const auto checked = [&] {
+    std::vector<Status> found(kRanks);
+    TeamOfThreads team(kRanks);
+    team.run([&](Team& mine) {
+      const auto r = static_cast<size_t>(mine.rank());
+      found[r] = check_cover(mine, *Pieces::of(all[r], grid), grid.points(), grid.nx, "decomposition 'd'");
+    });
+    return found;
+  };
+  for (const Status& s : checked()) EXPECT_TRUE(s.ok()) << s.message();
+  const int64_t missing = all[5].indices[0], doubled = all[40].indices[0];
+  all[5].indices[0] = doubled;
+  for (const Status& s : checked()) {
+    EXPECT_EQ(s.code(), WEIR_E_DECOMPOSITION);
+    EXPECT_NE(s.message().find("1 of 200000 points belong to no rank (the first: " + std::to_string(missing) + ","), std::string::npos) << s.message();
+    EXPECT_NE(s.message().find("1 claims are doubled (the first: " + std::to_string(doubled) + ","), std::string::npos) << s.message();
+    EXPECT_NE(s.message().find("claimed by ranks 5 and 40)"), std::string::npos) << s.message();
+  }
 }
 
 std::vector<ColumnShape> random_columns(Rng& rng) {
