@@ -59,7 +59,7 @@ inline constexpr auto kLayers = make_layers();
 
 // What a record or counter of a call may bear: the program's own layers, event layers, notes about layers.
 constexpr bool is_known_layer(uint8_t layer) {
-  return layer <= uint8_t(wire::Layer::mpi) || (layer >= wire::kEvents && layer < wire::kLayersEnd);
+  return layer <= uint8_t(wire::Layer::mpi) || layer == uint8_t(wire::Layer::output) || (layer >= wire::kEvents && layer < wire::kLayersEnd);
 }
 
 }  // namespace weir::reader

@@ -22,7 +22,7 @@ static_assert(sizeof(Slot) == 64);
 
 // Key: file in the high half; below it flags, layer and operation as they lie in a record's last word.
 namespace key {
-inline constexpr uint64_t kKindMask = uint64_t{wire::kBelow | wire::kNested} << 16 | 0xffff;
+inline constexpr uint64_t kKindMask = uint64_t{wire::kKeyFlags} << 16 | 0xffff;
 constexpr uint64_t of(uint64_t word1, uint64_t word3) { return (word1 & ~uint64_t{0xffffffff}) | (word3 >> 32 & kKindMask); }
 constexpr uint64_t of(uint32_t file, uint8_t op, uint8_t layer, uint8_t flags) {
   return uint64_t{file} << 32 | ((uint64_t{flags} << 16 | uint64_t{layer} << 8 | op) & kKindMask);

@@ -48,7 +48,7 @@ typedef struct {
   uint32_t process, id, text, source;
 } weir_reader_name;
 
-typedef struct { /* sorted by process, file, op, layer, flags; flags: BELOW and NESTED alone */
+typedef struct { /* sorted by process, file, op, layer, flags; flags: BELOW, NESTED and OUTPUT alone */
   uint32_t process, file;
   uint8_t op, layer, flags, is_file;
   uint32_t reserved;

@@ -8,7 +8,7 @@ namespace weir::record {
 namespace {
 
 constexpr uint64_t kFirstBytes = 4096;
-constexpr uint8_t kKeyFlags = wire::kBelow | wire::kNested;
+using wire::kKeyFlags;
 
 constexpr uint64_t kKeyOfAll = uint64_t{0xffff} << 32 | uint64_t{kKeyFlags} << 48;
 constexpr uint64_t kKeyOfFile = kKeyOfAll | UINT32_MAX;

@@ -26,7 +26,7 @@ enum class End : uint32_t { kNone = 0, kExit = 1, kQuickExit = 2, kExec = 3, kSi
 enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2 };
 // Who made the record. Above these: kEvents + p, an event layer at position p of its file's stack, and kNotes + k, a note about a
 // layer of kind k (layers.def).
-enum class Layer : uint8_t { marker = 0, posix = 1, stdio = 2, fortran = 3, mpi = 4, layers = 5 };
+enum class Layer : uint8_t { marker = 0, posix = 1, stdio = 2, fortran = 3, mpi = 4, layers = 5, output = 6 };
 inline constexpr uint8_t kEvents = 16;
 inline constexpr uint8_t kNotes = 32;
 inline constexpr uint8_t kLayersEnd = 64;
@@ -43,7 +43,8 @@ enum class LayerKind : uint8_t {
 constexpr Layer event_at(uint8_t position) { return static_cast<Layer>(kEvents + position); }
 constexpr Layer note_of(LayerKind kind) { return static_cast<Layer>(kNotes + static_cast<uint8_t>(kind)); }
 
-enum Flag : uint8_t { kError = 1, kShort = 2, kLong = 4, kBelow = 8, kNested = 16 };
+enum Flag : uint8_t { kError = 1, kShort = 2, kLong = 4, kBelow = 8, kNested = 16, kOutput = 32 };
+inline constexpr uint8_t kKeyFlags = kBelow | kNested | kOutput;  // those that tell counters apart
 
 enum class Op : uint8_t {
   kNone = 0,

@@ -3,19 +3,34 @@
 #include <stdint.h>
 #include <stdio.h>
 
-static struct {
-  long count;
-  long long bytes;
-} seen[8];
+enum { kEvents = 18 };
 
-void weir_output_event(int event, const char *stream, uint64_t start_ns, uint64_t end_ns, int64_t bytes) {
-  if (event < 1 || event > 7 || end_ns < start_ns || stream[0] != 'h') event = 0;
-  seen[event].count++;
-  seen[event].bytes += bytes;
+static struct {
+  long begun, ended, failed;
+  long long bytes;
+} seen[kEvents];
+static uint64_t instant = 100;
+
+uint64_t weir_output_event(int event, uint64_t begun, const char *stream, const char *what, int64_t bytes, int error) {
+  if (event < 1 || event >= kEvents || begun > instant || !stream || !what) event = 0;
+  if (!begun) {
+    __atomic_fetch_add(&seen[event].begun, 1, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&instant, 1, __ATOMIC_RELAXED);
+  }
+  // Events of a field or frame have a stream, those of all streams have none.
+  int of_all = event >= 4 && event <= 9;
+  if (of_all != !*stream && event != 13) event = 0;
+  __atomic_fetch_add(&seen[event].ended, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&seen[event].failed, error != 0, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&seen[event].bytes, bytes, __ATOMIC_RELAXED);
+  return 0;
 }
 
 __attribute__((destructor)) static void say(void) {
-  static const char *const names[] = {"wrong", "put", "wait", "fetch", "transpose", "write"};
-  for (int e = 0; e < 6; e++)
-    if (seen[e].count) printf("event %s %ld %lld\n", names[e], seen[e].count, seen[e].bytes);
+  static const char *const names[] = {"wrong", "put", "lend", "wait", "end_step", "agree", "finalize", "define", "get", "serve", "frame",
+                                      "part", "accumulate", "close", "fetch", "transpose", "encode", "write"};
+  for (int e = 0; e < kEvents; e++) {
+    if (seen[e].begun != seen[e].ended || seen[e].failed) printf("event wrong %ld %ld\n", seen[e].begun, seen[e].ended);
+    if (seen[e].ended) printf("event %s %ld %lld\n", names[e], seen[e].ended, seen[e].bytes);
+  }
 }

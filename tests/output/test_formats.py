@@ -42,6 +42,7 @@ def test_a_recorder_is_told_what_output_does(model, cc):
     total = 6 * 2 * 3 * 240 * 4  # steps, fields, levels, points, bytes
     assert events["put"] == (6 * 2 * 2, total)
     assert events["write"][1] == events["transpose"][1] == total
+    assert (events["frame"][0], events["end_step"][0], events["serve"][0], events["finalize"][0]) == (6, 12, 1, 2)
     assert "wrong" not in events
 
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "output/engine/trace.h"
+#include "output/core/trace.h"
 #include "output/transport/patience.h"
 
 namespace weir::output {
@@ -60,7 +60,7 @@ Status Gather::begin(const Section& section, const Part& slab, const Base& base)
 
 Status Gather::wait(Stage& stage) {
   if (stage.flight == nullptr) return {};
-  const Traced traced(Event::kFetch, stream_.c_str(), stage.slab.count * static_cast<int64_t>(size_of(column_of(stage).type)));
+  const Traced traced(Event::kFetch, stream_, stage.slab.count * static_cast<int64_t>(size_of(column_of(stage).type)));
   Patience patience(world_.time_limit());
   for (;;) {
     Result<bool> done = stage.flight->finished();
@@ -90,7 +90,7 @@ Status Gather::end(Type type, ByteOrder order, double fill, void* to) {
 
 void Gather::copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const {
   const Column& column = column_of(stage);
-  const Traced traced(Event::kTranspose, stream_.c_str(), stage.slab.count * static_cast<int64_t>(size_of(type)));
+  const Traced traced(Event::kTranspose, stream_, stage.slab.count * static_cast<int64_t>(size_of(type)));
   const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(type));
   const Convert convert = converter(column.type, type, order);
   const char* staged = stage.memory;

@@ -3,6 +3,7 @@
 // byte is read once, whatever the number of ranks that wrote the file, and no rank holds more than a slab beside its own data.
 #include <algorithm>
 
+#include "output/core/trace.h"
 #include "output/engine/convert.h"
 #include "output/engine/session.h"
 #include "output/engine/writer.h"
@@ -139,6 +140,14 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
 
 Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data) {
   if (!broken_.ok()) return broken_;
+  const Decomposition& mine = catalogue.decompositions[static_cast<size_t>(catalogue.fields[static_cast<size_t>(field)].decomposition)];
+  const int64_t bytes = mine.points() * catalogue.levels_of(catalogue.fields[static_cast<size_t>(field)]) *
+                        static_cast<int64_t>(size_of(catalogue.fields[static_cast<size_t>(field)].type));
+  Traced traced(Event::kGet, {}, bytes, path);
+  return traced.ended(bring(catalogue, field, path, record, data));
+}
+
+Status Session::bring(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data) {
   Getting g{catalogue.fields[static_cast<size_t>(field)], {}, {}, {}, -1, {}, {}, nullptr, {}};
   const Decomposition& d = catalogue.decompositions[static_cast<size_t>(g.field.decomposition)];
   Result<Pieces> pieces = Pieces::of(d, catalogue.grid_of(g.field));

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include "output/core/trace.h"
 #include "output/engine/alive.h"
-#include "output/engine/trace.h"
 #include "output/engine/writer.h"
 #include "output/plan/cover.h"
 #include "output/transport/patience.h"
@@ -59,7 +59,9 @@ Status Session::define(const Catalogue& catalogue) {
 }
 
 Status Session::end_definition(const Catalogue& catalogue) {
-  WEIR_TRY(define(catalogue));
+  Traced traced(Event::kDefine);
+  WEIR_TRY(traced.ended(define(catalogue)));
+  if (model_->rank() == 0) traced.about(std::string(name_of(setup_.settings.mode)) + ": " + choices());
   uses_.resize(catalogue.fields.size());
   for (size_t s = 0; s < setup_.layout.streams.size(); ++s) {
     flows_.emplace_back(setup_, static_cast<int>(s));
@@ -76,16 +78,16 @@ Status Session::end_definition(const Catalogue& catalogue) {
   }
   if (setup_.topology.has_servers()) agreement_ = world_->agreement(*model_);
   defined_ = true;
-  if (setup_.settings.verbose && model_->rank() == 0) show_choices();
+  if (setup_.settings.verbose && model_->rank() == 0) fprintf(stderr, "weir: %s\n", choices().c_str());
   // Nobody's window may be read before it is filled, and nobody's server may wait for a frame of a rank that is still here.
   return model_->barrier();
 }
 
-void Session::show_choices() const {
-  std::string text = "weir: this rank's output buffers take " + std::to_string(setup_.mine.bytes) + " bytes, " +
+std::string Session::choices() const {
+  std::string text = "this rank's output buffers take " + std::to_string(setup_.mine.bytes) + " bytes, " +
                      std::to_string(setup_.layout.slots) + " frames of each stream; its data reach";
   for (const auto& [rank, route] : setup_.owner_routes) text += " rank " + std::to_string(rank) + " (" + name_of(route) + ")";
-  fprintf(stderr, "%s\n", text.c_str());
+  return text;
 }
 
 Status Session::step(double time_s) {
@@ -129,7 +131,7 @@ Status Session::poll() {
 
 Status Session::wait_for_slot(Flow& flow) {
   if (flow.in_the_way() == nullptr) return {};
-  const Traced traced(Event::kWait, setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)].name.c_str(), 0);
+  const Traced traced(Event::kWait, setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)].name);
   const double began = now_s();
   Patience patience(world_->time_limit());
   Status result;
@@ -191,7 +193,8 @@ Status Session::put(int field, const void* data) {
     WEIR_TRY(wait_for_slot(flow));
     const Column& c = setup_.layout.streams[static_cast<size_t>(use.stream)].fields.columns[static_cast<size_t>(use.column)];
     const int64_t bytes = c.shape.levels * setup_.pieces[static_cast<size_t>(c.decomposition)].points() * static_cast<int64_t>(size_of(c.type));
-    const Traced traced(Event::kPut, setup_.catalogue.streams[static_cast<size_t>(use.stream)].name.c_str(), bytes);
+    const bool lent = data == place(use);
+    const Traced traced(lent ? Event::kLend : Event::kPut, setup_.catalogue.streams[static_cast<size_t>(use.stream)].name, bytes, name);
     store(use, data);
     flow.mark(use.column);
     costs_.put_bytes += bytes;
@@ -273,7 +276,8 @@ Status Session::end_step() {
   in_step_ = false;
   if (!broken_.ok()) return broken_;
   const double began = now_s();
-  Status result = setup_.topology.has_servers() ? end_step_handing_over() : end_step_together();
+  Traced traced(Event::kEndStep);
+  Status result = traced.ended(setup_.topology.has_servers() ? end_step_handing_over() : end_step_together());
   costs_.end_step_s += now_s() - began;
   return result;
 }

@@ -45,10 +45,11 @@ class Session {
   struct Getting;
 
   Status prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record, Getting* g);
+  Status bring(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data);
   Status read_slab(const Getting& g, const Part& slab, std::vector<std::vector<char>>* to);
   void put_inside_halo(const Catalogue& catalogue, int field, const char* inner, void* data);
   Status define(const Catalogue& catalogue);
-  void show_choices() const;
+  std::string choices() const;
   char* place(const Use& use);
   Status wait_for_slot(Flow& flow);
   void store(const Use& use, const void* data);

@@ -3,6 +3,7 @@
 // any rank is agreed upon with a delay of one output step, so that all ranks are told at the same call and none waits for the others.
 #include <algorithm>
 
+#include "output/core/trace.h"
 #include "output/engine/alive.h"
 #include "output/engine/session.h"
 #include "output/engine/writer.h"
@@ -92,6 +93,7 @@ Status Session::look_for_dead_clients() {
 
 // The agreement of the step before is completed, and, unless this is the last one, another one begun.
 Status Session::settle(bool last) {
+  const Traced traced(Event::kAgree);
   int64_t worst = 0;
   const double began = now_s();
   Patience patience(world_->time_limit());
@@ -189,6 +191,7 @@ Status Session::wait_for_servers() {
 }
 
 Status Session::finalize() {
+  Traced traced(Event::kFinalize);
   const double began = now_s();
   Status first;
   const auto keep = [&](Status s) {
@@ -206,7 +209,7 @@ Status Session::finalize() {
   if (broken_.ok()) keep(model_->agree(trouble_));
   if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) release_window(*world_, &setup_);
   costs_.final_s += now_s() - began;
-  return first;
+  return traced.ended(first);
 }
 
 }  // namespace weir::output

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/engine/server/server.h"
 
+#include "output/core/trace.h"
 #include "output/engine/server/task.h"
 #include "output/engine/writer.h"
 #include "output/transport/patience.h"
@@ -69,6 +70,10 @@ class Server : public Work {
 
 }  // namespace
 
-Status serve(World& world, const Settings& settings, const Topology& topology) { return Server(world, settings, topology).run(); }
+Status serve(World& world, const Settings& settings, const Topology& topology) {
+  const std::string group = "group " + std::to_string(topology.group_of(world.rank()));
+  Traced traced(Event::kServe, {}, 0, group);
+  return traced.ended(Server(world, settings, topology).run());
+}
 
 }  // namespace weir::output

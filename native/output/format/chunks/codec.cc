@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "output/core/trace.h"
+
 namespace weir::output::chunks {
 namespace {
 
@@ -88,6 +90,7 @@ void unshuffle(const char* from, size_t bytes, size_t element, char* to) {
 }
 
 Status compress(const Compression& compression, const char* from, size_t bytes, std::vector<char>& out, Container container) {
+  const Traced traced(Event::kEncode, {}, static_cast<int64_t>(bytes));
   const size_t begin = out.size();
   if (compression.kind == Compression::Kind::kNone) {
     out.insert(out.end(), from, from + bytes);
