@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from weir.bench.lab import Line
 
-app = typer.Typer(help="Run the benches: the four cases of the reference, or what each layer gains.", no_args_is_help=True)
+app = typer.Typer(help="Run the benches: the four cases of the reference, what each layer gains, or the output library beside its peers.", no_args_is_help=True)
 
 Repeat = Annotated[int, typer.Option(metavar="N", help="Interleaved repetitions, of which the medians are shown.")]
 JsonFile = Annotated[str, typer.Option("--json", metavar="FILE", help="Write all figures there, - for standard output.")]
@@ -136,6 +136,59 @@ def layers(
         _write_json(json_file, layer_tables.as_data(found, **conditions))
     fine = all(not outcome.error and all(check.met for check in outcome.checks) for _, outcome in found)
     raise typer.Exit(0 if fine else 1)
+
+
+@app.command()
+def wrf(
+    scale: Annotated[float, typer.Option(metavar="S", help="Of the number of points; 1 is 1770 x 1986 and 2974 x 3118, 5.9 GB a frame.")] = 0.02,
+    ranks: Annotated[int, typer.Option(metavar="N", help="Ranks that compute.")] = 4,
+    servers: Annotated[int, typer.Option(metavar="N", help="Servers beside them; servers+parallel has at least 2.")] = 1,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of the model.")] = 16,
+    every: Annotated[int, typer.Option(metavar="N", help="A frame at steps 0, N, 2 N, ...")] = 5,
+    interval: Annotated[float, typer.Option(metavar="SECONDS", help="Of computing between two frames.")] = 1.0,
+    compute: Annotated[str, typer.Option(metavar="sleep|cpu", help="Computing that leaves the cores to others, or keeps them busy.")] = "sleep",
+    only: Annotated[str, typer.Option(metavar="LIST", help="These writers alone: serial, collective, servers, servers+parallel, gather, ...")] = "",
+    skip_goals: Annotated[bool, typer.Option("--table", help="The table of writers alone, without the runs that only goals need.")] = False,
+    repeat: Repeat = 5,
+    json_file: JsonFile = "",
+    mpi: MpiName = "",
+    programs: Programs = "",
+    folder: Folder = "",
+    disk: Annotated[str, typer.Option(metavar="DIR", help="On a disk, for the runs with fsync (TMPDIR or /var/tmp).")] = "",
+) -> None:
+    """The reference's model output, two domains of WRF, through the output library in its four modes and through its peers.
+
+    Prints what the model sees of its output, how fast each writer is, and the library's goals. Exit status 0 when every goal that was
+    measured was met and every writer that is installed ran, 1 otherwise.
+    """
+    from rich.console import Console
+
+    from weir.bench import wrf as bench
+    from weir.bench import wrf_goals, wrf_tables
+    from weir.bench._programs import build_folder
+
+    chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
+    options = bench.Options(
+        scale, ranks, servers, steps, every, interval, compute, repeat, folder or None, disk or None, mpi or None, chosen
+    )
+    with bench.laboratory(bench.check(options), build_folder(programs or None), _note) as lab:
+        runs = bench.Bench(lab)
+        rows = runs.rows()
+        goals = [] if skip_goals else wrf_goals.Goals(runs, rows).all()
+        _note("")
+    if json_file != "-":
+        console = Console(width=None if sys.stdout.isatty() else 160)
+        frame = next((row.model["bytes"].median / options.frames for row in rows if row.model), None)
+        console.print(wrf_tables.header(options, lab.mpi.name, frame), highlight=False)
+        console.print(wrf_tables.writers(rows))
+        for line in wrf_tables.missing(rows):
+            console.print(line, highlight=False, markup=False)
+        if goals:
+            console.print(wrf_tables.goals(goals))
+    if json_file:
+        _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
+    failed = any(row.error and not row.error.startswith("left out") for row in rows)
+    raise typer.Exit(1 if failed or any(goal.met is False for goal in goals) else 0)
 
 
 def _choose_lines(only: str, lines: tuple[Line, ...]) -> tuple[Line, ...]:

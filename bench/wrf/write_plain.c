@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The floor: each rank writes an equal part of the frame's bytes, from a buffer that it has, 4 MiB at a time, with nothing to gather or to
+ * put in order. With sync, each file is on the disk before the next. One rank of it is what one server could do at best. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiment.h"
+
+enum { PIECE = 4 << 20 };
+static char *buffer;
+
+static void start(const struct options *options, MPI_Comm *model) {
+  (void)options;
+  *model = MPI_COMM_WORLD;
+}
+
+static void define(struct run *run) {
+  (void)run;
+  buffer = malloc(PIECE);
+  if (buffer == NULL) fail("memory", "refused");
+  memset(buffer, 7, PIECE);
+}
+
+static void write_domain(struct run *run, int d, int frame) {
+  char path[MAX_PATH];
+  long levels = 0, first, count;
+  for (int f = 0; f < FIELDS; f++) levels += kFields[f].levels;
+  share(run->domains[d].nx * run->domains[d].ny * levels * (long)sizeof(float), run->size, run->rank, &first, &count);
+  frame_path(&run->options, kWriter.name, d, frame, path);
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) fail(path, "cannot be created");
+  while (count > 0) {
+    const ssize_t wrote = pwrite(file, buffer, count < PIECE ? (size_t)count : PIECE, first);
+    if (wrote <= 0) fail(path, "cannot be written");
+    first += wrote, count -= wrote;
+  }
+  if (run->options.sync && fsync(file)) fail(path, "cannot be synchronised");
+  if (close(file)) fail(path, "cannot be closed");
+}
+
+static void step(struct run *run, long step, int frame, int due) {
+  (void)step;
+  for (int d = 0; d < DOMAINS && due; d++) write_domain(run, d, frame);
+}
+
+static void finish(struct run *run) { (void)run; }
+
+const struct writer kWriter = {"plain", start, define, step, finish};

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the output library's bench makes of its runs: rows, goals, refusals. No programs but a native test's stand-in."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from weir._errors import InputError, UsageError
+from weir.bench import wrf, wrf_goals, wrf_tables
+from weir.bench._statistics import Spread
+
+
+def row(name: str, mb_s: float, **more: object) -> wrf.Row:
+    model = {"effective_s": 0.5, "final_s": 0.25, "total_s": 3.0, "percent": 25.0, "server_bytes": 30e6, "bytes": 4e8}
+    burst = {"mb_s": mb_s, "cpu_s_per_gb": 1.5, "server_bytes": 40e6}
+    model, burst = ({key: Spread(value, value / 2, value * 2) for key, value in of.items()} for of in (model, burst))
+    return wrf.Row(wrf.BY_NAME[name], 4, 1, model, burst, compared=1000, **more)
+
+
+class Place:
+    """A laboratory without programs."""
+
+    def __init__(self, folder, **options):
+        self.options = wrf.Options(**options)
+        self.build, self.place, self.disk, self.environment = folder, folder, folder, {}
+        self.noted = []
+
+    def note(self, text):
+        self.noted.append(text)
+
+
+def goals(folder, *rows, **options) -> wrf_goals.Goals:
+    return wrf_goals.Goals(wrf.Bench(Place(folder, **options)), rows)
+
+
+def test_rates_are_those_back_to_back(tmp_path):
+    rows = [row("servers", 1000), row("adios2", 500), row("pnetcdf", 600), row("collective", 1500), row("plain", 1100)]
+    found = {goal.what: goal for goal in goals(tmp_path, *rows).rates()}
+    assert found["a server / ADIOS2 BP4"].value == 2 and found["a server / ADIOS2 BP4"].met is True
+    assert found["a server / PnetCDF"].value == pytest.approx(1.667, abs=0.001) and found["a server / PnetCDF"].met is False
+    assert found["collective / PnetCDF"].met is True
+    assert found["a server, tmpfs"].value == 1000
+
+
+def test_several_servers_are_judged_by_each(tmp_path):
+    found = {goal.what: goal.value for goal in goals(tmp_path, row("servers", 1000), row("pnetcdf", 600), servers=4).rates()}
+    assert found["a server, tmpfs"] == 250 and found["a server / PnetCDF"] == pytest.approx(250 / 600)
+
+
+def test_a_writer_that_is_not_there_leaves_its_goals_open(tmp_path):
+    found = {goal.what: goal for goal in goals(tmp_path, row("servers", 1000), row("plain", 900)).rates()}
+    assert found["a server / ADIOS2 BP4"].met is None and found["a server / ADIOS2 BP4"].why
+    assert found["a server / plain pwrite by as many"].met is True
+
+
+@pytest.mark.parametrize(("value", "least", "met"), [(1.15, False, True), (1.16, False, False), (1.15, True, True), (1.14, True, False), (None, True, None)])
+def test_a_goal_is_met_at_its_limit(value, least, met):
+    assert wrf_goals.Goal("x", "", 1.15, least, value).met is met
+
+
+def test_goals_that_cannot_be_measured_say_why_and_the_others_go_on(tmp_path):
+    test = goals(tmp_path, row("servers", 1000), repeat=1)
+    for name in ("put", "overlap", "disk", "memory"):
+        setattr(test, name, lambda: (_ for _ in ()).throw(InputError("no such thing")))
+    found = test.all()
+    assert [goal.why for goal in found if goal.what == "put"] == ["no such thing"]
+    assert {goal.what: goal.why for goal in found}["plan"] == "wrf-plan is not built"
+    assert any(goal.what == "a server, tmpfs" and goal.value == 1000 for goal in found)
+
+
+def test_counted_messages_need_the_test_that_counts_them(tmp_path):
+    program = tmp_path / "native" / "output" / "output_engine_server_test"
+    program.parent.mkdir(parents=True)
+    for said, status, value in (("[  PASSED  ] 1 test.", 0, 10_126), ("[  PASSED  ] 0 tests.", 0, None), ("[  FAILED  ] 1 test", 1, None)):
+        program.write_text(f"#!/bin/sh\necho '{said}'\nexit {status}\n")
+        program.chmod(0o755)
+        test = goals(tmp_path, row("servers", 1))
+        for name in ("put", "overlap", "rates", "disk", "memory", "plan"):
+            setattr(test, name, list)
+        (goal,) = test.all()
+        assert (goal.value, goal.met) == (value, True if value else None)
+
+
+def printed(table) -> str:
+    console = Console(width=200, file=io.StringIO())
+    console.print(table)
+    return console.file.getvalue()
+
+
+def test_the_tables_say_everything(tmp_path):
+    rows = [row("servers", 1234), wrf.Row(wrf.BY_NAME["netcdf4"], error="left out: not built")]
+    text = printed(wrf_tables.writers(rows))
+    for cell in ("weir servers", "4+1", "0.500", "3.00", "0.250", "25.0", "1,234", "1.50", "80", "1,000"):
+        assert cell in text
+    assert "netCDF-4" not in text and wrf_tables.missing(rows) == ["netCDF-4 parallel: left out: not built"]
+    found = [wrf_goals.Goal("put", "x", 1.15, False, 1.04), wrf_goals.Goal("rate", "MB/s", 1900, True, 1500.0), wrf_goals.Goal("plan", "s", 1, False, None, "why")]
+    text = printed(wrf_tables.goals(found))
+    lines = {line.split("│")[1].strip(): line for line in text.splitlines() if line.startswith("│")}
+    assert "1.04" in lines["put"] and "<= 1.15" in lines["put"] and lines["put"].split("│")[-2].strip() == "met"
+    assert "MISSED" in lines["rate"] and "not measured: why" in lines["plan"]
+    data = wrf_tables.as_data(wrf.Options(), "openmpi", rows, found)
+    assert data["writers"][0]["back_to_back"]["mb_s"] == {"median": 1234, "low": 617, "high": 2468}
+    assert data["writers"][1]["error"] == "left out: not built" and [goal["met"] for goal in data["goals"]] == [True, False, None]
+    assert data["frames"] == 4 and data["machine"]["cores"] > 0
+
+
+def test_the_header_has_the_domains():
+    text = wrf_tables.header(wrf.Options(scale=1.0), "mpich", 5.93e9)
+    assert "1770 x 1986 and 2974 x 3118 points" in text and "5,930 MB a frame" in text and "sleeps" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"scale": 0}, "--scale"),
+        ({"scale": 11}, "--scale"),
+        ({"ranks": 0}, "--ranks"),
+        ({"servers": 0}, "--servers"),
+        ({"steps": 0}, "--steps"),
+        ({"steps": 2000, "every": 1}, "--steps"),
+        ({"repeat": 0}, "--repeat"),
+        ({"compute": "dream"}, "--compute"),
+        ({"interval_s": -1}, "--interval"),
+        ({"only": ("serial", "xios")}, "xios"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(options, names):
+    assert wrf.check(wrf.Options()) == wrf.Options()
+    with pytest.raises(UsageError, match=names):
+        wrf.check(wrf.Options(**options))
+
+
+def test_a_row_failed_is_not_a_figure(tmp_path):
+    bench = wrf.Bench(Place(tmp_path))
+    failed = bench._row(wrf.BY_NAME["servers"], [{"total_s": 1.0}], [], 0, "status 1")
+    assert failed.error == "status 1" and failed.rate() is None and failed.servers == 1
+    assert bench.servers_of(wrf.BY_NAME["servers+parallel"]) == 2 and bench.tasks_of(wrf.BY_NAME["plain"]) == 1

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The goals of the output library, each with the runs that it needs beside the table of writers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from weir._errors import Error
+from weir.bench._process import RunFailed, numbers, run
+from weir.bench._statistics import Spread
+from weir.bench.wrf import BY_NAME, Bench, Row, Run, Way, cores, rated, spreads
+
+MB = 1e6
+POINTS = (1_000_000, 10_000_000)
+PLAN_RANKS = 64
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`least`: the figure must not be below `limit`, otherwise not above. `value` None: not measured, `why` says why."""
+
+    what: str
+    unit: str
+    limit: float
+    least: bool
+    value: float | None = None
+    why: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        if self.value is None:
+            return None
+        return self.value >= self.limit if self.least else self.value <= self.limit
+
+
+def of(what: str, unit: str, limit: float, least: bool, value: float | None, why: str = "") -> Goal:
+    return Goal(what, unit, limit, least, value, why or ("" if value is not None else "a row is missing"))
+
+
+class Goals:
+    """Measures all of them. A goal whose runs fail says so; the others go on."""
+
+    def __init__(self, bench: Bench, rows: Sequence[Row]):
+        self.bench, self.lab, self.options = bench, bench.lab, bench.options
+        self.rows = {row.way.name: row for row in rows}
+        self.alone = max(1, cores() - 1)  # ranks that have a core each beside a server's
+
+    def all(self) -> list[Goal]:
+        groups: list[tuple[str, Callable[[], list[Goal]]]] = [
+            ("put", self.put),
+            ("overlap", self.overlap),
+            ("one server", self.rates),
+            ("disk", self.disk),
+            ("memory", self.memory),
+            ("plan", self.plan),
+            ("messages", self.messages),
+        ]
+        found: list[Goal] = []
+        for name, measure in groups:
+            self.lab.note(f"goals: {name}")
+            try:
+                found += measure()
+            except (Error, OSError, subprocess.SubprocessError) as error:
+                found.append(Goal(name, "", 0, True, None, str(error)))
+        return found
+
+    def repeated(self, once: Callable[[], Run]) -> dict[str, Spread]:
+        return spreads([once() for _ in range(self.options.repeat)])
+
+    def _servers(self, tasks: int, servers: int = 1, **more: object) -> Run:
+        with self.lab.fresh() as folder:
+            return self.lab.call(BY_NAME["servers"], tasks, servers, folder, **more)
+
+    def put(self) -> list[Goal]:
+        """With a sleeping model and a core for each rank: what is timed is the copy."""
+        steps = {"steps": self.options.steps, "every": self.options.every, "sleep_us": round(1e6 * self.options.interval_s / self.options.every)}
+        copied = self.repeated(lambda: per_copy(self._servers(self.alone, **steps)))
+        lent = self.repeated(lambda: self._servers(self.alone, lend=1, **steps))
+        return [
+            of("put / one warm memcpy of the data", "x", 1.15, False, copied["ratio"].median),
+            of("lent put, a field", "us", 20, False, lent["put_us"].median),
+        ]
+
+    def overlap(self) -> list[Goal]:
+        """Processor seconds of the computing itself: others on the machine do not count, memory and caches shared with a server do."""
+        passes = round(self.bench.passes_per_s() * self.options.interval_s / self.options.every)
+        steps = {"steps": self.options.steps, "every": self.options.every, "spin": max(1, passes)}
+        slower: list[float] = []
+        for _ in range(self.options.repeat):
+            without = self.lab.call(Way("none", "", "none"), self.alone, **steps)
+            slower.append(100 * (self._servers(self.alone, **steps)["compute_cpu_s"] / without["compute_cpu_s"] - 1))
+        return [of("computing slower while servers write", "%", 1, False, Spread.of(slower).median)]
+
+    def rates(self) -> list[Goal]:
+        """Back to back, from the table; servers by core."""
+        rate = {name: row.rate() for name, row in self.rows.items()}
+        servers = rate.get("servers")
+        per_server = servers / self.options.servers if servers else None
+        return [
+            of("a server / ADIOS2 BP4", "x", 1.5, True, quotient(per_server, rate.get("adios2"))),
+            of("a server / PnetCDF", "x", 2, True, quotient(per_server, rate.get("pnetcdf"))),
+            of("a server, tmpfs", "MB/s", 1900, True, per_server),
+            of("a server / plain pwrite by as many", "x", 0.9, True, quotient(servers, rate.get("plain"))),
+            of("collective / PnetCDF", "x", 2, True, quotient(rate.get("collective"), rate.get("pnetcdf"))),
+        ]
+
+    def disk(self) -> list[Goal]:
+        """Each frame on the disk before the next, beside a plain program that does no more; and one frame alone, all of it after the run."""
+        quick: list[float] = []
+        drain: list[float] = []
+        for _ in range(self.options.repeat):
+            plain = rated(self._on_disk(BY_NAME["plain"], self.options.servers, self.options.frames))
+            weir = rated(self._on_disk(BY_NAME["servers"], self.options.ranks, self.options.frames))
+            last = self._on_disk(BY_NAME["servers"], self.options.ranks, 1)
+            single = rated(self._on_disk(BY_NAME["plain"], self.options.servers, 1))
+            quick.append(weir["mb_s"] / plain["mb_s"])
+            drain.append(last["bytes"] / last["total_s"] / MB / single["mb_s"])
+        return [
+            of("on disk with fsync / plain pwrite and fsync", "x", 0.9, True, Spread.of(quick).median),
+            of("final drain, on disk with fsync / plain", "x", 0.9, True, Spread.of(drain).median),
+        ]
+
+    def _on_disk(self, way: Way, tasks: int, frames: int) -> Run:
+        with self.lab.fresh("files", self.lab.disk) as folder:
+            return self.lab.call(way, tasks, self.options.servers if way.mode else 0, folder, sync=True, steps=frames, bare=1)
+
+    def memory(self) -> list[Goal]:
+        """A frame three times as large as the table's as well."""
+        large = self._servers(self.options.ranks, self.options.servers, scale=3 * self.options.scale, steps=2, bare=1)
+        seen = [large["server_bytes"]]
+        for name in ("servers", "servers+parallel"):
+            if name in self.rows and self.rows[name].model:
+                seen += [runs["server_bytes"].high for runs in (self.rows[name].model, self.rows[name].burst)]
+        frame = large["bytes"] / large["frames"] / MB
+        return [of(f"memory of a server, frames of up to {frame:,.0f} MB", "MB", (48 << 20) / MB + (256 << 20) / MB, False, max(seen) / MB)]
+
+    def plan(self) -> list[Goal]:
+        program = self.lab.build / "bench" / "wrf" / "wrf-plan"
+        if not program.exists():
+            return [of("plan", "s", 1, False, None, "wrf-plan is not built")]
+
+        def once() -> Run:
+            words = [str(program), str(PLAN_RANKS), *(str(points) for points in POINTS)]
+            return numbers(run(words, self.lab.environment, self.lab.place, self.options.timeout_s), "wrf-plan")
+
+        found = self.repeated(once)
+        small, large = (found[f"scattered_{points}"].median for points in POINTS)
+        blocks = found[f"blocks_{POINTS[1]}"].median
+        label = f"plan of 10^7 points x {PLAN_RANKS} ranks"
+        return [
+            of(f"{label}, blocks", "s", 1, False, blocks),
+            of(f"{label}, scattered", "s", 1, False, large),
+            of("plan of 10^7 / of 10^6 points, scattered", "x", 12.5, False, large / small),
+        ]
+
+    def messages(self) -> list[Goal]:
+        """Counted by a simulation that is one of the native tests: it passes or it does not."""
+        what, limit = "messages of a frame, 10,000 ranks and 64 tasks, of at most", 10_126
+        program = self.lab.build / "native" / "output" / "output_engine_server_test"
+        if not program.exists():
+            return [of(what, "", limit, False, None, f"{program.name} is not built")]
+        text = run([str(program), "--gtest_filter=*messages_for_their_sum*"], self.lab.environment, self.lab.place, self.options.timeout_s)
+        if "[  PASSED  ] 1 test" not in text:
+            raise RunFailed(f"{program.name} has no such test")
+        return [of(what, "", limit, False, limit)]
+
+
+def per_copy(result: Run) -> Run:
+    """A put's time beside that of one memcpy of the same data."""
+    return {**result, "ratio": result["put_s"] / result["copy_s"]}
+
+
+def quotient(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None

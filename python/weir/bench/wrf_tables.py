@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of ``weir bench wrf`` and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from weir.bench.nersc_tables import machine
+from weir.bench.wrf import Options, Row, sizes
+from weir.bench.wrf_goals import Goal
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEAD = ("writer", "ranks", "effective s", "total s", "final s", "output %", "MB/s", "CPU s/GB", "MB a server", "values compared")
+
+
+def header(options: Options, mpi: str, bytes_of_frame: float | None) -> str:
+    size = f", {bytes_of_frame / 1e6:,.0f} MB a frame" if bytes_of_frame else ""
+    computing = "sleeps" if options.compute == "sleep" else "uses the processors"
+    return (
+        f"{sizes(options.scale)} points, 28 levels{size}, {options.frames} frames; {mpi}; the model computes {options.interval_s:g} s between frames "
+        f"and {computing}; medians of {options.repeat}"
+    )
+
+
+def writers(rows: Sequence[Row]) -> Table:
+    """What the model sees, in a model that computes (first columns), and how fast the writer is, back to back (MB/s, CPU)."""
+    from rich.table import Table
+
+    table = Table(*HEAD)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        if not row.error:
+            table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    m, b = row.model, row.burst
+    memory = max(m["server_bytes"].high, b["server_bytes"].high)
+    return (
+        row.way.title,
+        f"{row.tasks}+{row.servers}" if row.servers else str(row.tasks),
+        f"{m['effective_s'].median:.3f}",
+        f"{m['total_s'].median:.2f}",
+        f"{m['final_s'].median:.3f}",
+        f"{m['percent'].median:.1f}",
+        f"{b['mb_s'].median:,.0f}",
+        f"{b['cpu_s_per_gb'].median:.2f}",
+        f"{memory / 1e6:.0f}" if row.servers else "",
+        f"{row.compared:,}" if row.compared else "",
+    )
+
+
+def missing(rows: Sequence[Row]) -> list[str]:
+    return [f"{row.way.title}: {row.error}" for row in rows if row.error]
+
+
+def goals(found: Sequence[Goal]) -> Table:
+    from rich.table import Table
+
+    table = Table("goal", "figure", "", "limit", "")
+    table.columns[1].justify = table.columns[3].justify = "right"
+    for goal in found:
+        sign = ">=" if goal.least else "<="
+        outcome = f"not measured: {goal.why}" if goal.met is None else "met" if goal.met else "MISSED"
+        value = "" if goal.value is None else f"{goal.value:,.0f}" if abs(goal.value) >= 100 else f"{goal.value:.3g}"
+        table.add_row(goal.what, value, goal.unit, f"{sign} {goal.limit:,.4g}" if goal.unit or goal.value is not None else "", outcome)
+    return table
+
+
+def as_data(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goal]) -> dict[str, Any]:
+    return {
+        "machine": machine(),
+        **asdict(options),
+        "frames": options.frames,
+        "mpi": mpi,
+        "writers": [
+            {
+                "name": row.way.name,
+                "title": row.way.title,
+                "tasks": row.tasks,
+                "servers": row.servers,
+                "error": row.error or None,
+                "values_compared": row.compared,
+                "model": {name: asdict(spread) for name, spread in row.model.items()},
+                "back_to_back": {name: asdict(spread) for name, spread in row.burst.items()},
+            }
+            for row in rows
+        ],
+        "goals": [{**asdict(goal), "met": goal.met} for goal in found],
+    }
