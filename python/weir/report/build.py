@@ -16,6 +16,7 @@ from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.kernel import ProcessFigures, process_figures
 from weir.analysis.layers import LayeredFile, layered_files
 from weir.analysis.names import NameTable
+from weir.analysis.output import StepOutput, step_output
 from weir.analysis.requests import Requests, requests
 from weir.analysis.routines import FileDetail, RoutineTable, file_details, routine_table
 from weir.analysis.step import Member, StepData, read_step
@@ -86,6 +87,11 @@ class StepReport(_Summed):
         """What was seen and noted below the program's calls, of the chosen members."""
         table = self.data.layered
         return table.where(self.members[table.member]) if len(table) else table
+
+    @cached_property
+    def output(self) -> StepOutput | None:
+        """What libweir told, of the chosen members; None when it told nothing."""
+        return step_output(self.name, self.wall_ns, self.data.columns.where(self.members[self.data.columns.member]), self.names)
 
     @property
     def keeps_names(self) -> bool:
@@ -242,6 +248,11 @@ class Report(_Summed):
     def layers(self) -> list[LayeredFile]:
         layered = Columns.joined([step.layered for step in self.steps])
         return layered_files(self.columns, layered, self.names) if len(layered) else []
+
+    @cached_property
+    def output(self) -> list[StepOutput]:
+        """Of the steps that wrote through libweir."""
+        return [step.output for step in self.steps if step.output is not None]
 
     @property
     def processes(self) -> list[ProcessFigures]:

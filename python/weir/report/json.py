@@ -12,6 +12,7 @@ from weir.analysis.layers import Requests as LayerRequests
 from weir.analysis.routines import RoutineTable
 from weir.analysis.totals import Totals
 from weir.report.notes import notes
+from weir.report.output import output_json
 
 if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
@@ -54,6 +55,7 @@ def report_json(
         ],
         "layers": [_layered(one) for one in report.layers],
         "processes": [_process(one) for one in report.processes],
+        "output": [output_json(one) for one in report.output],
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from weir.analysis.files import matches
 from weir.analysis.names import fold, shown
 from weir.analysis.step import Member, StepData
 from weir.report.build import Choice, Report, build
-from weir.trace.ops import FORTRAN, LONG, op_named, ops
+from weir.trace.ops import FORTRAN, LONG, OUTPUT, op_named, ops
 
 _NAMELESS = -1
 _UNKNOWN_OFFSET = 2**48 - 1
@@ -111,11 +111,12 @@ class _ProcessLines:
 
     def _kept(self, records: np.ndarray) -> np.ndarray:
         codes = class_codes()[records["op"]]
-        kept = (codes != 0) & (codes != ord("X")) & (records["layer"] <= 4)
+        of_output = (records["layer"] == OUTPUT) & (codes == ord("X"))
+        kept = (codes != 0) & (codes != ord("X")) & (records["layer"] <= 4) | of_output
         if self.op is not None:
             kept &= records["op"] == self.op
         if len(self.hidden):
-            kept &= ~np.isin(records["file"], self.hidden)
+            kept &= ~np.isin(records["file"], self.hidden) | of_output
         if self.shown is not None:
             kept &= np.isin(records["file"], self.shown)
         return kept
@@ -141,6 +142,9 @@ class _ProcessLines:
             head += f" unit={unit}"
         elif offset != _UNKNOWN_OFFSET and op.op_class in "RW":
             tail += f" offset={offset}"
+        if layer == OUTPUT:
+            failed = f" failed={error}" if error else ""
+            return f"{head} bytes={size:>7} {tail}{failed} {self.names.get(file, '(no name)')}"
         if error:
             tail += " error=" + errno.errorcode.get(error, str(error))
         if op.op_class == "O":

@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+from weir.report.output import output_findings
 from weir.trace.process import LEVELS
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def _of_step(step: StepReport) -> list[str]:
     if job is None or job.ended_realtime_ns is None:
         found.append("the end of the command is not known: Wall is from the first to the last sign of life in the trace")
     found += _of_later_work(step)
+    if step.output is not None:
+        found += output_findings(step.output)
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from weir.report.build import Report
 from weir.report.detail import detail_lines
 from weir.report.notes import notes
+from weir.report.output import output_tables
 from weir.report.tables import (
     Table, duration_table, file_table, layer_figure_table, layer_table, process_table, request_table, step_table, summary_table, unit_table,
 )  # fmt: skip
@@ -17,7 +18,7 @@ from weir.report.tables import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-TABLES = ("steps", "summary", "files", "requests", "durations", "units", "layers", "processes", "detail")
+TABLES = ("steps", "summary", "files", "requests", "durations", "units", "layers", "output", "processes", "detail")
 DEFAULT_TOP = 20
 DEFAULT_DETAILS = 5
 
@@ -97,6 +98,10 @@ def _layers(report: Report, options: Options) -> Iterator[Table]:
             yield figures
 
 
+def _output(report: Report, options: Options) -> Iterator[Table]:
+    yield from output_tables(report)
+
+
 def _processes(report: Report, options: Options) -> Iterator[Table]:
     yield process_table(report, options.limit)
 
@@ -117,6 +122,7 @@ _PARTS = {
     "durations": _durations,
     "units": _units,
     "layers": _layers,
+    "output": _output,
     "processes": _processes,
     "detail": _detail,
 }
