@@ -22,6 +22,8 @@ void Flow::begin(double time_s, int64_t step) {
   frame_.step = step;
   frame_.time_s = time_s;
   frame_.begin_s = last_due_s_;
+  frame_.previous_s = frame_.number == 0 ? time_s : last_s_;
+  last_s_ = time_s;
   if (frame_.record == 0) frame_.file_step = step, frame_.file_time_s = time_s;
 }
 
@@ -43,6 +45,7 @@ void Flow::end() {
     last_due_s_ = frame_.time_s;
     ++frame_.record;
     if (rotation > 0 && frame_.record == rotation) ++frame_.file, frame_.record = 0;
+    frame_.interval = frame_.number + 1;
   }
   ++frame_.number;
   active_ = false;

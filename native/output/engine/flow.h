@@ -50,7 +50,7 @@ class Flow {
   int stream_;
   bool active_ = false, began_ = false;
   Frame frame_;  // the next one, or the one being filled
-  double last_due_s_ = 0;
+  double last_due_s_ = 0, last_s_ = 0;
   int64_t written_ = 0, written_file_ = -1;
   std::vector<bool> put_;
   std::map<int, int64_t> last_finished_;  // by group

@@ -22,6 +22,8 @@ struct Frame {
   int64_t record = 0;   // place among the file's frames
   int64_t written = 0;  // how many of them are in the file, as far as the client was told: for a group that takes a file over
   int64_t file_step = 0;
+  int64_t interval = 0;  // the number of the frame after the last due one: where means and the like begin
+  double previous_s = 0;  // the time of the frame before; of the first frame: its own
   double time_s = 0, begin_s = 0, file_time_s = 0;  // of the frame, of its interval, of the file's first record
 };
 
@@ -51,6 +53,7 @@ struct Note {
   Frame frame;
   Lack lack;
   Status status;
+  bool in_file = false;  // kRelease, kDone: the frame is written, whatever the status tells of it
 
   std::vector<char> encode() const;
   static Result<Note> decode(std::span<const char> bytes);

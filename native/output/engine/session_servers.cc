@@ -22,7 +22,7 @@ void Session::hear(const Message& message) {
   if (!note.ok()) return blame(note.status());
   last_heard_s_ = now_s();
   if (note->kind == NoteKind::kRelease) {
-    flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->status.ok());
+    flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->in_file);
   } else if (note->kind == NoteKind::kFarewell) {
     farewell_[static_cast<size_t>(note->group)] = true;
   }

@@ -37,6 +37,7 @@ Status Session::end_step_together() {
       });
       Status written = writer_->write(flow->frame(), refused);
       if (!written.ok() && written.code() != WEIR_E_MISSING) blame(written);
+      if (Status remark = writer_->take_remark(); !remark.ok()) blame(remark);
     }
     flow->end();
     ++costs_.frames;

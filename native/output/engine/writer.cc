@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "output/core/trace.h"
 #include "output/engine/memory.h"
 #include "output/format/publish.h"
@@ -167,24 +169,51 @@ Status Writer::write_times(const Frame& frame, Open& open) {
     converter(WEIR_FLOAT64, WEIR_FLOAT64, layout.facts.order)(values, bytes, count, 0);
     return open.file->write(variable, open.written, 0, count, bytes);
   };
-  const double bounds[2] = {frame.begin_s, frame.time_s};
+  const auto interval = intervals_.find(frame.stream);
+  const bool cut = interval != intervals_.end() && interval->second.lacks(frame.number);
+  const double bounds[2] = {cut ? std::max(interval->second.since_s(), frame.begin_s) : frame.begin_s, frame.time_s};
   WEIR_TRY(put(layout.file.time, &frame.time_s, 1));
   return put(layout.file.time_bounds, bounds, 2);
+}
+
+// Sums of steps that belong to another interval, whose due frame never came here, are given up.
+void Writer::begin_interval(const Frame& frame) {
+  if (!intervals_[frame.stream].enter(frame.interval)) return;
+  for (auto at = accumulators_.lower_bound({frame.stream, 0}); at != accumulators_.end() && at->first.first == frame.stream; ++at) {
+    at->second.restart();
+  }
+}
+
+// The frame is accumulated; a due one is in the file as well.
+void Writer::end_interval(const Frame& frame, const Open& open) {
+  const Interval& interval = intervals_[frame.stream];
+  if (!frame.due || !interval.lacks(frame.number)) return;
+  std::string fields;
+  for (const Column& c : setup_.layout.streams[static_cast<size_t>(frame.stream)].fields.columns) {
+    if (c.operation != WEIR_INSTANT) fields += (fields.empty() ? "'" : ", '") + setup_.catalogue.fields[static_cast<size_t>(c.field)].name + "'";
+  }
+  remark_ = {WEIR_E_LOST, "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name + "', step " +
+                              std::to_string(frame.step) + ", file " + open.path + ": means, sums and extremes (" + fields + ") " +
+                              interval.in_words(frame.number)};
 }
 
 Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open) {
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   Team& owners = team(frame.stream);
   Status s = open.failed;
+  const bool reduces = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].reduces();
+  if (reduces) begin_interval(frame);
   if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
   if (frame.due && frame.record == 0) s = walk(frame, layout.lonlat, true, open.file.get(), s);
   const Status walked = walk(frame, layout.fields, false, open.file.get(), s.ok() ? refused : s);
   if (s.ok() && refused.ok()) s = walked;
+  if (reduces && s.ok() && refused.ok()) intervals_[frame.stream].add(frame.number, frame.previous_s);
   if (!frame.due || !refused.ok()) return owners.agree(s);
   if (s.ok()) s = write_times(frame, open);
   WEIR_TRY(owners.agree(s));
   WEIR_TRY(owners.agree(open.file->end_record(open.written)));
   ++open.written;
+  if (reduces) end_interval(frame, open);
   return {};
 }
 

@@ -6,12 +6,14 @@
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "output/engine/gather.h"
 #include "output/engine/note.h"
 #include "output/engine/write_behind.h"
 #include "output/format/format.h"
 #include "output/reduce/accumulator.h"
+#include "output/reduce/interval.h"
 
 namespace weir::output {
 
@@ -29,6 +31,8 @@ class Writer {
   // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
   // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
   Status write(const Frame& frame, const Status& refused);
+  // What is to be told of frames that were written all the same: means that have not all their steps. Told once.
+  Status take_remark() { return std::exchange(remark_, {}); }
   // [collective over the group's owners] Complete and publish all files, unless an owner knows why they cannot be complete: then
   // they stay as they are, under their temporary names.
   Status close_all(const Status& incomplete);
@@ -57,6 +61,8 @@ class Writer {
   Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file, int64_t record);
   Status write_frame(const Frame& frame, const Status& refused, Open& open);
   Status publish(Open& open, int stream);
+  void begin_interval(const Frame& frame);
+  void end_interval(const Frame& frame, const Open& open);
   Status explain(const Status& cause, int stream, const std::string& path) const;
 
   World& world_;
@@ -68,6 +74,8 @@ class Writer {
   bool drains_ = false;  // a client sends, wanted or not
   std::map<int, Open> files_;  // by stream
   std::map<std::pair<int, size_t>, Accumulator> accumulators_;  // by stream and slab
+  std::map<int, Interval> intervals_;  // by stream
+  Status remark_;
   WriteBehind behind_;  // the last member: it ends before what it works on
 };
 

@@ -48,6 +48,7 @@ class Server : public Work {
 
   bool owns() const override { return writer_ != nullptr; }
   Status write(const Frame& frame, const Status& refused) override { return writer_->write(frame, refused); }
+  Status remark() override { return writer_->take_remark(); }
   Status close(const Status& incomplete) override { return writer_->close_all(incomplete); }
 
   std::string name(const Frame& frame) const override {

@@ -37,7 +37,7 @@ void GroupTask::hear(const Message& message) {
     case NoteKind::kFrame: return hear_frame(client, *note);
     case NoteKind::kReady: return hear_ready(*note);
     case NoteKind::kGo: return write(note->frame, note->status);
-    case NoteKind::kDone: return release(note->frame, note->status);
+    case NoteKind::kDone: return release(note->frame, note->status, note->in_file);
     case NoteKind::kBye: return hear_bye(client);
     case NoteKind::kAllBye: return hear_all_bye();
     case NoteKind::kClose: return close();
@@ -85,13 +85,15 @@ void GroupTask::write(const Frame& frame, const Status& refused) {
   Status s = work_.write(frame, refused);
   if (first_error_.ok()) first_error_ = s;
   if (s.code() == WEIR_E_LOST && broken_.ok()) broken_ = s;
-  if (task_ == 0) to_tasks({NoteKind::kDone, group_, frame, {}, s}, false);
-  release(frame, s);
+  const bool in_file = s.ok();
+  if (Status remark = work_.remark(); in_file) s = std::move(remark);
+  if (task_ == 0) to_tasks({NoteKind::kDone, group_, frame, {}, s, in_file}, false);
+  release(frame, s, in_file);
 }
 
-void GroupTask::release(const Frame& frame, const Status& status) {
+void GroupTask::release(const Frame& frame, const Status& status, bool in_file) {
   heard_.erase({frame.stream, frame.number});
-  to_clients({NoteKind::kRelease, group_, frame, {}, status});
+  to_clients({NoteKind::kRelease, group_, frame, {}, status, in_file});
 }
 
 void GroupTask::hear_bye(int client) {

@@ -21,6 +21,8 @@ class Work {
   // Whether this task writes.
   virtual bool owns() const = 0;
   virtual Status write(const Frame& frame, const Status& refused) = 0;
+  // What the model is to be told of a frame that was written all the same; once.
+  virtual Status remark() = 0;
   virtual Status close(const Status& incomplete) = 0;
   // "stream 'history', step 3".
   virtual std::string name(const Frame& frame) const = 0;
@@ -58,7 +60,7 @@ class GroupTask {
   void hear_all_bye();
   void write(const Frame& frame, const Status& refused);
   void close();
-  void release(const Frame& frame, const Status& status);
+  void release(const Frame& frame, const Status& status, bool in_file);
   void farewell(const Status& status);
   void to_tasks(const Note& note, bool owners_too);
   void to_head(const Note& note);

@@ -60,6 +60,7 @@ class RecordedWork : public Work {
     log_.push_back((refused.ok() ? "write " : "refuse ") + std::to_string(frame.number));
     return refused;
   }
+  Status remark() override { return std::exchange(remark_, {}); }
   Status close(const Status&) override {
     log_.push_back("close");
     return {};
@@ -72,6 +73,9 @@ class RecordedWork : public Work {
  private:
   bool owns_;
   std::vector<std::string>& log_;
+
+ public:
+  Status remark_;
 };
 
 // Clients first, then one group of tasks.
@@ -174,6 +178,22 @@ TEST(GroupTask, a_frame_that_ranks_have_not_completed_is_refused_and_all_are_tol
     ASSERT_EQ(told.size(), 1u);
     EXPECT_EQ(told[0].status.code(), WEIR_E_MISSING);
     EXPECT_EQ(told[0].status.message(), "frame 0: rank 3 and 1 more");
+  }
+}
+
+TEST(GroupTask, what_is_to_be_told_of_a_written_frame_reaches_the_clients_of_all_tasks_once) {
+  Job job(5, 2, 1);
+  job.works[0]->remark_ = {WEIR_E_LOST, "means are short"};
+  for (int64_t number : {0, 1}) {
+    for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, number);
+  }
+  job.deliver();
+  for (int c = 0; c < 5; ++c) {
+    const std::vector<Note> told = job.told(c);
+    ASSERT_EQ(told.size(), 2u);
+    EXPECT_TRUE(told[0].in_file && told[1].in_file);
+    EXPECT_EQ(told[0].status.message(), "means are short");
+    EXPECT_TRUE(told[1].status.ok());
   }
 }
 
