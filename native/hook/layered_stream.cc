@@ -35,7 +35,7 @@ constexpr uint32_t kStreams = 4096;  // at once; the files of more are left to t
 constexpr size_t kLargestWide = sizeof(LayeredStream::wide);
 
 // FILE::_flags and _flags2.
-constexpr int kNoReads = 4, kNoWrites = 8, kEof = 0x10, kError = 0x20, kBackup = 0x100, kAppending = 0x1000;
+constexpr int kBufferGiven = 1, kNoReads = 4, kNoWrites = 8, kEof = 0x10, kError = 0x20, kBackup = 0x100, kAppending = 0x1000;
 constexpr int kClosedOnExec = 64;
 constexpr int kKept2 = 2 | kClosedOnExec;  // 2: not to be cancelled
 
@@ -335,12 +335,33 @@ int close_stream(FILE* f, int (*real)(FILE*)) {
   return error != 0 ? EOF : result;
 }
 
+namespace {
+
+// glibc makes the buffer of wide characters a quarter as large where the stream's own was given to it, and loses its place at fflush then:
+// this one becomes glibc's to make.
+void give_buffer_back(FILE* f, const LayeredStream* s) {
+  if (f->_IO_buf_base != s->buffer || (f->_flags & kPutting) != 0) return;
+  const long ahead = f->_IO_read_end - f->_IO_read_ptr;
+  if (ahead > 0) {
+    const long at = os::system_call(SYS_lseek, f->_fileno, -ahead, SEEK_CUR);
+    if (os::failed(at)) return;
+    f->_offset = at;
+  }
+  f->_IO_read_base = f->_IO_read_ptr = f->_IO_read_end = nullptr;
+  f->_IO_write_base = f->_IO_write_ptr = f->_IO_write_end = nullptr;
+  f->_IO_buf_base = f->_IO_buf_end = nullptr;
+  f->_flags &= ~kBufferGiven;
+}
+
+}  // namespace
+
 void make_wide(FILE* f) {
   if (f->_mode != 0) return;  // it is one of bytes already, and says so
   if (!stack::leave(f->_fileno, stack::Reason::kUnsupported)) {
     f->_mode = -1;  // what lies in the file is not what the program wrote: no characters
     return;
   }
+  give_buffer_back(f, slot_of(f));
   *reinterpret_cast<const void**>(f + 1) = slot_of(f)->plain_functions;
 }
 

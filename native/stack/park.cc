@@ -27,6 +27,7 @@ constinit uint32_t parked_low = 0;
 namespace {
 
 constexpr uint32_t kPlaces = 256;
+constexpr int kTries = 4096;  // to have the program's numbers free
 constexpr uint32_t kFuse = 0x65735546;  // statfs f_type
 constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC;  // of open's flags: nothing that a file open already would show
 
@@ -62,9 +63,9 @@ Place* place_of(const File* f) {
   return f->parks != 0 && p->file == f ? p : nullptr;
 }
 
-// Takes one that is parked and fits out of the parking, for the caller alone.
+// Takes one that is parked and fits out of the parking, for the caller alone, who says number_is_free() of one that was low.
 template <typename Fits>
-File* take(Fits fits, Place* copy = nullptr) {
+File* take(Fits fits, Place* copy) {
   if (!any_parked()) return nullptr;
   const Busy hold;
   for (uint32_t i = 0; i < used; ++i) {
@@ -72,12 +73,15 @@ File* take(Fits fits, Place* copy = nullptr) {
     if (!p.parked || !fits(p)) continue;
     p.parked = false;
     base::fetch_add(&parked_count, ~0u);
-    if (copy != nullptr) *copy = p;
-    if (p.low) base::fetch_add(&parked_low, ~0u);
+    *copy = p;
     p.low = false;
     return p.file;
   }
   return nullptr;
+}
+
+void number_is_free(const Place& taken) {
+  if (taken.low) base::fetch_add(&parked_low, ~0u);
 }
 
 // A file that was taken is closed as its program's close would have closed it.
@@ -105,8 +109,10 @@ void end_requests(File* f) {
 template <typename Fits>
 bool end_all(Fits fits) {
   bool any = false;
-  while (File* f = take(fits)) {
+  Place place{};
+  while (File* f = take(fits, &place)) {
     end(f);
+    number_is_free(place);
     any = true;
   }
   return any;
@@ -199,7 +205,14 @@ bool park(int fd) {
 void clear_numbers_now() {
   if (!may_change()) return;
   const os::SignalsBlocked blocked;
-  while (File* f = take([](const Place& p) { return p.low; })) {
+  // Those that another thread is closing at this moment count as well; it may be held up, or be this one below a signal handler.
+  for (int tries = 0; base::load_relaxed(&parked_low) != 0 && tries < kTries; ++tries) {
+    Place place{};
+    File* const f = take([](const Place& p) { return p.low; }, &place);
+    if (f == nullptr) {
+      os::yield();
+      continue;
+    }
     const bool locked = lock(f);
     if (locked) end_requests(f);
     if (locked) move_up(&f->descriptor);
@@ -208,7 +221,19 @@ void clear_numbers_now() {
       put(*place_of(f));
     }
     if (locked) unlock(f);
+    number_is_free(place);
   }
+}
+
+void count_parked_in_child() {
+  base::store(&busy, 0u);
+  uint32_t all = 0, low = 0;
+  for (const Place& p : places) {
+    all += p.parked;
+    low += p.parked && p.low;
+  }
+  base::store(&parked_count, all);
+  base::store(&parked_low, low);
 }
 
 File* unpark(const char* absolute_path, int flags) {
@@ -218,6 +243,7 @@ File* unpark(const char* absolute_path, int flags) {
   const uint64_t hash = hash_of(absolute_path);
   File* f = take([=](const Place& p) { return p.name_hash == hash && opens_alike(p.file, flags) && strcmp(p.file->path, absolute_path) == 0; }, &place);
   if (f == nullptr) return nullptr;
+  number_is_free(place);
   const uint64_t now = now_ns(), epoch = node::names_epoch();
   const bool old = now >= place.valid_until;
   clear_numbers();

@@ -42,6 +42,9 @@ WEIR_INLINE void clear_numbers() {
   if (WEIR_UNLIKELY(base::load_relaxed(&parked_low) != 0)) clear_numbers_now();
 }
 
+// In a forked child: threads that had some in hand are not there.
+void count_parked_in_child();
+
 // The size of a file that is kept, open or parked, under this name; false: none is, or it does not append.
 bool size_of_kept(const char* absolute_path, uint64_t device, uint64_t inode, uint64_t* bytes);
 

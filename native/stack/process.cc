@@ -86,6 +86,7 @@ void in_forked_child() {
   for_all([](File* f, int) { base::store(&f->lock, 0u); });
   own_thread = 0;
   reset_table_locks();
+  count_parked_in_child();
   forget_shares();
 }
 

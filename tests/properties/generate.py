@@ -152,6 +152,18 @@ STDIO = {
     "getwc": (0.2, lambda d: (d.stream(),)),
     "below": (3, lambda d: (d.stream(), d.rng.randrange(8), d.size(), d.offset())),
 }  # fmt: skip
+# Few names and few ways to open them, again and again: what is kept of a file after its close is found.
+LOG_FLAGS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_APPEND, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+LOGS = {
+    **{name: (weight, POSIX[name][1]) for name, weight in {
+        "close": 22, "write": 9, "read": 6, "pread": 2, "pwrite": 1, "writev": 1, "lseek": 2, "ftruncate": 0.5, "truncate": 0.5, "fsync": 0.7,
+        "fstat": 2, "stat": 4, "statx": 1, "access": 2, "fionread": 0.5, "dup": 0.5, "dup2": 0.5, "getfl": 1, "setfl": 0.3, "getfd": 1, "cloexec": 0.5,
+        "rename": 0.7, "unlink": 0.7, "link": 0.5, "flock": 0.7, "lockf": 0.3, "lock": 0.7, "sendfile": 0.3, "copy_range": 0.3,
+    }.items()},
+    **{name: (weight, STDIO[name][1]) for name, weight in {"fclose": 8, "fread": 2, "fputs": 3, "fprintf": 2, "ftell": 1, "fseek": 1, "fflush": 1, "freopen": 0.3}.items()},
+    "open": (20, lambda d: (d.rng.randrange(2), d.rng.choice(NAMES[:3]), d.rng.choice(LOG_FLAGS) | either(d, 0, 0, 0, os.O_CLOEXEC), 0o644, 0)),
+    "fopen": (4, lambda d: (d.rng.randrange(2), d.rng.choice(NAMES[:3]), either(d, "r", "a", "a", "a+", "w"), 0)),
+}  # fmt: skip
 PATHS = ("stat", "statx", "unlink", "rename", "truncate", "fstat", "open", "close", "read", "write", "link")
 
 
@@ -170,6 +182,8 @@ FLAVOURS = {
     "mapped": Flavour({**POSIX, **MAPPED}),
     "family": Flavour({**POSIX, **STDIO}, blocks=0.05),
     "threads": Flavour(POSIX, threads=0.1),
+    "logs": Flavour(LOGS, blocks=0.02),
+    "logs_turns": Flavour(LOGS, processes=2),
     "turns": Flavour({**POSIX, **MAPPED}, processes=3),
     "turns_stdio": Flavour({**POSIX, **STDIO}, processes=2),
 }
