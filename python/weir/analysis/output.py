@@ -23,8 +23,8 @@ _WORK = ("fetch", "transpose", "encode", "write")
 
 @dataclass(frozen=True)
 class StreamOutput:
-    """One stream. put_ns (lent fields included) and wait_ns: of the rank of the model that spent most on both together. write_ns: of the
-    busiest writer. fetch_ns to encode_ns: of all writers; encode_ns lies within the writing. refused: frames that failed or were not
+    """One stream. put_ns (lent fields included) and wait_ns: of the rank of the model that lost most to output in all. write_ns: of the
+    busiest writer of the stream. fetch_ns to encode_ns: of all writers; encode_ns lies within the writing. refused: frames that failed or were not
     complete."""
 
     stream: str
@@ -183,12 +183,11 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
         system_written_bytes=int(writes.bytes.sum()),
         system_calls=int(system.app_calls.sum()),
         system_ns=int(system.own_ns.sum()),
-        streams=tuple(_stream(table, stream, model, writers) for stream in table.streams()),
+        streams=tuple(_stream(table, stream, loser, writers) for stream in table.streams()),
     )
 
 
-def _stream(table: _Table, stream: str, model: tuple[int, ...], writers: tuple[int, ...]) -> StreamOutput:
-    loser = table.most(model, "put", "lend", "wait", stream=stream)
+def _stream(table: _Table, stream: str, loser: int, writers: tuple[int, ...]) -> StreamOutput:
     busiest = table.most(writers, *_BUSY, stream=stream)
     frames, refused = table.sum(_CALLS, ("frame",), None, stream), table.sum(_ERRORS, ("frame",), None, stream)
     return StreamOutput(

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trace has of output: every mode with counts and bytes, once, beside the system's calls below it."""
+
+from __future__ import annotations
+
+import pytest
+
+from weir.report import build, trace_lines
+
+STEPS, FIELDS, POINTS = 6, 2, 3 * 240
+TOTAL = STEPS * FIELDS * POINTS * 4
+# mode, ranks, options, servers, writers
+MODES = [
+    ("serial", 3, {}, (), (0,)),
+    ("collective", 4, {"WEIR_OUTPUT_AGGREGATORS": 2, "lend": 1}, (), None),
+    ("servers", 5, {"WEIR_OUTPUT_GROUPS": 2}, (3, 4), (3, 4)),
+    ("servers+parallel", 5, {"WEIR_OUTPUT_TASKS_PER_GROUP": 2, "WEIR_OUTPUT_TRANSPORT": "two-sided"}, (3, 4), (3, 4)),
+]
+
+
+def written_by_hooks(report) -> int:
+    """Bytes of files of the model that reached the system, whoever made the calls."""
+    return sum(one.bytes_written for one in report.files if ".nc" in one.file)
+
+
+@pytest.mark.parametrize(("mode", "ranks", "options", "servers", "writers"), MODES, ids=[one[0] for one in MODES])
+def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, writers):
+    env = preload_env()
+    model(ranks, mode, steps=STEPS, path="h{file}.nc", rotation=2, **options, **env).fine()
+    report = build(model.folder / "run")
+    (one,) = report.output
+    computing = ranks - len(servers)
+    assert report.is_complete
+    assert one.model_ranks == tuple(range(computing)) and one.servers == servers
+    assert one.writers == writers if writers else len(one.writers) == 2
+    assert one.how.startswith(mode + ": ")
+    assert (one.put_bytes, one.written_bytes, one.frames) == (TOTAL, TOTAL, STEPS)
+    (stream,) = one.streams
+    assert (stream.stream, stream.frames, stream.puts, stream.refused) == ("history", STEPS, STEPS * FIELDS * computing, 0)
+    assert min(one.put_ns, one.end_step_ns, one.final_ns, one.define_ns, one.write_ns, stream.transpose_ns) > 0
+    assert one.seen_ns == one.put_ns + one.wait_ns + one.end_step_ns and one.output_ns < one.wall_ns
+    assert set(one.busy_ns) == set(one.writers) and all(0 < ns < one.wall_ns for ns in one.busy_ns.values())
+    # The system's calls that libweir made are all calls on its files, and are in the totals once.
+    assert TOTAL < one.system_written_bytes == written_by_hooks(report)
+    assert one.system_written_bytes <= sum(path.stat().st_size for path in model.folder.glob("*.nc"))  # headers have room to grow
+    lent = [line for line in trace_lines(report, op="output_lend")]
+    assert len([line for line in lent if "output:history:f" in line]) == (STEPS * FIELDS * computing if "lend" in options else 0)
+    frames = [line for line in trace_lines(report, op="output_frame") if line.startswith("output_frame:")]
+    assert sorted(line.rsplit(":", 1)[1] for line in frames) == [f"h{number}.nc" for number in (0, 0, 1, 1, 2, 2)]
+
+
+def test_compression_and_reading_back_are_seen(model, preload_env):
+    (model.folder / "o.toml").write_text('[stream.history]\ncompression = "zstd:1"\n')
+    for step, options in (("a", {}), ("b", {"get": 1})):
+        env = preload_env(step, WEIR_OUTPUT_CONFIG=str(model.folder / "o.toml"))
+        model(3, "servers", steps=2, format="netcdf4", path="h.nc", **options, **env).fine()
+    report = build(model.folder / "run")
+    wrote, read_back = report.output
+    assert wrote.frames == 2 and wrote.streams[0].encode_ns > 0 and wrote.get_ns == 0
+    assert read_back.frames == read_back.put_bytes == 0 and read_back.get_ns > 0
+    encoded = [line for line in trace_lines(report, op="output_encode") if line.startswith("output_encode:")]
+    assert sum(int(line.split("bytes=")[1].split()[0]) for line in encoded) == 2 * FIELDS * POINTS * 4
+    read = [line for line in trace_lines(report, op="output_get") if line.startswith("output_get:")]
+    assert len(read) == FIELDS * 2 and all(line.endswith("output::h.nc") for line in read)
+
+
+def test_levels_without_records_keep_the_sums(model, preload_env):
+    for level in ("summary", "detail"):
+        model(4, "servers", steps=STEPS, path=f"{level}.nc", **preload_env(level, level=level)).fine()
+    for one in build(model.folder / "run").output:
+        assert (one.put_bytes, one.written_bytes, one.servers, one.frames) == (TOTAL, TOTAL, (3,), STEPS)
+
+
+def test_the_command_shows_it(weir, model):
+    command = model.mpi.launch(4, model.program, "", "steps=3", "path=h.nc")
+    weir("trace", "-o", "run", "--", *command, cwd=model.folder, env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
+    text = weir("report", "run", cwd=model.folder).ok().stdout
+    assert "ranks 0-2 compute, 3 are servers" in text and "effective write time" in text and "Streams of" in text
