@@ -203,16 +203,19 @@ static int step(long s, int rank, void *data) {
   return bad;
 }
 
-// Processor time, and memory of the process' own: windows of others that it maps are theirs.
+// Processor time, memory of the process' own (windows of others that it maps are theirs), and the most it has had at a time, those included.
 static void usage(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
   char line[256];
-  long own_kb = 0;
+  long own_kb = 0, peak_kb = 0;
   FILE *status = fopen("/proc/self/status", "r");
-  while (status && fgets(line, sizeof line, status)) sscanf(line, "RssAnon: %ld", &own_kb);
-  printf("server %d: user %.3f s, system %.3f s, own memory %ld KiB\n", me, (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec,
-         (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec, own_kb);
+  while (status && fgets(line, sizeof line, status)) {
+    sscanf(line, "RssAnon: %ld", &own_kb);
+    sscanf(line, "VmHWM: %ld", &peak_kb);
+  }
+  printf("server %d: user %.3f s, system %.3f s, own memory %ld KiB, peak %ld KiB\n", me, (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec,
+         (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec, own_kb, peak_kb);
 }
 
 int main(int argc, char **argv) {

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from netCDF4 import Dataset
@@ -66,6 +68,17 @@ def test_what_is_written_is_read_back_by_other_numbers_of_ranks(model, kind):
     for ranks, options in ((1, {"kind": "rows"}), (3, {"kind": "block", "halo": 1}), (4, {"kind": "cyclic", "WEIR_NODE_TASKS": 2})):
         done = model(ranks, type=kind, path="r.nc", get=3, **options).fine().done
         assert done.stdout.count(" 0 values wrong of") == 2 * ranks
+
+
+@pytest.mark.parametrize("transport", ["shared", "two-sided"])
+def test_a_server_needs_no_more_memory_for_a_larger_step(model, transport):
+    """48 MB and its budget, of which slabs are an eighth. What it maps of the model's buffers, two frames, is the model's."""
+    for n in (64, 768):
+        options = {"nx": n, "ny": n, "levels": 4, "fields": 4, "steps": 3, "usage": 1, "path": f"m{n}.nc"}
+        ran = model(4, "servers", WEIR_OUTPUT_SERVER_MEMORY="8MiB", WEIR_OUTPUT_TRANSPORT=transport, **options).fine()
+        peak = int(re.search(r"peak (\d+) KiB", ran.done.stdout)[1]) * 1024
+        mapped = 2 * 4 * 4 * n * n * 4 if transport == "shared" else 0
+        assert 0 < peak - mapped <= 48_000_000 + (8 << 20), (n, peak)
 
 
 def test_a_slow_writer_holds_the_model_back_and_nothing_is_lost(model):

@@ -65,7 +65,7 @@ class World {
   virtual std::unique_ptr<Agreement> agreement(Team& team) = 0;
   // [collective over the world]
   virtual Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) = 0;
-  // [collective over the world] Whether a fetch ends while the rank that has the data is outside of MPI.
+  // [collective over the world] Whether a fetch ends while the rank that has the data is outside of MPI; not when there are no windows.
   virtual Result<bool> fetches_progress() = 0;
 
   int rank() { return team().rank(); }
