@@ -45,7 +45,7 @@ static long compare_frame(const struct options *options, const char *writers[2],
       for (long k = 0; k < nx * ny; k++, compared++) {
         const float expected = value_at(d, f, level, k / nx, k % nx, frame);
         if (values[0][k] == expected && values[1][k] == expected) continue;
-        fprintf(stderr, "%s of %s and %s: level %ld, j %ld, i %ld: %g and %g, expected %g\n", kFields[f].name, paths[0], paths[1], level, k / nx,
+        fprintf(stderr, "error: %s of %s and %s: level %ld, j %ld, i %ld: %g and %g, expected %g\n", kFields[f].name, paths[0], paths[1], level, k / nx,
                 k % nx, (double)values[0][k], (double)values[1][k], (double)expected);
         exit(1);
       }

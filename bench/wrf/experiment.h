@@ -40,7 +40,8 @@ struct run {
   int rank, size, columns, rows;
   struct domain domains[DOMAINS];
   float *data[DOMAINS][FIELDS]; /* [levels][nj][ni] */
-  double copies_s;              /* a writer's time in calls that take data, without opening and closing */
+  double wait_s;   /* libweir: for a free buffer or group */
+  double copies_s; /* in calls that take data, without opening and closing */
   double put_us[MAX_FRAMES * DOMAINS * FIELDS];
   long puts;
 };

@@ -114,11 +114,11 @@ static void report(struct run *run, struct times *t) {
   for (int f = 0; f < frames; f++) effective += t->frames_s[f];
   MPI_Allreduce(MPI_IN_PLACE, sums, 4, MPI_DOUBLE, MPI_SUM, comm);
   const double final = greatest(comm, t->final_s), total = greatest(comm, t->total_s), define = greatest(comm, t->define_s);
-  const double put_us = greatest(comm, median(run));
+  const double put_us = greatest(comm, median(run)), wait = greatest(comm, run->wait_s);
   if (run->rank != 0) return;
-  printf("wrf: tasks=%d frames=%d bytes=%.0f effective_s=%.6f final_s=%.6f total_s=%.6f define_s=%.6f put_s=%.6f copy_s=%.6f put_us=%.3f "
+  printf("wrf: tasks=%d frames=%d bytes=%.0f effective_s=%.6f final_s=%.6f total_s=%.6f define_s=%.6f put_s=%.6f copy_s=%.6f put_us=%.3f wait_s=%.6f "
          "compute_cpu_s=%.6f compute_s=%.6f",
-         run->size, frames, frames * frame_bytes(&run->options), effective, final, total, define, sums[0], sums[1], put_us,
+         run->size, frames, frames * frame_bytes(&run->options), effective, final, total, define, sums[0], sums[1], put_us, wait,
          sums[2] / run->size, sums[3] / run->size);
 }
 

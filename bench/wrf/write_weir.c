@@ -81,7 +81,9 @@ static void step(struct run *run, long step, int frame, int due) {
 }
 
 static void finish(struct run *run) {
-  (void)run;
+  weir_costs costs;
+  must(weir_context_costs(context, &costs, &err));
+  run->wait_s = costs.wait_s;
   must(weir_finalize(&context, &err));
 }
 

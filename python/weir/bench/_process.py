@@ -44,7 +44,8 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ti
             raise
     if process.returncode != 0:
         said = [line for line in complaint.strip().splitlines() + output.strip().splitlines() if line.strip()]
-        raise RunFailed(f"status {process.returncode}: {said[-1].strip() if said else 'it said nothing'} ({_short(command)})")
+        why = next((line for line in said if line.startswith("error: ")), said[-1] if said else "it said nothing")
+        raise RunFailed(f"status {process.returncode}: {why.strip()} ({_short(command)})")
     return output
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from weir._errors import InputError, UsageError
 from weir.bench import wrf, wrf_goals, wrf_tables
+from weir.bench._process import RunFailed, run
 from weir.bench._statistics import Spread
 
 
@@ -53,7 +54,7 @@ def test_several_servers_are_judged_by_each(tmp_path):
 def test_a_writer_that_is_not_there_leaves_its_goals_open(tmp_path):
     found = {goal.what: goal for goal in goals(tmp_path, row("servers", 1000), row("plain", 900)).rates()}
     assert found["a server / ADIOS2 BP4"].met is None and found["a server / ADIOS2 BP4"].why
-    assert found["a server / plain pwrite by as many"].met is True
+    assert found["a server, tmpfs / plain pwrite by as many"].met is True
 
 
 @pytest.mark.parametrize(("value", "least", "met"), [(1.15, False, True), (1.16, False, False), (1.15, True, True), (1.14, True, False), (None, True, None)])
@@ -138,3 +139,18 @@ def test_a_row_failed_is_not_a_figure(tmp_path):
     failed = bench._row(wrf.BY_NAME["servers"], [{"total_s": 1.0}], [], 0, "status 1")
     assert failed.error == "status 1" and failed.rate() is None and failed.servers == 1
     assert bench.servers_of(wrf.BY_NAME["servers+parallel"]) == 2 and bench.tasks_of(wrf.BY_NAME["plain"]) == 1
+
+
+def test_what_a_program_calls_an_error_goes_before_what_its_launcher_says(tmp_path):
+    with pytest.raises(RunFailed, match="status 3: error: the disk is full"):
+        run(["sh", "-c", "echo 'error: the disk is full' >&2; echo 'one of your processes has died' >&2; exit 3"], {}, tmp_path, 10)
+
+
+def test_overlap_is_judged_by_the_quickest_runs(tmp_path):
+    test = goals(tmp_path, row("servers", 1), repeat=3)
+    seconds = {"none": iter([4.0, 2.0, 9.0]), "weir": iter([2.03, 7.0, 5.0])}
+    test.bench._spin = 1000
+    test.lab.call = lambda way, *_, **__: {"compute_cpu_s": next(seconds[way.program])}
+    test._servers = lambda *_, **__: {"compute_cpu_s": next(seconds["weir"])}
+    (goal,) = test.overlap()
+    assert goal.value == pytest.approx(1.5) and goal.met is False
