@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from weir.report import build, trace_lines
+from weir.report.notes import notes
 
 STEPS, FIELDS, POINTS = 6, 2, 3 * 240
 TOTAL = STEPS * FIELDS * POINTS * 4
@@ -76,3 +77,12 @@ def test_the_command_shows_it(weir, model):
     weir("trace", "-o", "run", "--", *command, cwd=model.folder, env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
     text = weir("report", "run", cwd=model.folder).ok().stdout
     assert "ranks 0-2 compute, 3 are servers" in text and "effective write time" in text and "Streams of" in text
+
+
+def test_a_frame_that_is_not_written_is_counted_as_such(model, preload_env):
+    ran = model(4, "servers", steps=STEPS, path="h.nc", skip_step=2, skip_rank=1, **preload_env())
+    assert "WEIR_E_MISSING" in ran.codes(0)
+    report = build(model.folder / "run")
+    (one,) = report.output
+    assert (one.frames, one.refused, one.written_bytes) == (STEPS - 1, 1, TOTAL // STEPS * (STEPS - 1))
+    assert any("1 frame was not written (streams: history)" in sentence for sentence in notes(report))

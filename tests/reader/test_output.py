@@ -93,7 +93,7 @@ def test_waiting_for_a_free_group_is_told_and_what_would_help(run):
     said = [sentence for sentence in notes(report) if "output" in sentence or "group" in sentence or "final write" in sentence]
     assert said == [
         "step s: compute ranks wait 0.2 s (20% of the run) for a free group; the busiest of 2 is busy 6 % of its life: "
-        "frames come in bursts: more client_memory, or streams at other steps, would",
+        "frames come in bursts: one more group, or streams that are due at other steps, would",
         "step s: the final write, 0.1 s (9% of the run), is overlapped by nothing: mode servers+parallel would shorten it",
     ]
 

@@ -102,7 +102,7 @@ def output_findings(one: StepOutput) -> Iterator[str]:
         yield (
             f"compute ranks wait {one.wait_ns / 1e9:.1f} s ({percent(one.wait_ns, one.wall_ns)} of the run) for a free group; "
             f"the busiest of {one.groups} is busy {100 * busy:.0f} % of its life: "
-            + (f"{more} would take it off them" if busy >= BUSY_SHARE else "frames come in bursts: more client_memory, or streams at other steps, would")
+            + (f"{more} would take it off them" if busy >= BUSY_SHARE else "frames come in bursts: one more group, or streams that are due at other steps, would")
         )
     elif not one.servers and one.share(one.seen_ns) >= LOST_SHARE:
         yield (
@@ -117,7 +117,8 @@ def output_findings(one: StepOutput) -> Iterator[str]:
         )
     if one.refused:
         names = ", ".join(of.stream for of in one.streams if of.refused)
-        yield f"{one.refused} frames were not written (streams: {names or 'not known'}): the program was told why"
+        what = "frame was" if one.refused == 1 else "frames were"
+        yield f"{one.refused} {what} not written (streams: {names or 'not known'}): the program was told why"
 
 
 def output_json(one: StepOutput) -> dict[str, Any]:
