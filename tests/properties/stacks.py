@@ -16,6 +16,7 @@ STACKS = {
     "gather": "gather:65536:4:always=1|system",
     "global": "global:65536:4:always=1|system",
     "keep": "keep:files=8:always=1|system",
+    "keep-bufa": "keep:files=4:valid_ms=1:always=1|bufa:8192:3:always=1|system",
     "stripe": "stripe:dirs=@a,@b,@c:unit=4096|system",
     "bufa-events": "event|bufa:8192:3:always=1|event|system",
 }

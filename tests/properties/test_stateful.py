@@ -39,7 +39,7 @@ def machine(stage, stack: str, flavour: str):
     return Calls
 
 
-@pytest.mark.parametrize("flavour", ["posix", "stdio", "mixed"])
+@pytest.mark.parametrize("flavour", ["posix", "stdio", "mixed", "logs"])
 @pytest.mark.parametrize("stack", ["bufa-small", "global", "gather", "keep"])
 def test_any_sequence_of_calls(stack, flavour, stage):
     print("hypothesis derandomized")
