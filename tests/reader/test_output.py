@@ -116,7 +116,7 @@ def test_frames_that_were_refused_are_counted_apart(run):
 def test_the_tables_are_there_only_with_output(run, tmp_path):
     text = StringIO()
     render_text(run(wait_ms=50), text)
-    assert "Output of s: ranks 0-1 compute, 2-3 are servers in 2 groups" in text.getvalue()
+    assert "Output of s: ranks 0-1 compute, ranks 2-3 serve in 2 groups" in text.getvalue()
     assert "  wait for a free group  0.050    5%" in text.getvalue()
     assert "5, of them 5 writes of 0.240 MB" in text.getvalue()
     (tmp_path / "other" / "s").mkdir(parents=True)

@@ -36,11 +36,14 @@ def spans(ranks: tuple[int, ...]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in words)
 
 
+def _do(ranks: tuple[int, ...], verb: str) -> str:
+    return f"rank {ranks[0]} {verb}s" if len(ranks) == 1 else f"ranks {spans(ranks)} {verb}" if ranks else f"no rank {verb}s"
+
+
 def _who(one: StepOutput) -> str:
-    if one.servers:
-        groups = f" in {one.groups} groups" if one.groups > 1 else ""
-        return f"ranks {spans(one.model_ranks)} compute, {spans(one.servers)} are servers{groups}"
-    return f"ranks {spans(one.model_ranks)} compute, {spans(one.writers) or 'none'} of them write"
+    if not one.servers:
+        return f"{_do(one.model_ranks, 'compute')}, {_do(one.writers, 'write')}"
+    return f"{_do(one.model_ranks, 'compute')}, {_do(one.servers, 'serve')}" + (f" in {one.groups} groups" if one.groups > 1 else "")
 
 
 def _cost_table(one: StepOutput) -> Table:
@@ -55,7 +58,7 @@ def _cost_table(one: StepOutput) -> Table:
         line("  end of step", one.end_step_ns, f"of it {one.agree_ns / 1e9:.3f} for other compute ranks" if one.agree_ns else ""),
         line("final write", one.final_ns, "not overlapped"),
         line("output in all", one.output_ns),
-        line("actual write time", one.write_ns, f"of the busiest of {len(one.writers)} ranks that write: {_speed(one.written_bytes, one.write_ns)}"),
+        line("actual write time", one.write_ns, f"of the busiest of {len(one.writers)} that write: {_speed(one.written_bytes, one.write_ns)}"),
     ]
     lines += [line("definitions", one.define_ns, "once, the servers' set-up included")] if one.define_ns else []
     lines += [line("reading back", one.get_ns)] if one.get_ns else []
