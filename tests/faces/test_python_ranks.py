@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir.output on several ranks, with mpi4py on Open MPI and on MPICH."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from netCDF4 import Dataset
+
+pytest.importorskip("mpi4py", reason="needs the test extra")
+
+# MISTAKE: points of rank 1 that no rank has; MISSING: rank 0 leaves a put out.
+PROGRAM = """
+import numpy as np
+from mpi4py import MPI
+from weir import output
+
+world = MPI.COMM_WORLD
+
+def told(call, *arguments):
+    try:
+        call(*arguments)
+    except output.OutputError as error:
+        print(f"rank {world.rank}: {call.__name__}: {error.name}: {error}", flush=True)
+
+context = output.init()
+if context is not None:
+    ranks, rank = context.comm.size, context.comm.rank
+    mine = np.arange(rank, 60, ranks)[::-1]
+    if rank == 1:
+        mine = mine[MISTAKE:]
+    u = context.unstructured_grid("mesh", 60).indices("mine", mine).field("u", np.float64, units="1")
+    context.stream("history", "u.nc", [u])
+    told(context.end_definition)
+    for step in range(0 if MISTAKE else 3):
+        told(context.step, 60.0 * step)
+        if not (MISSING and rank == 0 and step == 1):
+            told(u.put, mine + 1000.0 * step)
+        told(context.end_step)
+    told(context.finalize)
+print(f"rank {world.rank} ends", flush=True)
+"""
+
+
+@pytest.fixture
+def python(libweir, tmp_path):
+    """``python(ranks, text or path, mode)``: the ranks of each MPI run it, with the library of that MPI."""
+    env = {"WEIR_OUTPUT_LIBRARIES": str(libweir.libraries), "MPI4PY_MPIABI": libweir.mpi.name, "WEIR_OUTPUT_TIME_LIMIT_S": "20"}
+    mpich = next((path for path in Path("/usr/lib").glob("*/libmpich.so.12")), None)
+    if libweir.mpi.name == "mpich" and mpich and not (mpich.parent / "libmpi.so.12").exists():
+        # mpi4py's wheels look for MPICH under the name that it has where it is built from its own source.
+        folder = tmp_path / "lib"
+        folder.mkdir()
+        (folder / "libmpi.so.12").symlink_to(mpich)
+        env["LD_LIBRARY_PATH"] = f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+
+    def run(ranks: int, program: str | Path, mode: str, folder: Path | None = None):
+        command = [sys.executable, "-m", "mpi4py", *(["-c", program] if isinstance(program, str) else [program])]
+        return libweir.run(ranks, *command, cwd=folder or tmp_path, WEIR_OUTPUT_MODE=mode, **env)
+
+    return run
+
+
+def program(mistake: int = 0, missing: bool = False) -> str:
+    return f"MISTAKE, MISSING = {mistake}, {missing}\n{PROGRAM}"
+
+
+def test_the_example_writes_the_same_files_on_one_rank_and_on_many(python, libweir, tmp_path):
+    written = []
+    for name, ranks, mode in (("alone", 1, "serial"), ("servers", 4, "servers"), ("collective", 3, "collective")):
+        (tmp_path / name).mkdir()
+        python(ranks, libweir.root / "examples" / "python" / "output.py", mode, tmp_path / name).ok()
+        written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert len(written[0]) == 3
+    assert written[0] == written[1] == written[2]
+
+
+@pytest.mark.parametrize(("ranks", "mode"), [(3, "serial"), (4, "servers")])
+def test_lists_of_indices_of_each_rank_come_to_their_places(python, tmp_path, ranks, mode):
+    done = python(ranks, program(), mode).ok()
+    assert all(f"rank {rank} ends" in done.stdout for rank in range(ranks)), done.stdout
+    with Dataset(tmp_path / "u.nc") as file:
+        for step in range(3):
+            assert file["u"][step].tolist() == [1000.0 * step + point for point in range(60)]
+
+
+@pytest.mark.parametrize(("ranks", "mode"), [(3, "collective"), (4, "servers")])
+def test_an_exception_is_the_same_on_all_ranks(python, tmp_path, ranks, mode):
+    done = python(ranks, program(mistake=2), mode)
+    for rank in range(3):
+        assert re.search(rf"rank {rank}: end_definition: WEIR_E_DECOMPOSITION: .*'mine'.*2 of 60 points belong to no rank", done.stdout), done.stdout
+    assert not (tmp_path / "u.nc").exists()
+
+
+@pytest.mark.parametrize(("ranks", "mode"), [(3, "serial"), (4, "servers")])
+def test_a_put_that_one_rank_left_out_is_told_on_all_and_ends_no_rank(python, tmp_path, ranks, mode):
+    done = python(ranks, program(missing=True), mode).ok()
+    for rank in range(3):
+        assert re.search(rf"rank {rank}: \w+: WEIR_E_MISSING: stream 'history', step 1: field 'u'.*rank 0", done.stdout), done.stdout
+    assert all(f"rank {rank} ends" in done.stdout for rank in range(ranks)), done.stdout
+    with Dataset(tmp_path / "u.nc") as file:
+        assert file["time"][:].tolist() == [0, 120]
