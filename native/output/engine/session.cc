@@ -133,7 +133,7 @@ Status Session::wait_for_slot(Flow& flow) {
   if (flow.in_the_way() == nullptr) return {};
   const Traced traced(Event::kWait, setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)].name);
   const double began = now_s();
-  Patience patience(world_->time_limit());
+  Patience patience(world_->time_limit(), setup_.longest_pause_us());
   Status result;
   last_heard_s_ = began;
   double heard = began;

@@ -169,7 +169,7 @@ Status Session::wait_for_servers() {
       blame(sent);
     }
   }
-  Patience patience(world_->time_limit());
+  Patience patience(world_->time_limit(), setup_.longest_pause_us());
   double heard = last_heard_s_;
   for (;;) {
     WEIR_TRY(poll());

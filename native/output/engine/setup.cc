@@ -8,6 +8,7 @@
 #include "output/engine/memory.h"
 #include "output/format/format.h"
 #include "output/model/codec.h"
+#include "output/transport/patience.h"
 
 namespace weir::output {
 
@@ -271,6 +272,11 @@ const char* name_of(Route route) {
 Route Setup::route_to(int owner_rank) const {
   const auto at = std::lower_bound(owner_routes.begin(), owner_routes.end(), std::pair<int, Route>{owner_rank, Route::kShared});
   return at->second;
+}
+
+unsigned Setup::longest_pause_us() const {
+  const bool sends = std::any_of(owner_routes.begin(), owner_routes.end(), [](const auto& r) { return r.second != Route::kShared; });
+  return sends ? Patience::kUsual : Patience::kLong;
 }
 
 Status agree_setup(World& world, Setup* setup) {

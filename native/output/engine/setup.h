@@ -47,6 +47,8 @@ struct Setup {
   std::unique_ptr<Window> rma;  // when a pair uses it
 
   Route route_to(int owner_rank) const;
+  // Of a client: how long it may sleep while it waits for owners. Those that it sends to wait for its calls of MPI.
+  unsigned longest_pause_us() const;
 };
 
 // [collective over the world] On clients setup->catalogue and pieces are set, on all ranks settings and topology.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting with an end. A wait polls; between polls it first yields, then sleeps for growing times up to 100 us, so that cores which more
-// tasks share go to those that work.
+// tasks share go to those that work. A wait that is for somebody else's work alone, and that nobody waits for, may sleep longer: up to
+// a sixteenth of what it has waited already.
 #pragma once
 
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace weir::output {
@@ -19,7 +21,7 @@ inline double now_s() {
 
 class Patience {
  public:
-  explicit Patience(double limit_s) : limit_s_(limit_s) {}
+  explicit Patience(double limit_s, unsigned longest_pause_us = kUsual) : limit_s_(limit_s), longest_us_(longest_pause_us) {}
 
   // One pause between two polls; false when the time is over.
   bool wait() {
@@ -30,9 +32,14 @@ class Patience {
       sched_yield();
       return true;
     }
-    if (now_s() - began_ > limit_s_) return false;
+    const double waited_s = now_s() - began_;
+    if (waited_s > limit_s_) return false;
     usleep(pause_us_);
-    if (pause_us_ < 100) pause_us_ += pause_us_ / 4 + 1;
+    if (pause_us_ < kUsual) {
+      pause_us_ += pause_us_ / 4 + 1;
+    } else {
+      pause_us_ = static_cast<unsigned>(std::clamp<double>(waited_s * 1e6 / 16, kUsual, longest_us_));
+    }
     return true;
   }
   // Something has come: the time counts anew.
@@ -41,11 +48,13 @@ class Patience {
     pause_us_ = 1;
     began_ = 0;
   }
-  bool slow() const { return pause_us_ >= 100; }
+  bool slow() const { return pause_us_ >= kUsual; }
+
+  static constexpr unsigned kUsual = 100, kLong = 1000;
 
  private:
   double limit_s_, began_ = 0;
-  unsigned polls_ = 0, pause_us_ = 1;
+  unsigned longest_us_, polls_ = 0, pause_us_ = 1;
 };
 
 }  // namespace weir::output

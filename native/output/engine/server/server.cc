@@ -20,7 +20,7 @@ class Server : public Work {
   }
 
   Status run() {
-    Patience patience(1e30);  // a model may compute for hours between two frames
+    Patience patience(1e30, Patience::kLong);  // a model may compute for hours between two frames
     while (!task_->ended()) {
       Result<std::optional<Message>> message = world_.receive();
       if (!message.ok()) return message.status();
