@@ -68,7 +68,7 @@ def test_goals_that_cannot_be_measured_say_why_and_the_others_go_on(tmp_path):
         setattr(test, name, lambda: (_ for _ in ()).throw(InputError("no such thing")))
     found = test.all()
     assert [goal.why for goal in found if goal.what == "put"] == ["no such thing"]
-    assert {goal.what: goal.why for goal in found}["plan"] == "wrf-plan is not built"
+    assert {goal.what: goal.why for goal in found}["plan"] == "weir-plan-time is not built"
     assert any(goal.what == "a server, tmpfs" and goal.value == 1000 for goal in found)
 
 
@@ -154,3 +154,16 @@ def test_overlap_is_judged_by_the_quickest_runs(tmp_path):
     test._servers = lambda *_, **__: {"compute_cpu_s": next(seconds["weir"])}
     (goal,) = test.overlap()
     assert goal.value == pytest.approx(1.5) and goal.met is False
+
+
+def test_plans_are_what_one_rank_and_an_owner_need(tmp_path):
+    text = "scattered   10000000 points   64 ranks: ranks 6.400 s, owner 0.700 s, plan 160005120 bytes, staging 39996344 bytes\n"
+    assert wrf_goals.plan_seconds(text, 64) == {"scattered": pytest.approx(0.8)}
+    with pytest.raises(RunFailed, match="no figures"):
+        wrf_goals.plan_seconds("", 64)
+    program = tmp_path / "native" / "output" / "weir-plan-time"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nfor kind in block scattered; do echo "$kind $1 points $2 ranks: ranks ${1}.0 s, owner 0 s, plan"; done\n')
+    program.chmod(0o755)
+    found = goals(tmp_path, row("servers", 1), repeat=2).plan()
+    assert [goal.value for goal in found] == [10_000_000 / 64, 10_000_000 / 64, 10] and [goal.met for goal in found] == [False, False, True]

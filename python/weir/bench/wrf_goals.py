@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -139,20 +140,20 @@ class Goals:
         return [of(f"memory of a server, frames of up to {frame:,.0f} MB", "MB", (48 << 20) / MB + (256 << 20) / MB, False, max(seen) / MB)]
 
     def plan(self) -> list[Goal]:
-        program = self.lab.build / "bench" / "wrf" / "wrf-plan"
+        """What a job waits for: one rank's share of the ranks' work, and an owner that learns everybody's part."""
+        program = self.lab.build / "native" / "output" / "weir-plan-time"
         if not program.exists():
-            return [of("plan", "s", 1, False, None, "wrf-plan is not built")]
+            return [of("plan", "s", 1, False, None, f"{program.name} is not built")]
 
         def once() -> Run:
-            words = [str(program), str(PLAN_RANKS), *(str(points) for points in POINTS)]
-            return numbers(run(words, self.lab.environment, self.lab.place, self.options.timeout_s), "wrf-plan")
+            texts = {n: run([str(program), str(n), str(PLAN_RANKS)], self.lab.environment, self.lab.place, self.options.timeout_s) for n in POINTS}
+            return {f"{kind} {n}": seconds for n, text in texts.items() for kind, seconds in plan_seconds(text, PLAN_RANKS).items()}
 
         found = self.repeated(once)
-        small, large = (found[f"scattered_{points}"].median for points in POINTS)
-        blocks = found[f"blocks_{POINTS[1]}"].median
+        small, large = (found[f"scattered {points}"].median for points in POINTS)
         label = f"plan of 10^7 points x {PLAN_RANKS} ranks"
         return [
-            of(f"{label}, blocks", "s", 1, False, blocks),
+            of(f"{label}, blocks", "s", 1, False, found[f"block {POINTS[1]}"].median),
             of(f"{label}, scattered", "s", 1, False, large),
             of("plan of 10^7 / of 10^6 points, scattered", "x", 12.5, False, large / small),
         ]
@@ -167,6 +168,14 @@ class Goals:
         if "[  PASSED  ] 1 test" not in text:
             raise RunFailed(f"{program.name} has no such test")
         return [of(what, "", limit, False, limit)]
+
+
+def plan_seconds(text: str, ranks: int) -> dict[str, float]:
+    """By kind of decomposition, from the lines of weir-plan-time: processor seconds of all ranks together, and of the owner."""
+    lines = re.findall(r"^(\w+) .*ranks ([\d.]+) s, owner ([\d.]+) s", text, re.M)
+    if not lines:
+        raise RunFailed("weir-plan-time printed no figures")
+    return {kind: float(of_all) / ranks + float(owner) for kind, of_all, owner in lines}
 
 
 def per_copy(result: Run) -> Run:
