@@ -46,6 +46,8 @@ def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, 
     assert one.system_written_bytes <= sum(path.stat().st_size for path in model.folder.glob("*.nc"))  # headers have room to grow
     lent = [line for line in trace_lines(report, op="output_lend")]
     assert len([line for line in lent if "output:history:f" in line]) == (STEPS * FIELDS * computing if "lend" in options else 0)
+    written = [line.rsplit(" ", 1)[1] for line in trace_lines(report, op="output_write") if line.startswith("output_write:")]
+    assert set(written) == {f"output:history:f{field}" for field in range(FIELDS)}
     frames = [line for line in trace_lines(report, op="output_frame") if line.startswith("output_frame:")]
     assert sorted(line.rsplit(":", 1)[1] for line in frames) == [f"h{number}.nc" for number in (0, 0, 1, 1, 2, 2)]
 
@@ -60,6 +62,7 @@ def test_compression_and_reading_back_are_seen(model, preload_env):
     assert wrote.frames == 2 and wrote.streams[0].encode_ns > 0 and wrote.get_ns == 0
     assert read_back.frames == read_back.put_bytes == 0 and read_back.get_ns > 0
     encoded = [line for line in trace_lines(report, op="output_encode") if line.startswith("output_encode:")]
+    assert {line.rsplit(" ", 1)[1] for line in encoded} == {f"output:history:f{field}" for field in range(FIELDS)}
     assert sum(int(line.split("bytes=")[1].split()[0]) for line in encoded) == 2 * FIELDS * POINTS * 4
     read = [line for line in trace_lines(report, op="output_get") if line.startswith("output_get:")]
     assert len(read) == FIELDS * 2 and all(line.endswith("output::h.nc") for line in read)
@@ -76,7 +79,7 @@ def test_the_command_shows_it(weir, model):
     command = model.mpi.launch(4, model.program, "", "steps=3", "path=h.nc")
     weir("trace", "-o", "run", "--", *command, cwd=model.folder, env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
     text = weir("report", "run", cwd=model.folder).ok().stdout
-    assert "ranks 0-2 compute, 3 are servers" in text and "effective write time" in text and "Streams of" in text
+    assert "ranks 0-2 compute, rank 3 serves" in text and "effective write time" in text and "Streams of" in text
 
 
 def test_a_frame_that_is_not_written_is_counted_as_such(model, preload_env):

@@ -21,8 +21,9 @@ void Traced::begin(std::string_view stream, std::string_view what) {
   if (begun_ == 0) return;
   around_ = innermost;
   innermost = this;
-  stream_ = stream.empty() && around_ != nullptr ? around_->stream_ : stream;
-  what_ = what;
+  const bool inherits = stream.empty() && what.empty() && around_ != nullptr;
+  stream_ = inherits ? around_->stream_ : stream;
+  what_ = inherits ? around_->what_ : what;
 }
 
 void Traced::end() {

@@ -39,7 +39,7 @@ EventSink event_sink();
 // The event of a scope. Nothing is copied when nobody records.
 class Traced {
  public:
-  // Without a stream it is that of the event around it in this thread, if any.
+  // Without stream and what they are those of the event around it in this thread, if any.
   explicit Traced(Event event, std::string_view stream = {}, int64_t bytes = 0, std::string_view what = {}) : event_(event), bytes_(bytes) {
     if (event_sink() != nullptr) begin(stream, what);
   }

@@ -27,6 +27,11 @@ Status Buffer::allocate(int64_t bytes) {
   return {};
 }
 
+std::string_view field_name(const Setup& setup, const Column& column) {
+  if (column.field < 0) return "lon,lat";
+  return setup.catalogue.fields[static_cast<size_t>(column.field)].name;
+}
+
 Status Gather::prepare(int64_t staging_bytes) {
   for (Buffer& b : staging_) WEIR_TRY(b.allocate(staging_bytes));
   return {};
@@ -60,7 +65,8 @@ Status Gather::begin(const Section& section, const Part& slab, const Base& base)
 
 Status Gather::wait(Stage& stage) {
   if (stage.flight == nullptr) return {};
-  const Traced traced(Event::kFetch, stream_, stage.slab.count * static_cast<int64_t>(size_of(column_of(stage).type)));
+  const Column& column = column_of(stage);
+  const Traced traced(Event::kFetch, stream_, stage.slab.count * static_cast<int64_t>(size_of(column.type)), field_name(setup_, column));
   Patience patience(world_.time_limit());
   for (;;) {
     Result<bool> done = stage.flight->finished();
@@ -90,7 +96,7 @@ Status Gather::end(Type type, ByteOrder order, double fill, void* to) {
 
 void Gather::copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const {
   const Column& column = column_of(stage);
-  const Traced traced(Event::kTranspose, stream_, stage.slab.count * static_cast<int64_t>(size_of(type)));
+  const Traced traced(Event::kTranspose, stream_, stage.slab.count * static_cast<int64_t>(size_of(type)), field_name(setup_, column));
   const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(type));
   const Convert convert = converter(column.type, type, order);
   const char* staged = stage.memory;

@@ -26,6 +26,9 @@ class Buffer {
   int64_t bytes_ = 0;
 };
 
+// A column's field as the trace names it; lon and lat belong to none.
+std::string_view field_name(const Setup& setup, const Column& column);
+
 class Gather {
  public:
   Gather(World& world, const Setup& setup) : world_(world), setup_(setup) {}

@@ -93,9 +93,10 @@ Status Writer::put(const Frame& frame, const Column& column, int64_t record, con
   const char* name = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name.c_str();
   const char* data = this->slab();
   if (behind_.threaded()) turn_ ^= 1;
-  return behind_.hand([name, data, record, slab, &column, &file] {
-    const Traced traced(Event::kWrite, name, slab.count * static_cast<int64_t>(size_of(column.file_type)));
-    return file.write(column.variable, record, slab.first, slab.count, data);
+  const std::string_view field = field_name(setup_, column);
+  return behind_.hand([name, field, data, record, slab, &column, &file] {
+    Traced traced(Event::kWrite, name, slab.count * static_cast<int64_t>(size_of(column.file_type)), field);
+    return traced.ended(file.write(column.variable, record, slab.first, slab.count, data));
   });
 }
 
