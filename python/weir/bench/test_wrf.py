@@ -11,6 +11,7 @@ from rich.console import Console
 from weir._errors import InputError, UsageError
 from weir.bench import wrf, wrf_goals, wrf_tables
 from weir.bench._process import RunFailed, run
+from weir.bench._programs import Mpi
 from weir.bench._statistics import Spread
 
 
@@ -167,3 +168,14 @@ def test_plans_are_what_one_rank_and_an_owner_need(tmp_path):
     program.chmod(0o755)
     found = goals(tmp_path, row("servers", 1), repeat=2).plan()
     assert [goal.value for goal in found] == [10_000_000 / 64, 10_000_000 / 64, 10] and [goal.met for goal in found] == [False, False, True]
+
+
+def test_a_writer_that_is_not_installed_says_what_it_needs(tmp_path):
+    lab = object.__new__(wrf.Laboratory)
+    lab.build, lab.mpi, lab.adios2 = tmp_path, Mpi("mpich", ("mpirun",)), None
+    assert lab.absent(wrf.BY_NAME["pnetcdf"]).startswith("left out: wrf-pnetcdf is not built for mpich; it needs libpnetcdf-dev")
+    for way in wrf.WAYS:
+        lab.program(way.program).parent.mkdir(parents=True, exist_ok=True)
+        lab.program(way.program).touch()
+    assert {way.name for way in wrf.WAYS if lab.absent(way)} == {"adios2"}
+    assert "the Python package adios2 is not installed" in lab.absent(wrf.BY_NAME["adios2"])
