@@ -18,10 +18,10 @@ FRAME = 48_000
 COMPUTE, SERVERS = (0, 1), (2, 3)
 
 
-def write_run(folder, *, wait_ms=0, final_ms=1, servers=True, level=3, refused=0):
+def write_run(folder, *, wait_ms=0, final_ms=1, servers=True, killed=False, refused=0):
     """Four frames of 'h', one of 'r': each compute rank puts 10 ms a frame (rank 1: 12), a server writes 20 ms; 1 s in all."""
     (folder / "s").mkdir(parents=True)
-    with TraceWriter(folder / "s" / "n.weir", level=level) as writer:
+    with TraceWriter(folder / "s" / "n.weir") as writer:
         t0 = writer.created_ticks
 
         def output(process, op, at, ms, name="", **fields):
@@ -37,6 +37,8 @@ def write_run(folder, *, wait_ms=0, final_ms=1, servers=True, level=3, refused=0
                 output(task, "wait", 10 + 100 * frame, wait_ms / 5, stream)
                 output(task, "put", 50 + 100 * frame, 10 + 2 * rank, stream + ":ta", size=FRAME // 2)
                 output(task, "agree", 64 + 100 * frame, 1, flags=NESTED)
+                if rank == 0 and not servers:
+                    output(task, "frame", 63 + 100 * frame, 1, stream + ":/scratch/h.nc", flags=NESTED)
                 output(task, "end_step", 63 + 100 * frame, 2)
             output(task, "finalize", 900, final_ms)
             task.events(event("close", t0 + 1000 * MS - 1, 1))
@@ -50,7 +52,8 @@ def write_run(folder, *, wait_ms=0, final_ms=1, servers=True, level=3, refused=0
                 task.events(event("pwrite", t0 + (100 * frame + 5) * MS, 10 * MS, file=file, size=FRAME, offset=0, flags=OF_OUTPUT))
                 failed = frame < refused
                 output(task, "frame", 100 * frame, 20, stream + ":/scratch/h.nc", flags=NESTED | (ERROR if failed else 0), error=9 * failed)
-            output(task, "serve", 0, 990, f":group {group}")
+            if not killed:
+                output(task, "serve", 0, 990, f":group {group}")
     return folder
 
 
@@ -72,6 +75,11 @@ def test_compute_ranks_count_by_the_one_that_lost_most_and_writers_by_the_busies
     assert (r.stream, r.frames, r.puts, r.written_bytes, r.transpose_ns) == ("r", 1, 2, FRAME, 4 * MS)
 
 
+def test_servers_that_were_killed_are_servers(run):
+    (one,) = run(killed=True).output
+    assert (one.model_ranks, one.servers, one.frames, one.alive_ns) == (COMPUTE, SERVERS, 5, 0) and one.groups == 1
+
+
 def test_what_libweir_does_is_in_no_total_and_its_calls_count_once(run):
     report = run()
     (one,) = report.output
@@ -85,6 +93,7 @@ def test_json_has_the_same_figures_and_one_rank_its_own(run, tmp_path):
     made = report.to_json()["output"][0]
     assert made["put_bytes"] == 5 * FRAME and made["effective_s"] == pytest.approx(0.07) and made["busy_s"] == {"2": 0.06, "3": 0.04}
     alone = build(tmp_path / "run", rank=2).output[0]
+    assert not [sentence for sentence in notes(build(tmp_path / "run", rank=0)) if "output" in sentence]
     assert alone.model_ranks == () and alone.seen_ns == 0 and alone.busy_ns == {2: 60 * MS}
 
 
@@ -99,7 +108,9 @@ def test_waiting_for_a_free_group_is_told_and_what_would_help(run):
 
 
 def test_ranks_that_write_themselves_are_told_of_servers(run):
-    assert any("in output, writing themselves: mode servers would leave them the copy" in sentence for sentence in notes(run(servers=False)))
+    report = run(servers=False)
+    assert report.output[0].writers == (0,)
+    assert any("in output, writing themselves: mode servers would leave them the copy" in sentence for sentence in notes(report))
 
 
 def test_nothing_is_advised_where_nothing_is_lost(run):

@@ -140,8 +140,8 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
     if not len(own):
         return None
     table = _Table(own, names)
-    servers = table.ranks("serve")
-    model = tuple(rank for rank in table.ranks("define", "finalize", *_SEEN) if rank not in servers)
+    model = table.ranks("define", "finalize", *_SEEN)
+    servers = tuple(rank for rank in table.ranks("serve", *_BUSY) if rank not in model)  # a killed one has no record of its life
     writers = table.ranks("frame", "part", "accumulate")
     loser = table.most(model, *_SEEN)
     busiest = table.most(writers, *_BUSY)
@@ -160,7 +160,7 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
         model_ranks=model,
         servers=servers,
         writers=writers,
-        groups=len(table.what.get("serve", ())),
+        groups=max(len(table.what.get("serve", ())), bool(servers)),
         how=max(table.what.get("define", {""}), key=len),
         seen_ns=of_loser(*_SEEN),
         mean_seen_ns=sum(seen) // len(seen) if seen else 0,

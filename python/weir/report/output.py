@@ -37,13 +37,16 @@ def spans(ranks: tuple[int, ...]) -> str:
 
 
 def _do(ranks: tuple[int, ...], verb: str) -> str:
-    return f"rank {ranks[0]} {verb}s" if len(ranks) == 1 else f"ranks {spans(ranks)} {verb}" if ranks else f"no rank {verb}s"
+    return f"rank {ranks[0]} {verb}s" if len(ranks) == 1 else f"ranks {spans(ranks)} {verb}"
 
 
 def _who(one: StepOutput) -> str:
-    if not one.servers:
-        return f"{_do(one.model_ranks, 'compute')}, {_do(one.writers, 'write')}"
-    return f"{_do(one.model_ranks, 'compute')}, {_do(one.servers, 'serve')}" + (f" in {one.groups} groups" if one.groups > 1 else "")
+    groups = f" in {one.groups} groups" if one.groups > 1 else ""
+    said = [
+        _do(one.model_ranks, "compute") if one.model_ranks else "",
+        _do(one.servers, "serve") + groups if one.servers else _do(one.writers, "write") if one.writers else "",
+    ]
+    return ", ".join(filter(None, said))
 
 
 def _cost_table(one: StepOutput) -> Table:
@@ -100,14 +103,14 @@ def _seconds(*lengths: int) -> tuple[str, ...]:
 def output_findings(one: StepOutput) -> Iterator[str]:
     """Sentences on what output cost the run, and what would cost less."""
     if one.servers and one.share(one.wait_ns) >= LOST_SHARE:
-        busy = max(one.busy_ns.values(), default=0) / one.alive_ns if one.alive_ns else 0.0
+        busy = max(one.busy_ns.values(), default=0) / (one.alive_ns or one.wall_ns or 1)
         more = "one more group, or mode servers+parallel," if len(one.writers) <= one.groups else "one more group"
         yield (
             f"compute ranks wait {one.wait_ns / 1e9:.1f} s ({percent(one.wait_ns, one.wall_ns)} of the run) for a free group; "
             f"the busiest of {one.groups} is busy {100 * busy:.0f} % of its life: "
             + (f"{more} would take it off them" if busy >= BUSY_SHARE else "frames come in bursts: one more group, or streams that are due at other steps, would")
         )
-    elif not one.servers and one.share(one.seen_ns) >= LOST_SHARE:
+    elif one.writers and not one.servers and one.share(one.seen_ns) >= LOST_SHARE:
         yield (
             f"compute ranks spend {one.seen_ns / 1e9:.1f} s ({percent(one.seen_ns, one.wall_ns)} of the run) in output, writing themselves: "
             "mode servers would leave them the copy"
