@@ -167,7 +167,7 @@ bool anybody_left(const Arena* arena) {
 
 Arena* settled(Arena* arena) {
   if (enlist(arena)) {
-    if (ensure()) tell(kTellArena, arena, 0, -1);
+    announce(arena);
     return arena;
   }
   drop_handle(arena);

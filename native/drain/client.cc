@@ -24,7 +24,9 @@ namespace {
 constexpr uint64_t kStartNs = 3'000'000'000;   // for a helper to answer
 constexpr uint64_t kAnswerNs = 3'000'000'000;  // for it to take over one arena or file
 constexpr uint64_t kPauseNs = 1'000'000'000;   // between two attempts that fail
+constexpr uint64_t kEarlierNs = 300'000'000;   // for a helper that was started without waiting, before another is
 constinit uint64_t not_before = 0;
+constinit bool on_its_way = false;             // such a one; under own_lock
 
 // Waits until the word at `at` is `wanted`, while the helper lives.
 bool wait_for(uint32_t* at, uint32_t wanted) {
@@ -96,14 +98,20 @@ bool tell_everything(uint32_t generation) {
   return true;
 }
 
-bool wait_until_it_lives() {
+bool wait_until_it_lives(uint64_t at_most_ns) {
   PulsePage* page = pulse_page();
-  const uint64_t end = now_ns() + kStartNs;
+  const uint64_t end = now_ns() + at_most_ns;
   while (!helper_lives()) {
     if (now_ns() >= end) return false;
     node::sleep_on(&page->generation, base::load(&page->generation), 2'000'000);
   }
   return true;
+}
+
+bool start_and_wait() {
+  const bool earlier = on_its_way;
+  on_its_way = false;
+  return (earlier && wait_until_it_lives(kEarlierNs)) || (start_helper() && wait_until_it_lives(kStartNs));
 }
 
 }  // namespace
@@ -194,13 +202,27 @@ bool ensure() {
   if (!done && now_ns() >= not_before) {
     // Twice: the helper that was there may just have been going.
     for (int i = 0; i < 2 && !done; ++i) {
-      if (!helper_lives() && !(start_helper() && wait_until_it_lives())) break;
+      if (!helper_lives() && !start_and_wait()) break;
       done = tell_everything(helper_generation()) && protected_now();
     }
     if (!done) not_before = now_ns() + kPauseNs;
   }
   node::release(own_lock);
   return done;
+}
+
+void announce(const Arena* arena) {
+  if (os::sealed() || pulse_page() == nullptr) return;
+  const os::SignalsBlocked blocked;
+  node::acquire(own_lock);
+  if (helper_lives()) {
+    on_its_way = false;
+    tell(kTellArena, arena, 0, -1);
+  } else if (!on_its_way && now_ns() >= not_before) {
+    on_its_way = start_helper();
+    if (!on_its_way) not_before = now_ns() + kPauseNs;
+  }
+  node::release(own_lock);
 }
 
 int enrol(Arena* arena, const Enrolment& file) {
@@ -279,6 +301,7 @@ void forked() {
   node::forked();
   own_lock = {};
   not_before = 0;
+  on_its_way = false;
   base::store(&told_generation, 0u);
   for (Arena*& place : own_arenas) place = nullptr;
 }

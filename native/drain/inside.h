@@ -19,6 +19,9 @@ bool helper_lives();
 uint32_t helper_generation();
 // Maps the pulse page of the folder; null when it cannot be.
 PulsePage* pulse_page();
+// Tells of an arena in which nothing is dirty yet, without waiting for an answer: the helper, started at need, looks by itself for arenas
+// and who takes part in them. ensure() makes sure of it before the first byte is accepted.
+void announce(const Arena* arena);
 // Starts the program; true when it was started, not yet when it answers.
 bool start_helper();
 // Writes the path of a file in the node's folder. False: no folder.
