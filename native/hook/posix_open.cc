@@ -181,7 +181,7 @@ template <typename Real>
 int getting_flags(int fd, Real real) {
   const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
   const stack::File* const f = stack::file_at(fd);
-  return result >= 0 && f != nullptr && f->transforms ? result | (f->flags & O_APPEND) : result;
+  return result >= 0 && f != nullptr && f->transforms ? (result & ~O_ACCMODE) | (f->flags & (O_APPEND | O_ACCMODE)) : result;
 }
 
 bool is_lock(int command) {

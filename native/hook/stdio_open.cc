@@ -93,7 +93,13 @@ int closing_stream(FILE* f, Real real) {
 
 // fdopen: glibc has asked the kernel for the descriptor's mode; where it has set O_APPEND it has also gone to the end.
 FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
-  if (!stack::active() || stack::known_at(fd) == nullptr) return real(fd, mode);
+  const stack::File* const file = stack::active() ? stack::known_at(fd) : nullptr;
+  if (file == nullptr) return real(fd, mode);
+  const int wanted = flags_of_mode(mode);
+  if (wanted >= 0 && (wanted & O_ACCMODE) != O_WRONLY && stack::writes_alone(file)) {
+    errno = EINVAL;
+    return nullptr;
+  }
   const long before = os::system_call(SYS_fcntl, fd, F_GETFL);
   FILE* const f = stack::through_kernel(fd, [&] { return real(fd, mode); });
   if (f == nullptr) return f;

@@ -69,10 +69,16 @@ bool leave(int fd, Reason);
 // A lock by fcntl. One on the whole file hands everything down and forgets what was read, before and after, and the file stays as it
 // is: libraries lock files whole as they open them. Locks on ranges say that others write the same file: it leaves.
 bool is_of_whole(const struct flock* range);
+// Layers that transform read what they write: below them the program's descriptor for writing is one for reading as well.
+inline bool writes_alone(const File* f) { return f->transforms && !f->left && (f->flags & O_ACCMODE) == O_WRONLY; }
 bool readable(const void* p, uint64_t bytes);
 template <typename Real>
 int locking(File* f, int fd, const struct flock* range, Real real) {
   if (!f->holds || !readable(range, sizeof *range)) return real();
+  if (range->l_type == F_RDLCK && writes_alone(f)) {
+    errno = EBADF;
+    return -1;
+  }
   if (!is_of_whole(range) && range->l_type != F_UNLCK && !f->shares) leave(fd, Reason::kLocked);
   before_waiting(fd);
   const int result = real();

@@ -195,9 +195,13 @@ Result inside(const Request& q) {
   return r;
 }
 
+WEIR_COLD Result refused(const Request& q) {
+  return !q.writes && q.offset >= kImplicit && writes_alone(q.file) ? -EBADF : by_kernel(q, q.offset);
+}
+
 Result transfer(const Request& q) {
   File* const f = q.file;
-  if (WEIR_UNLIKELY(q.bytes == 0 || q.bytes > kMostBytes || q.offset < kImplicit || !allowed(f, q.writes))) return by_kernel(q, q.offset);
+  if (WEIR_UNLIKELY(q.bytes == 0 || q.bytes > kMostBytes || q.offset < kImplicit || !allowed(f, q.writes))) return refused(q);
   if (WEIR_LIKELY(f->holds)) {
     if (WEIR_UNLIKELY(!plausible(q))) return by_kernel(q, q.offset == kImplicit && !f->left ? static_cast<int64_t>(f->position) : q.offset);
     return inside(q);
@@ -235,6 +239,7 @@ uint64_t sum(const iovec* v, int count) {
 }
 
 ssize_t vector(File* f, int fd, const iovec* v, int count, int64_t at, int flags, bool writes) {
+  if (WEIR_UNLIKELY(!writes && at >= kImplicit && writes_alone(f))) return done(-EBADF);
   const Request q{f, fd, v, count, sum(v, count), at, flags, writes};
   if (WEIR_UNLIKELY(q.bytes > kMostBytes) && f->holds) {  // more than one call moves: the kernel cuts it
     const Through t = begin_through(f, fd);

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from weir.stripe import join, read_index
+from weir_cos import unblocked
 
 PLAYER = r"""
 #define _GNU_SOURCE
@@ -71,26 +72,6 @@ def layered(weir, tmp_path):
         return weir("run", "--rules", rules, "--", *command, cwd=tmp_path, timeout=120).ok()
 
     return run
-
-
-def unblocked(raw: bytes) -> bytes:
-    """A plain reader of COS blocking, from the table in native/layers/cos/README.md."""
-    data, block, word = bytearray(), 0, 0
-    while block * 4096 < len(raw):
-        control = int.from_bytes(raw[block * 4096 + word * 8 :][:8], "big")
-        mode, to_next = control >> 60, control & 0x1FF
-        if mode == 0:
-            assert control >> 9 & 0xFFFFFF == block
-        if mode == 8:
-            unused = (control >> 54 & 0x3F) // 8
-            del data[len(data) - unused :]
-        if mode == 15:
-            return bytes(data)
-        data += raw[block * 4096 + (word + 1) * 8 : block * 4096 + min(word + 1 + to_next, 512) * 8]
-        word += to_next + 1
-        if word >= 512:
-            block, word = block + 1, 0
-    raise AssertionError("no end of data")
 
 
 @pytest.mark.parametrize("buffer", ["cos:1", "cos:3", "cos:48", "event | cos:2 | event"])

@@ -64,7 +64,8 @@ class Process:
 
 
 class Model:
-    def __init__(self) -> None:
+    def __init__(self, alone: bool = False) -> None:
+        self.alone = alone  # no file is opened, or cut by name, while it is open
         self.names: dict[str, Inode] = {}
         self.processes = {p: Process() for p in range(4)}
         self.ended = False
@@ -85,6 +86,9 @@ class Model:
         return getattr(self, "_" + operation[0], self._on_fd)(*operation)
 
     # Who else has the file
+
+    def _is_open(self, inode) -> bool:
+        return bool(self._streams_on(inode)) or any(e and e[0].inode is inode for p in self.processes.values() for e in p.fds)
 
     def _streams_on(self, inode, but=None):
         return [s for p in self.processes.values() for s in p.streams if s and s is not but and s.opened.inode is inode]
@@ -164,6 +168,8 @@ class Model:
         inode = self.names.get(path)
         if flags & os.O_DIRECTORY:
             return None
+        if self.alone and inode is not None and self._is_open(inode):
+            return False
         if inode is None:
             if not flags & os.O_CREAT:
                 return None
@@ -230,7 +236,8 @@ class Model:
         return True
 
     def _truncate(self, name, path, size) -> bool:
-        return self._path(path, True)
+        inode = self.names.get(path)
+        return self._path(path, True) and not (self.alone and inode is not None and self._is_open(inode))
 
     def _rename(self, name, path, to) -> bool:
         if path in self.names and self.names.get(to) is not self.names[path]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from model import Block, Model, lines
 from weir.stripe.join import join
+from weir_cos import unblocked
 
 SOURCES = Path(__file__).parent / "player"
 SECONDS = 60  # a script takes a fraction of a second; one that hangs is a difference
@@ -65,9 +66,11 @@ class Played:
         return None
 
 
-def content(path: Path) -> bytes:
-    """A striped file's is put together."""
+def content(path: Path, blocked: bool) -> bytes:
+    """A striped file's is put together, a blocked one's is taken out of its blocks."""
     data = path.read_bytes()
+    if blocked:
+        return unblocked(data) if data else data
     if not data.startswith(b"weir stripe 1\n"):
         return data
     join(path, whole := path.with_name(f"{path.name}.whole"))
@@ -77,10 +80,10 @@ def content(path: Path) -> bytes:
         whole.unlink()
 
 
-def files_in(folder: Path) -> dict:
+def files_in(folder: Path, blocked: bool = False) -> dict:
     found = {}
     for path in sorted(folder.iterdir()):
-        data = content(path)
+        data = content(path, blocked)
         found[path.name] = (len(data), zlib.crc32(data))
     return found
 
@@ -106,11 +109,11 @@ class Stage:
         if stack is not None:
             env.update(self.environment, LD_PRELOAD=str(self.preload), **({"WEIR_RULES": rules_of(stack)} if stack else {}))
         try:
-            return self._run(here, work, env, killed=("end", 3) in script)
+            return self._run(here, work, env, killed=("end", 3) in script, blocked=(stack or "").startswith("cos"))
         finally:
             shutil.rmtree(here, ignore_errors=True)
 
-    def _run(self, here: Path, work: Path, env: dict, killed: bool) -> Played:
+    def _run(self, here: Path, work: Path, env: dict, killed: bool, blocked: bool) -> Played:
         process = subprocess.Popen(
             [self.player, here / "script"], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
@@ -120,8 +123,7 @@ class Stage:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             text = process.communicate()[0].decode(errors="replace") + "(hangs)\n"
-        self.killed = killed
-        return Played(text, process.returncode, files_in(work) if not killed else self._settled(work))
+        return Played(text, process.returncode, files_in(work, blocked) if not killed else self._settled(work))
 
     def _settled(self, work: Path) -> dict:
         """What was accepted of a killed process reaches the files a moment later."""
@@ -138,35 +140,35 @@ class Stage:
         return self.play(script, None).difference(self.play(script, stack))
 
 
-def valid(script: list) -> list:
+def valid(script: list, alone: bool = False) -> list:
     """The operations of a script that have one outcome when the others are gone."""
-    model = Model()
+    model = Model(alone)
     return [operation for operation in copy.deepcopy(script) if model.apply(operation)]
 
 
-def shorten(script: list, differs, tries: int = 400) -> list:
+def shorten(script: list, differs, alone: bool = False, tries: int = 400) -> list:
     """A shorter script that still differs: halves, quarters and so on are left out in turn, then operations of blocks."""
     size = max(1, len(script) // 2)
     while size >= 1 and tries > 0:
         at, shorter = 0, False
         while at < len(script) and tries > 0:
-            candidate = valid(script[:at] + script[at + size :])
+            candidate = valid(script[:at] + script[at + size :], alone)
             tries -= 1
             if len(candidate) < len(script) and differs(candidate):
                 script, shorter = candidate, True
             else:
                 at += size
         size = size if shorter and size == 1 else size // 2
-    return _shorten_blocks(script, differs)
+    return _shorten_blocks(script, differs, alone)
 
 
-def _shorten_blocks(script: list, differs) -> list:
+def _shorten_blocks(script: list, differs, alone: bool) -> list:
     for place, block in enumerate(script):
         at = 0
         while isinstance(block, Block) and at < len(block.body) and len(block.body) > 1:
             smaller = Block(block.head, block.words, block.body[:at] + block.body[at + 1 :])
             candidate = [*script[:place], smaller, *script[place + 1 :]]
-            if valid(candidate) == candidate and differs(candidate):
+            if valid(candidate, alone) == candidate and differs(candidate):
                 script, block = candidate, smaller
             else:
                 at += 1

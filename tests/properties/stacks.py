@@ -18,23 +18,26 @@ STACKS = {
     "keep": "keep:files=8:always=1|system",
     "keep-bufa": "keep:files=4:valid_ms=1:always=1|bufa:8192:3:always=1|system",
     "stripe": "stripe:dirs=@a,@b,@c:unit=4096|system",
+    "cos": "cos:8192|system",
     "bufa-events": "event|bufa:8192:3:always=1|event|system",
 }
 TRACED = ("trace", "bufa-events")
 
 
 # What the pages of layers say that they cannot do.
-# stripe: what the kernel would do by itself (map, reserve, copy, find holes, count bytes to read) it would do to the index; a copy of a
+# stripe, cos: what the kernel would do by itself (map, reserve, copy, find holes, count bytes to read) it would do to what lies on disk; a copy of a
 # descriptor where a stream may stand is refused, streams of wide characters are plain ones, O_DIRECT asks for what pieces are not.
-NOT_STRIPED = frozenset(("mmap", "fallocate", "posix_fallocate", "sendfile", "copy_range", "sync_range", "fionread", "dup", "dup2", "putwc", "getwc"))
+NOT_TRANSFORMED = frozenset(("mmap", "fallocate", "posix_fallocate", "sendfile", "copy_range", "sync_range", "fionread", "dup", "dup2", "putwc", "getwc"))
 # One who had a file open while it was empty and not striped goes on with the index.
 # A forked child, and a program that is given a descriptor, see the index.
-FLAVOURS_OF = {"stripe": ("posix", "stdio", "threads")}
+FLAVOURS_OF = {"stripe": ("posix", "stdio", "threads"), "cos": ("posix", "stdio", "mixed", "threads")}
+# Two openings of one blocked file do not follow each other, and a killed task leaves one without an end.
+ALONE = frozenset(("cos",))
 
 
 def leaves_out(stack: str, operation) -> bool:
     """Whether the operation is none for this stack (a name of STACKS)."""
-    if stack != "stripe":
+    if stack not in ("stripe", "cos"):
         return False
     if isinstance(operation, Block):
         return operation.head != "par"
@@ -43,4 +46,4 @@ def leaves_out(stack: str, operation) -> bool:
     name = operation[0]
     flags = operation[3] if name == "open" else 0
     empty = flags & os.O_CREAT and flags & os.O_ACCMODE == os.O_RDONLY
-    return name in NOT_STRIPED or bool(flags & os.O_DIRECT or empty) or (name == "lseek" and operation[3] in (os.SEEK_DATA, os.SEEK_HOLE))
+    return name in NOT_TRANSFORMED or bool(flags & os.O_DIRECT or empty) or (name == "lseek" and operation[3] in (os.SEEK_DATA, os.SEEK_HOLE))
