@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reader's memory: as many blocks as the rule says, each whole or cut into pieces of one size. What lies there and is no longer
 // wanted gives way, the longest unused first; what a stream still wants does not, for that would be read twice.
+#include <stddef.h>
+#include <string.h>
+
 #include "layers/bufa/state.h"
 #include "os/syscall.h"
 
@@ -17,6 +20,23 @@ bool wanted(const State& s, const Segment& g) {
 uint32_t piece_count(const State& s, uint64_t piece_bytes) {
   const uint64_t n = s.block_bytes / piece_bytes;
   return static_cast<uint32_t>(n < kPiecesOfBlock ? n : kPiecesOfBlock);
+}
+
+// Memory of a reader that is gone, for the next of the same size: fresh pages cost more than what is read into them from the kernel's.
+constexpr uint64_t kKept = 32u << 20;
+constinit Reader* kept = nullptr;
+
+// null: there is none that fits.
+Reader* take_kept(uint64_t bytes) {
+  Reader* const r = base::exchange(&kept, static_cast<Reader*>(nullptr));
+  if (r == nullptr || r->memory_bytes == bytes) return r;
+  os::unmap(r, r->memory_bytes);
+  return nullptr;
+}
+
+void clear_tables(Reader* r) {
+  memset(static_cast<void*>(r->segments), 0, r->high * sizeof r->segments[0]);
+  memset(static_cast<void*>(r->blocks), 0, sizeof *r - offsetof(Reader, blocks));
 }
 
 // A place in the table; null: all in use by what is wanted.
@@ -93,10 +113,15 @@ bool begin_reader(State& s) {
   if (s.reader != nullptr) return true;
   const uint64_t tables = round_up(sizeof(Reader), kPage);
   const uint64_t bytes = tables + s.block_bytes * s.buffers;
-  const long memory = os::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-  if (os::failed(memory)) return false;
-  s.reader = reinterpret_cast<Reader*>(memory);
-  s.reader->memory = reinterpret_cast<char*>(memory) + tables;
+  s.reader = take_kept(bytes);
+  if (s.reader != nullptr) {
+    clear_tables(s.reader);
+  } else {
+    const long memory = os::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (os::failed(memory)) return false;
+    s.reader = reinterpret_cast<Reader*>(memory);
+  }
+  s.reader->memory = reinterpret_cast<char*>(s.reader) + tables;
   s.reader->memory_bytes = bytes;
   s.reader->clock = kStale;
   for (Stream& stream : s.reader->streams) stream.shape = Shape::kNone;
@@ -105,8 +130,10 @@ bool begin_reader(State& s) {
 
 void end_reader(State& s) {
   if (s.reader == nullptr) return;
-  os::unmap(s.reader, s.reader->memory_bytes);
+  Reader* gone = s.reader;
   s.reader = nullptr;
+  if (gone->memory_bytes <= kKept) gone = base::exchange(&kept, gone);
+  if (gone != nullptr) os::unmap(gone, gone->memory_bytes);
 }
 
 Segment* allocate(State& s, uint64_t bytes, uint64_t piece_bytes, int stream) {
