@@ -39,7 +39,7 @@ def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, 
     (stream,) = one.streams
     assert (stream.stream, stream.frames, stream.puts, stream.refused) == ("history", STEPS, STEPS * FIELDS * computing, 0)
     assert min(one.put_ns, one.end_step_ns, one.final_ns, one.define_ns, one.write_ns, stream.transpose_ns) > 0
-    assert one.seen_ns == one.put_ns + one.wait_ns + one.end_step_ns and one.output_ns < one.wall_ns
+    assert one.agree_ns <= one.end_step_ns and one.seen_ns == one.put_ns + one.wait_ns + one.end_step_ns and one.output_ns < one.wall_ns
     assert set(one.busy_ns) == set(one.writers) and all(0 < ns < one.wall_ns for ns in one.busy_ns.values())
     # The system's calls that libweir made are all calls on its files, and are in the totals once.
     assert TOTAL < one.system_written_bytes == written_by_hooks(report)

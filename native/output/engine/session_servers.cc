@@ -79,6 +79,7 @@ Status Session::end_step_handing_over() {
   if (!any) return {};
   if (Status s = poll(); !s.ok()) blame(s);
   for (int group : alive_) look_for_dead(group);
+  const Traced traced(Event::kAgree);
   return settle(false);
 }
 
@@ -93,7 +94,6 @@ Status Session::look_for_dead_clients() {
 
 // The agreement of the step before is completed, and, unless this is the last one, another one begun.
 Status Session::settle(bool last) {
-  const Traced traced(Event::kAgree);
   int64_t worst = 0;
   const double began = now_s();
   Patience patience(world_->time_limit());
