@@ -45,21 +45,34 @@ void* WriteBehind::enter(void* self) {
 void WriteBehind::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    given_.wait(lock, [this] { return busy_ || ending_; });
-    if (!busy_) return;
-    lock.unlock();
-    Status result = job_();
-    lock.lock();
-    result_ = std::move(result);
-    busy_ = false;
-    done_.notify_one();
+    given_.wait(lock, [this] { return ending_ || (!busy_ && !jobs_.empty()); });
+    if (ending_) return;
+    do_next(lock);
   }
 }
 
-void WriteBehind::wait() {
+void WriteBehind::do_next(std::unique_lock<std::mutex>& lock) {
+  const Job job = std::move(jobs_.front());
+  jobs_.pop_front();
+  if (!failed_.ok()) return done_.notify_one();
+  busy_ = true;
+  lock.unlock();
+  Status result = job();
+  lock.lock();
+  busy_ = false;
+  failed_ = std::move(result);
+  done_.notify_one();
+  given_.notify_one();
+}
+
+void WriteBehind::wait_until_left(size_t jobs) {
   const double began = now_s();
   std::unique_lock lock(mutex_);
-  while (busy_) {
+  while (jobs_.size() + (busy_ ? 1 : 0) > jobs) {
+    if (!busy_) {
+      do_next(lock);
+      continue;
+    }
     done_.wait_for(lock, std::chrono::microseconds(pause_us));
     if (!busy_ || now_s() - began > limit_s) continue;
     lock.unlock();
@@ -70,21 +83,21 @@ void WriteBehind::wait() {
 
 Status WriteBehind::hand(Job job) {
   if (!threaded_) return job();
-  wait();
-  WEIR_TRY(std::exchange(result_, {}));
   {
     const std::lock_guard lock(mutex_);
-    job_ = std::move(job);
-    busy_ = true;
+    jobs_.push_back(std::move(job));
   }
   given_.notify_one();
-  return {};
+  wait_until_left(1);
+  const std::lock_guard lock(mutex_);
+  if (!failed_.ok()) jobs_.clear();
+  return std::exchange(failed_, {});
 }
 
 Status WriteBehind::finish() {
   if (!threaded_) return {};
-  wait();
-  return std::exchange(result_, {});
+  wait_until_left(0);
+  return std::exchange(failed_, {});
 }
 
 }  // namespace weir::output

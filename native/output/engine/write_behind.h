@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes one slab while the caller brings the next one together: a thread for the calls that wait for the file system, and for nothing
-// else. MPI stays with the caller's thread. Where the process has one processor only, the caller writes by itself: there a
-// second thread would change places with the first for nothing.
+// else. MPI stays with the caller's thread. Jobs are done one at a time, in order, by the thread or, when it has not begun with one that
+// the caller must wait for, by the caller: on a machine that has no processor to spare, nobody waits for a thread that does not run.
+// Where the process has one processor only, there is no thread.
 #pragma once
 
 #include <pthread.h>
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
 
@@ -35,23 +37,24 @@ class WriteBehind {
   int pause_us = 50'000;
   double limit_s = 300;
 
-  // Waits for the job before this one. When that one failed, its status is returned and `job` is not done; else `job` is begun (without a
-  // thread: done).
+  // The job is done after those before it; when this returns, those are (without a thread: this one, too). After a failure nothing more is
+  // done until it is told, by the result of this or of finish.
   Status hand(Job job);
-  // Nothing is under way any more when this returns; the status of the last job, told once.
+  // Nothing is under way any more when this returns.
   Status finish();
 
  private:
   static void* enter(void* self);
   void work();
-  void wait();
+  void do_next(std::unique_lock<std::mutex>& lock);
+  void wait_until_left(size_t jobs);
 
   bool threaded_ = false, busy_ = false, ending_ = false;
   pthread_t thread_{};
   std::mutex mutex_;
   std::condition_variable given_, done_;
-  Job job_;
-  Status result_;
+  std::deque<Job> jobs_;
+  Status failed_;
 };
 
 }  // namespace weir::output
