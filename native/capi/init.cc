@@ -2,6 +2,7 @@
 // weir_init, weir_serve, weir_finalize: where a context begins and ends, and the only functions that see MPI's handles.
 #include <weir/mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "capi/context.h"
@@ -16,7 +17,66 @@ using namespace weir::output;
 
 struct MpiContext : weir_context {
   MPI_Comm model = MPI_COMM_NULL;
+  std::vector<int> servers;  // ranks of MPI_COMM_WORLD
 };
+
+// Contexts that weir_finalize has not ended. MPI_Finalize lets go of MPI_COMM_SELF's attributes before all else: there the ones that were
+// forgotten are seen.
+std::vector<MpiContext*>& live_contexts() {
+  static std::vector<MpiContext*> contexts;
+  return contexts;
+}
+
+int at_mpi_finalize(MPI_Comm, int, void*, void*) {
+  for (MpiContext* context : live_contexts()) {
+    int rank = 0;
+    MPI_Comm_rank(context->model, &rank);
+    if (rank == 0) {
+      std::fprintf(stderr, "weir: MPI_Finalize without weir_finalize: files that are not complete keep their temporary names (.NAME.weir-part)\n");
+    }
+    context->session->abandon();
+  }
+  live_contexts().clear();
+  return MPI_SUCCESS;
+}
+
+void watch_for_end(MpiContext* context) {
+  static int key = MPI_KEYVAL_INVALID;
+  if (key == MPI_KEYVAL_INVALID) {
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_mpi_finalize, &key, nullptr);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  }
+  live_contexts().push_back(context);
+}
+
+std::vector<int> in_world(MPI_Comm comm, std::vector<int> ranks) {
+  MPI_Group from, to;
+  MPI_Comm_group(comm, &from);
+  MPI_Comm_group(MPI_COMM_WORLD, &to);
+  std::vector<int> translated(ranks.size());
+  MPI_Group_translate_ranks(from, static_cast<int>(ranks.size()), ranks.data(), to, translated.data());
+  MPI_Group_free(&from);
+  MPI_Group_free(&to);
+  return translated;
+}
+
+// Ranks that serve another context do not come to this one's weir_init: said here, where else all would wait.
+Status check_nobody_serves(MPI_Comm comm) {
+  int size = 0;
+  MPI_Comm_size(comm, &size);
+  std::vector<int> all(static_cast<size_t>(size));
+  for (int r = 0; r < size; ++r) all[static_cast<size_t>(r)] = r;
+  all = in_world(comm, all);
+  for (const MpiContext* other : live_contexts()) {
+    for (int server : other->servers) {
+      const auto at = std::find(all.begin(), all.end(), server);
+      if (at == all.end()) continue;
+      return {WEIR_E_ORDER, "weir_init: rank " + std::to_string(at - all.begin()) + " of this communicator is a server of another context, which has "
+                            "not been finalized; give weir_init the communicator of the model, or call weir_finalize first"};
+    }
+  }
+  return {};
+}
 
 Result<Config> agree_config(MpiWorld& world, const char* path) {
   std::vector<char> bytes;
@@ -52,6 +112,7 @@ Result<std::vector<int>> find_named_servers(MpiWorld& world, bool named) {
 }
 
 Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, weir_context** context) {
+  WEIR_TRY(check_nobody_serves(comm));
   Result<std::unique_ptr<MpiWorld>> made = MpiWorld::make(comm);
   if (!made.ok()) return made.status();
   MpiWorld& world = **made;
@@ -73,7 +134,12 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, 
   owned->model = *model;
   owned->config = std::move(*config);
   owned->team = team->get();
+  for (const std::vector<int>& group : topology->groups) {
+    if (topology->has_servers()) owned->servers.insert(owned->servers.end(), group.begin(), group.end());
+  }
+  owned->servers = in_world(comm, owned->servers);
   owned->session = std::make_unique<Session>(std::move(*made), std::move(*team), owned->config.settings, std::move(*topology));
+  watch_for_end(owned.get());
   *model_comm = owned->model;
   *context = owned.release();
   return {};
@@ -116,6 +182,7 @@ int weir_finalize(weir_context** context, weir_error* err) {
     if (context == nullptr || *context == nullptr) return {WEIR_E_ARGUMENT, "weir_finalize: no context"};
     std::unique_ptr<weir::capi::MpiContext> owned(static_cast<weir::capi::MpiContext*>(*context));
     *context = nullptr;
+    std::erase(weir::capi::live_contexts(), owned.get());
     weir::output::Status result = owned->session->finalize();
     if (result.code() != WEIR_E_LOST) MPI_Comm_free(&owned->model);
     return result;

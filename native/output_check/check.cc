@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// libweir-output-check.so: what `weir output check` calls. The same parser as libweir's, without MPI.
+// libweir-output-check.so: what `weir output check` and `weir output recover` call. The same code as libweir's, without MPI.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "output/config/explain.h"
+#include "output/format/modules.h"
+#include "output/format/reader.h"
 
 namespace {
 
@@ -20,14 +27,53 @@ Result<std::string> checked(const char* path, int64_t ranks) {
   return explain(*config, ranks);
 }
 
+Result<int64_t> steps_in(const std::string& path) {
+  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  if (!reader.ok()) return reader.status();
+  Result<Found> time = (*reader)->find("time");
+  return time.ok() ? Result<int64_t>(time->records) : Result<int64_t>(time.status());
+}
+
+// A writer that lives holds its journal: what it is about to write must not be written by another.
+Status check_nobody_writes(const std::string& path) {
+  const std::string journal = path + ".journal";
+  const int fd = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? Status() : Status(WEIR_E_FILE, "cannot open " + journal + ": " + std::strerror(errno));
+  const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held ? Status(WEIR_E_ORDER, path + ": a process is still writing it; recover it when the job has ended") : Status();
+}
+
+Result<std::string> recovered(const std::string& path) {
+  const std::string journal = path + ".journal";
+  const bool has_journal = ::access(journal.c_str(), F_OK) == 0;
+  WEIR_TRY(check_nobody_writes(path));
+  if (has_journal) {
+    std::string why;
+    const netcdf::Module* module = netcdf_module(&why);
+    if (module == nullptr) return Status(WEIR_E_FORMAT, why);
+    netcdf::Why told = {};
+    if (!module->recover(path.c_str(), told)) return Status(WEIR_E_FILE, told.text);
+  }
+  Result<int64_t> steps = steps_in(path);
+  if (!steps.ok()) return steps.status();
+  return path + ": " + std::to_string(*steps) + (*steps == 1 ? " finished step" : " finished steps") +
+         (has_journal ? "; what its journal said of the last one is done, the journal is removed\n" : "; there is no journal, nothing was to do\n");
+}
+
+int answer(Result<std::string> result, char** text) {
+  *text = strdup((result.ok() ? *result : result.status().message()).c_str());
+  return result.status().code();
+}
+
 }  // namespace
 
 // A weir_status; *text gets the explanation or the error's message, to be given to weir_output_check_free. ranks: 0 for not known.
 extern "C" WEIR_OUTPUT_API int weir_output_check(const char* path, int64_t ranks, char** text) {
-  Result<std::string> result = checked(path, ranks);
-  const std::string& words = result.ok() ? *result : result.status().message();
-  *text = strdup(words.c_str());
-  return result.status().code();
+  return answer(checked(path, ranks), text);
 }
+
+// The same of a file that a killed job left.
+extern "C" WEIR_OUTPUT_API int weir_output_recover(const char* path, char** text) { return answer(recovered(path), text); }
 
 extern "C" WEIR_OUTPUT_API void weir_output_check_free(char* text) { std::free(text); }

@@ -31,7 +31,7 @@ class Model:
     """``model(ranks, mode="servers", kind="scatter", WEIR_OUTPUT_GROUPS=2)``: capitals are environment, the rest options."""
 
     def __init__(self, mpi, build: Path, root: Path, folder: Path):
-        self.mpi, self.folder = mpi, folder
+        self.mpi, self.folder, self.root = mpi, folder, root
         self.libraries = build / "lib" / mpi.name
         if not (self.libraries / "libweir.so").exists():
             pytest.skip(f"libweir is not built for {mpi.name}: cmake says which package it needs")
@@ -54,3 +54,18 @@ class Model:
 @pytest.fixture
 def model(mpi, native_build, root, tmp_path) -> Model:
     return Model(mpi, native_build, root, tmp_path)
+
+
+@pytest.fixture
+def misuse(model):
+    """``misuse(mode, ranks, "mistake")``: what each rank was told; see misuse.c."""
+    from weir_process import run
+
+    flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}", "-lweir", "-lm")
+    program = model.mpi.cc(Path(__file__).parent / "misuse.c", *flags, name="misuse")
+
+    def go(mode: str, ranks: int, mistake: str) -> Ran:
+        env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": "20"}
+        return Ran(run(model.mpi.launch(ranks, program, mistake), timeout=90, env=env, cwd=model.folder))
+
+    return go

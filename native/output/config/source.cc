@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a configuration comes from, and how it travels from rank 0 to the others.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -59,12 +61,27 @@ bool is_namelist(const std::string& text) {
   return false;
 }
 
+// A setting that is misspelt would be none.
+Status check_names_of_environment() {
+  std::vector<std::string> known = {"WEIR_OUTPUT_CONFIG"};
+  const std::string prefix = known[0].substr(0, known[0].rfind('_') + 1);
+  known.push_back(prefix + "LIBRARIES");  // where the Python package looks for them
+  for (const SettingKey& key : setting_keys()) known.emplace_back(key.variable);
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string name(*entry, std::strcspn(*entry, "="));
+    if (name.rfind(prefix, 0) != 0 || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return {WEIR_E_CONFIG, "environment: there is no setting " + name + did_you_mean(name, known)};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Source> load_source(const char* path) {
   Source source;
   const char* named = std::getenv("WEIR_OUTPUT_CONFIG");
   source.path = path && *path ? path : named ? named : "";
+  WEIR_TRY(check_names_of_environment());
   for (const SettingKey& key : setting_keys()) {
     const char* value = std::getenv(key.variable);
     if (value && *value) source.environment.emplace_back(key.variable, value);

@@ -53,7 +53,8 @@ void Flow::end() {
 }
 
 Flow::Held* Flow::in_the_way() {
-  while (!held.empty() && held.front().released && held.front().flight == nullptr) held.erase(held.begin());
+  // Not only at the front: a frame of a group that is behind, or dead, may lie before those that others have finished.
+  std::erase_if(held, [](const Held& h) { return h.released && h.flight == nullptr; });
   for (Held& h : held) {
     if (h.frame.number % setup_.layout.slots == frame_.number % setup_.layout.slots) return &h;
   }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "output/core/trace.h"
 #include "output/engine/alive.h"
@@ -93,11 +94,11 @@ std::string Session::choices() const {
 Status Session::step(double time_s) {
   if (!defined_) return {WEIR_E_ORDER, "weir_step: the end of definitions has failed; only weir_finalize is left"};
   const auto text = [](double t) { return std::to_string(t) + " s"; };
+  if (!std::isfinite(time_s)) return {WEIR_E_ARGUMENT, "weir_step: the time is " + std::to_string(time_s) + "; expected seconds"};
   if (in_step_) return {WEIR_E_ORDER, "weir_step at " + text(time_s) + ": the step at " + text(time_s_) + " was not ended by weir_end_step"};
   if (steps_ > 0 && !(time_s > time_s_)) {
     return {WEIR_E_ORDER, "weir_step at " + text(time_s) + ": time must be later than that of the step before, " + text(time_s_)};
   }
-  if (time_s != time_s) return {WEIR_E_ARGUMENT, "weir_step: the time is not a number"};
   in_step_ = true;
   time_s_ = time_s;
   for (Flow& flow : flows_) flow.begin(time_s, steps_);
@@ -217,7 +218,7 @@ Status Session::lend(int field, void** data) {
   if (wanted == nullptr) return {};
   const Halo& h = setup_.catalogue.decompositions[static_cast<size_t>(setup_.catalogue.fields[static_cast<size_t>(field)].decomposition)].halo;
   if (h.west + h.east + h.south + h.north > 0) {
-    return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': its decomposition has a halo, what is lent has none; use weir_put alone"};
+    return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': its decomposition has a halo, what is lent has none; use weir_put alone, or a decomposition without a halo for this field"};
   }
   WEIR_TRY(wait_for_slot(flows_[static_cast<size_t>(wanted->stream)]));
   *data = place(*wanted);

@@ -36,6 +36,8 @@ class Session {
   Status end_step();
   Status get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data);
   Status finalize();
+  // The program ends without finalize: servers are let go, files that are not complete keep their temporary names.
+  void abandon();
 
  private:
   struct Use {  // of a field by a stream
@@ -59,13 +61,14 @@ class Session {
 
   // Modes without servers.
   Status end_step_together();
+  int64_t place_in_time() const;
   // Modes with servers.
   Status end_step_handing_over();
   void hand_over(Flow& flow);
   void announce(Flow::Held& held);
   Status settle(bool last);
   Status resolve();
-  Status wait_for_servers();
+  Status wait_for_servers(const Status& incomplete);
   void hear(const Message& message);
   void blame(const Status& trouble);
   void look_for_dead(int group);

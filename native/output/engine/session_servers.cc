@@ -110,8 +110,10 @@ Status Session::settle(bool last) {
     if (patience.slow()) broken_ = look_for_dead_clients();
     if (!broken_.ok()) return broken_;
     if (!patience.wait()) {
-      return broken_ = {WEIR_E_LOST, "a rank of the model did not come to weir_end_step within " + std::to_string(static_cast<int>(world_->time_limit())) +
-                               " s (time_limit_s)"};
+      // What the servers have told may be why.
+      return broken_ = trouble_.ok() ? Status(WEIR_E_LOST, "a rank of the model did not come to weir_end_step within " +
+                                                               std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s)")
+                                     : trouble_;
     }
   }
   costs_.wait_s += now_s() - began;
@@ -163,9 +165,16 @@ void Session::take_over(const std::vector<int>& dead) {
   }
 }
 
-Status Session::wait_for_servers() {
+void Session::abandon() {
+  if (setup_.topology.has_servers() && broken_.ok()) {
+    (void)wait_for_servers({WEIR_E_ORDER, "rank " + std::to_string(world_->rank()) + " of the model came to MPI_Finalize without weir_finalize; files "
+                                              "that are not complete keep their finished steps under their temporary names"});
+  }
+}
+
+Status Session::wait_for_servers(const Status& incomplete) {
   for (int group : alive_) {
-    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()), Note{NoteKind::kBye, group, {}, {}, {}}.encode()); !sent.ok()) {
+    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()), Note{NoteKind::kBye, group, {}, {}, incomplete}.encode()); !sent.ok()) {
       blame(sent);
     }
   }
@@ -200,13 +209,16 @@ Status Session::finalize() {
   if (setup_.topology.has_servers()) {
     keep(broken_);
     if (defined_ && broken_.ok()) keep(settle(true));
-    if (Status s = wait_for_servers(); !s.ok()) blame(s);
+    if (Status s = wait_for_servers({}); !s.ok()) blame(s);
   } else if (!broken_.ok()) {
     keep(broken_);
   } else if (writer_ != nullptr) {
     if (Status s = writer_->close_all({}); !s.ok()) blame(s);
   }
-  if (broken_.ok()) keep(model_->agree(trouble_));
+  if (broken_.ok()) {
+    const Status told = model_->agree(trouble_);
+    keep(told.code() == WEIR_E_LOST && !trouble_.ok() ? trouble_ : told);
+  }
   if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) release_window(*world_, &setup_);
   costs_.final_s += now_s() - began;
   return traced.ended(first);

@@ -64,7 +64,7 @@ Status Writer::prepare() {
 }
 
 Status Writer::explain(const Status& cause, int stream, const std::string& path) const {
-  return {WEIR_E_REMOTE, "stream '" + setup_.catalogue.streams[static_cast<size_t>(stream)].name + "', file " + path + ", written by rank " +
+  return {WEIR_E_REMOTE, "stream '" + setup_.catalogue.streams[static_cast<size_t>(stream)].name + "', file " + (path.empty() ? setup_.catalogue.streams[static_cast<size_t>(stream)].path : path) + ", written by rank " +
                              std::to_string(world_.rank()) + ": " + cause.message() + " (" + weir_status_name(cause.code()) + ")"};
 }
 
@@ -242,7 +242,9 @@ Status Writer::publish(Open& open, int stream) {
   Status s = owners.agree(open.file->close());
   open.file.reset();
   if (s.ok()) {
-    if (owners.rank() == 0) s = publish_file(temporary_path(open.path), open.path);
+    // A file all of whose frames were left out does not appear.
+    const std::string temporary = temporary_path(open.path);
+    if (owners.rank() == 0) s = open.written > 0 ? publish_file(temporary, open.path) : discard_file(temporary);
     s = owners.agree(s);
   }
   if (s.ok()) return s;

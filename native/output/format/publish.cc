@@ -34,4 +34,10 @@ Status publish_file(const std::string& temporary, const std::string& path) {
   return {};
 }
 
+Status discard_file(const std::string& temporary) {
+  std::error_code error;
+  std::filesystem::remove_all(temporary, error);
+  return error ? file_error("remove", temporary, error.value()) : Status();
+}
+
 }  // namespace weir::output

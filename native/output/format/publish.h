@@ -11,5 +11,7 @@ namespace weir::output {
 
 // fails: WEIR_E_FILE; also when a folder is in the way that is no Zarr store.
 Status publish_file(const std::string& temporary, const std::string& path);
+// A file or store that is not to have a name.
+Status discard_file(const std::string& temporary);
 
 }  // namespace weir::output

@@ -7,22 +7,28 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "output/transport/process.h"
+
 namespace weir::output {
 
 namespace {
 
 constexpr int64_t kHugePage = 2 << 20;
+constexpr int64_t kPiece = 64 << 20;
+constexpr int64_t kReserve = 64 << 20;  // of the node's or job's memory, left alone
 
 Status refused(int64_t bytes, const char* call, int error) {
   return {WEIR_E_MEMORY, "no memory for " + std::to_string(bytes) + " bytes of output buffers on this rank (" + call + ": " +
                              strerror(error) + "); set client_memory, or write fewer fields in a stream"};
 }
 
-// posix_fallocate is cut short by signals, which profilers send all the time.
+// posix_fallocate is cut short by signals, which profilers send all the time. It takes pages until the system kills a process for them, so
+// what is left is looked at before each piece: other ranks of the node take theirs at the same time.
 int allocate(int descriptor, int64_t bytes) {
   int error = EINTR;
   for (int64_t at = 0; at < bytes;) {
-    const int64_t piece = bytes - at < (64 << 20) ? bytes - at : 64 << 20;
+    const int64_t piece = bytes - at < kPiece ? bytes - at : kPiece;
+    if (bytes > kHugePage && piece + kReserve > available_bytes()) return ENOMEM;
     while ((error = posix_fallocate(descriptor, at, piece)) == EINTR) {
     }
     if (error != 0) return error;
@@ -41,6 +47,10 @@ Segment::~Segment() {
 Status Segment::create(int64_t bytes) {
   bytes_ = bytes < kHugePage ? (bytes + 4095) / 4096 * 4096 : (bytes + kHugePage - 1) / kHugePage * kHugePage;
   if (bytes_ == 0) return {};
+  if (const int64_t left = available_bytes(); bytes_ > kHugePage && bytes_ > left - kReserve) {
+    return {WEIR_E_MEMORY, "output buffers of this rank need " + std::to_string(bytes_) + " bytes, and the node or the job's limit has " +
+                               std::to_string(left) + " left; set client_memory, or write fewer fields in a stream"};
+  }
   descriptor_ = memfd_create("weir output", MFD_CLOEXEC);
   if (descriptor_ < 0) return refused(bytes_, "memfd_create", errno);
   if (ftruncate(descriptor_, bytes_) != 0) return refused(bytes_, "ftruncate", errno);

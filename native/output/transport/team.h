@@ -29,6 +29,11 @@ class Team {
   virtual Result<std::pair<int64_t, int>> maximum(int64_t value) = 0;
   // [collective] The first failed rank's status on all ranks, with the rank named, or fine on all.
   virtual Status agree(const Status& mine) = 0;
+  // [collective] agree; and all ranks have the same `place`, else WEIR_E_ORDER on all, with the words of two ranks that differ.
+  virtual Status agree_at(const Status& mine, int64_t place, const std::string& words) {
+    (void)place, (void)words;  // a team of one
+    return agree(mine);
+  }
   // [collective] Ranks with the same colour; null for a negative one.
   virtual Result<std::unique_ptr<Team>> split(int colour, int key) = 0;
   // The MPI communicator for libraries that want one (parallel HDF5, PnetCDF): a pointer to an MPI_Comm. Null: a team of one without MPI.

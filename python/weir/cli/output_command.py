@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weir output``: check"""
+"""``weir output``: check, recover"""
 
 from __future__ import annotations
 
@@ -27,3 +27,17 @@ def check(
     from weir import output
 
     typer.echo(output.check(config, ranks), nl=False)
+
+
+@app.command()
+def recover(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Its final name, or .NAME.weir-part, as it is called while it grows.")],
+) -> None:
+    """Make the finished steps of a file readable whose writers were killed, and say how many there are. The name stays.
+
+    A netCDF-4 file whose writer was killed in the middle of its metadata is completed from FILE.journal; the other formats are readable
+    at any time. Status 3: there is no such file, it cannot be read, or a process still writes it.
+    """
+    from weir import output
+
+    typer.echo(output.recover(file), nl=False)

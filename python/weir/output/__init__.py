@@ -19,7 +19,7 @@ Indices count from 0. Every call raises a subclass of weir.output.OutputError; c
 end_step, finalize, get) raise the same on all ranks.
 """
 
-from weir.output._check import check
+from weir.output._check import check, recover
 from weir.output._context import Axis, Context, Costs, Decomposition, Field, Grid, Stream, init
 from weir.output._errors import (
     ArgumentError,
@@ -56,4 +56,5 @@ __all__ = [
     "Stream",
     "check",
     "init",
+    "recover",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration of the output library, read by the library's own parser without MPI."""
+"""What the output library does without MPI: it reads a configuration, and completes a file that a killed job left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ctypes
 import os
 
 from weir import _native
-from weir.output._errors import error_of
+from weir.output._errors import FileError, error_of
 
 
 def check(path: str | os.PathLike[str], ranks: int = 0) -> str:
@@ -15,12 +15,32 @@ def check(path: str | os.PathLike[str], ranks: int = 0) -> str:
 
     ranks: of the job; 0 for not known. Raises ConfigError with file, line and column.
     """
+    return _ask("weir_output_check", os.fsencode(path), ctypes.c_int64(ranks))
+
+
+def recover(path: str | os.PathLike[str]) -> str:
+    """Make the finished steps of a file readable whose writers were killed, and say how many there are.
+
+    path: the file under its final or its temporary name, which it keeps. A netCDF-4 file whose writer was killed while it wrote
+    metadata is completed from the journal beside it; the other formats are always readable. Raises FileError where there is no such
+    file or it cannot be read, OrderError while a process still writes it.
+    """
+    name = os.fspath(path)
+    folder, last = os.path.split(name)
+    temporary = os.path.join(folder, f".{last}.weir-part")
+    if not os.path.lexists(name):
+        if not os.path.lexists(temporary):
+            raise FileError(f"{name}: there is no such file, and no {temporary}, as it is called while it grows")
+        name = temporary
+    return _ask("weir_output_recover", os.fsencode(name))
+
+
+def _ask(function: str, *arguments: object) -> str:
     library = ctypes.CDLL(_library())
-    library.weir_output_check.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p)]
     library.weir_output_check_free.argtypes = [ctypes.c_void_p]
     library.weir_output_check_free.restype = None
     text = ctypes.c_void_p()
-    code = library.weir_output_check(os.fsencode(path), ranks, ctypes.byref(text))
+    code = getattr(library, function)(*arguments, ctypes.byref(text))
     words = (ctypes.string_at(text) if text else b"").decode(errors="replace")
     library.weir_output_check_free(text)
     if code:

@@ -32,8 +32,8 @@ class Server : public Work {
         patience.wait();
       }
     }
-    if (!task_->broken()) release_window(world_, &setup_);
-    return failed_.ok() ? task_->first_error() : failed_;
+    if (task_->broken().ok()) release_window(world_, &setup_);
+    return failed_.ok() ? task_->broken() : failed_;
   }
 
   bool define() override {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "output/engine/alive.h"
+#include "output/model/text.h"
 #include "output/transport/patience.h"
 
 namespace weir::output {
@@ -38,7 +39,7 @@ void GroupTask::hear(const Message& message) {
     case NoteKind::kReady: return hear_ready(*note);
     case NoteKind::kGo: return write(note->frame, note->status);
     case NoteKind::kDone: return release(note->frame, note->status, note->in_file);
-    case NoteKind::kBye: return hear_bye(client);
+    case NoteKind::kBye: return hear_bye(client, note->status);
     case NoteKind::kAllBye: return hear_all_bye();
     case NoteKind::kClose: return close();
     case NoteKind::kClosed: return farewell(note->status);
@@ -60,20 +61,32 @@ void GroupTask::hear_frame(int client, const Note& note) {
   }
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
   if (h.since_s == 0) h.since_s = now_s();
+  if (h.differs.ok() && !h.who.empty()) {
+    h.differs = compare(h, note.frame, "rank " + std::to_string(topology_.clients[static_cast<size_t>(client)]) + " of the model is");
+  }
   h.frame = note.frame;
   h.frame.written = std::max(h.frame.written, note.frame.written);
   h.lack = both(h.lack, note.lack);
   h.who.insert(client);
-  if (h.who.size() == clients_.size()) to_head({NoteKind::kReady, group_, h.frame, h.lack, {}});
+  if (h.who.size() == clients_.size()) to_head({NoteKind::kReady, group_, h.frame, h.lack, h.differs});
+}
+
+Status GroupTask::compare(const Heard& before, const Frame& frame, const std::string& who) const {
+  const Frame& b = before.frame;
+  if (b.time_s == frame.time_s && b.step == frame.step && b.due == frame.due) return {};
+  return {WEIR_E_ORDER, work_.name(frame) + ": " + who + " at step " + std::to_string(frame.step) + " (" + number_text(frame.time_s) +
+                            " s) where others are at step " + std::to_string(b.step) + " (" + number_text(b.time_s) +
+                            " s), but all must call weir_step with the same times; the frame is not written"};
 }
 
 void GroupTask::hear_ready(const Note& note) {
-  if (!note.status.ok()) return write(note.frame, note.status);
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
+  if (h.differs.ok()) h.differs = note.status;
+  if (h.differs.ok() && h.tasks > 0) h.differs = compare(h, note.frame, "ranks of the model are");
   h.frame = note.frame;
   h.lack = h.tasks == 0 ? note.lack : both(h.lack, note.lack);
   if (++h.tasks < busy_tasks_) return;
-  const Status refused = h.lack.count == 0 ? Status() : work_.refusal(h.frame, h.lack);
+  const Status refused = !h.differs.ok() || h.lack.count == 0 ? h.differs : work_.refusal(h.frame, h.lack);
   const Frame frame = h.frame;
   to_tasks({NoteKind::kGo, group_, frame, {}, refused}, true);
   write(frame, refused);
@@ -83,7 +96,6 @@ void GroupTask::write(const Frame& frame, const Status& refused) {
   if (!work_.owns()) return;
   last_alive_s_ = now_s();
   Status s = work_.write(frame, refused);
-  if (first_error_.ok()) first_error_ = s;
   if (s.code() == WEIR_E_LOST && broken_.ok()) broken_ = s;
   const bool in_file = s.ok();
   if (Status remark = work_.remark(); in_file) s = std::move(remark);
@@ -96,7 +108,8 @@ void GroupTask::release(const Frame& frame, const Status& status, bool in_file) 
   to_clients({NoteKind::kRelease, group_, frame, {}, status, in_file});
 }
 
-void GroupTask::hear_bye(int client) {
+void GroupTask::hear_bye(int client, const Status& incomplete) {
+  if (!incomplete.ok()) give_up(incomplete);
   if (!byes_.insert(client).second) return;
   if (byes_.size() == clients_.size()) to_head({NoteKind::kAllBye, group_, {}, {}, {}});
 }
@@ -111,7 +124,6 @@ void GroupTask::close() {
   if (!defined_) return farewell({});
   if (!work_.owns()) return;  // the head will say when the files are closed
   Status s = work_.close(broken_);
-  if (first_error_.ok()) first_error_ = s;
   if (task_ == 0) to_tasks({NoteKind::kClosed, group_, {}, {}, s}, false);
   farewell(s);
 }
@@ -143,7 +155,7 @@ void GroupTask::to_head(const Note& note) {
 void GroupTask::to_clients(const Note& note) {
   const std::vector<char> bytes = note.encode();
   for (int c : clients_) {
-    if (Status sent = world_.send(topology_.clients[static_cast<size_t>(c)], bytes); !sent.ok() && first_error_.ok()) first_error_ = sent;
+    if (Status sent = world_.send(topology_.clients[static_cast<size_t>(c)], bytes); !sent.ok() && broken_.ok()) broken_ = sent;
   }
   last_alive_s_ = now_s();
 }
@@ -159,14 +171,14 @@ void GroupTask::look_after_clients() {
   if (now - last_look_s_ < kLookEvery_s) return;
   last_look_s_ = now;
   if (!broken_.ok() && now - last_heard_s_ > world_.time_limit()) {
-    for (int c : clients_) hear_bye(c);
+    for (int c : clients_) hear_bye(c, {});
     return;
   }
   for (int c : clients_) {
     const int rank = topology_.clients[static_cast<size_t>(c)];
     if (byes_.count(c) != 0 || !is_gone(world_, rank)) continue;
     give_up({WEIR_E_LOST, "rank " + std::to_string(rank) + " of the model is gone; what it had not handed over is lost"});
-    hear_bye(c);
+    hear_bye(c, {});
     return;
   }
   for (const auto& [key, h] : heard_) {
@@ -184,7 +196,6 @@ void GroupTask::look_after_clients() {
 void GroupTask::give_up(const Status& why) {
   if (!broken_.ok()) return;
   broken_ = why;
-  if (first_error_.ok()) first_error_ = why;
   for (const auto& [key, h] : std::map<Key, Heard>(std::move(heard_))) to_clients({NoteKind::kRelease, group_, h.frame, {}, why});
   heard_.clear();
 }

@@ -40,8 +40,8 @@ class GroupTask {
   // During long work.
   void still_alive();
   bool ended() const { return ended_; }
-  const Status& first_error() const { return first_error_; }
-  bool broken() const { return !broken_.ok(); }
+  // Why no frame can be completed any more. What became of single frames and files is told to the model alone.
+  const Status& broken() const { return broken_; }
 
  private:
   // What has been heard of a frame: by a task from its clients, by the head from the tasks.
@@ -51,12 +51,13 @@ class GroupTask {
     Lack lack;
     double since_s = 0;
     std::set<int> who;  // clients that have announced it
+    Status differs;     // not all mean the same step
   };
   using Key = std::pair<int, int64_t>;
 
   void hear_frame(int client, const Note& note);
   void hear_ready(const Note& note);
-  void hear_bye(int client);
+  void hear_bye(int client, const Status& incomplete);
   void hear_all_bye();
   void write(const Frame& frame, const Status& refused);
   void close();
@@ -67,6 +68,8 @@ class GroupTask {
   void to_clients(const Note& note);
   void give_up(const Status& why);
   static Lack both(const Lack& a, const Lack& b);
+  // Whether what was heard before of the frame with this number is of another step.
+  Status compare(const Heard& before, const Frame& frame, const std::string& who) const;
 
   World& world_;
   const Topology& topology_;
@@ -78,7 +81,6 @@ class GroupTask {
   int all_byes_ = 0;
   std::map<Key, Heard> heard_;
   Status broken_;              // no frame can be completed any more
-  Status first_error_;
   bool defined_ = false, ended_ = false;
   double last_alive_s_ = 0, last_look_s_ = 0, last_heard_s_ = 0;
 };

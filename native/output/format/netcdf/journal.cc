@@ -2,6 +2,7 @@
 #include "output/format/netcdf/journal.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,8 +99,11 @@ Journal::~Journal() {
 
 // The head, which makes it valid, after the rest.
 int Journal::write(const Extents& extents, bool sync) {
-  if (fd_ < 0) fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd_ < 0) return errno;
+  if (fd_ < 0) {
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd_ < 0) return errno;
+    (void)::flock(fd_, LOCK_EX | LOCK_NB);  // says that the writer lives; where locks do not work nobody hears it
+  }
   std::vector<char> body, head;
   for (const auto& [address, bytes] : extents) {
     append(body, address);

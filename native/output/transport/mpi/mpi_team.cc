@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "output/transport/patience.h"
+#include "output/transport/process.h"
 
 namespace weir::output {
 
@@ -15,6 +16,8 @@ struct Buffers {
 };
 
 using Bytes = std::vector<char>;
+
+constexpr double kLookEvery_s = 0.5;
 
 }  // namespace
 
@@ -59,21 +62,52 @@ MpiTeam::~MpiTeam() {
   if (!lost_ && !finalized) MPI_Comm_free(&comm_);
 }
 
+// MPI may write to what is kept any time later.
+Status MpiTeam::give_up(std::shared_ptr<void> keep, Status why) {
+  lost_ = true;
+  new std::shared_ptr<void>(std::move(keep));
+  return why;
+}
+
+Status MpiTeam::look_for_dead(const char* what) {
+  const double now = now_s();
+  if (limit_->pids.empty() || now - last_look_s_ < kLookEvery_s) return {};
+  last_look_s_ = now;
+  if (members_.empty()) {
+    MPI_Group team, world;
+    MPI_Comm_group(comm_, &team);
+    MPI_Comm_group(limit_->world, &world);
+    std::vector<int> ranks(static_cast<size_t>(size_));
+    for (int r = 0; r < size_; ++r) ranks[static_cast<size_t>(r)] = r;
+    members_.resize(ranks.size());
+    MPI_Group_translate_ranks(team, size_, ranks.data(), world, members_.data());
+    MPI_Group_free(&team);
+    MPI_Group_free(&world);
+  }
+  int gone = -1;
+  for (size_t r = 0; r < members_.size() && gone < 0; ++r) {
+    const int pid = members_[r] == MPI_UNDEFINED ? 0 : limit_->pids[static_cast<size_t>(members_[r])];
+    if (pid != 0 && process_is_gone(pid)) gone = members_[r];
+  }
+  const bool again = gone >= 0 && gone == gone_;
+  gone_ = gone;
+  return again ? Status{WEIR_E_LOST, std::string(what) + ": rank " + std::to_string(gone) + " is gone"} : Status();
+}
+
 Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what) {
   Patience patience(limit_->seconds);
   int done = 0;
   for (;;) {
     if (Status s = mpi_status(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), what); !s.ok()) {
-      lost_ = true;
-      new std::shared_ptr<void>(std::move(keep));
-      return s;
+      return give_up(std::move(keep), std::move(s));
     }
     if (done) return {};
+    if (patience.slow()) {
+      if (Status dead = look_for_dead(what); !dead.ok()) return give_up(std::move(keep), std::move(dead));
+    }
     if (patience.wait()) continue;
-    lost_ = true;
-    new std::shared_ptr<void>(std::move(keep));
-    return {WEIR_E_LOST, std::string(what) + ": a rank did not take part within " + std::to_string(static_cast<int>(limit_->seconds)) +
-                             " s (time_limit_s)"};
+    return give_up(std::move(keep), {WEIR_E_LOST, std::string(what) + ": a rank did not take part within " +
+                                                      std::to_string(static_cast<int>(limit_->seconds)) + " s (time_limit_s)"});
   }
 }
 
@@ -197,15 +231,29 @@ Result<std::pair<int64_t, int>> MpiTeam::maximum(int64_t value) {
   return std::pair<int64_t, int>{greatest, static_cast<int>(buffers->in[0])};
 }
 
-Status MpiTeam::agree(const Status& mine) {
+Status MpiTeam::places_differ(int64_t place, const std::string& words) {
+  std::string text = "ranks of the model are at different places, but all must call weir_step with the same times and weir_end_step after each:";
+  for (const int64_t value : {place, -place}) {
+    Result<std::pair<int64_t, int>> extreme = maximum(value);
+    if (!extreme.ok()) return extreme.status();
+    Bytes theirs(words.begin(), words.end());
+    WEIR_TRY(broadcast(theirs, extreme->second));
+    text += (value == place ? " rank " : ", rank ") + std::to_string(extreme->second) + " is at " + std::string(theirs.begin(), theirs.end());
+  }
+  return {WEIR_E_ORDER, text};
+}
+
+Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& words) {
   if (lost_) return mine.ok() ? Status{WEIR_E_LOST, "a rank was lost before"} : mine;
   auto buffers = std::make_shared<Buffers<int64_t>>();
-  buffers->out = {mine.ok() ? size_ : rank_};
-  buffers->in.resize(1);
+  buffers->out = {mine.ok() ? size_ : rank_, place, -place};
+  buffers->in.resize(3);
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 1, MPI_INT64_T, MPI_MIN, comm_, &requests[0]),
+  const int count = words.empty() ? 1 : 3;
+  WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), count, MPI_INT64_T, MPI_MIN, comm_, &requests[0]),
                       "MPI_Iallreduce"));
   WEIR_TRY(finish(requests, buffers, "agreement"));
+  if (buffers->in[1] != -buffers->in[2]) return places_differ(place, words);
   const int failed = static_cast<int>(buffers->in[0]);
   if (failed == size_) return {};
   Bytes text;

@@ -19,8 +19,11 @@ constexpr int64_t kMpiPiece = 1 << 30;
 
 Status mpi_status(int code, const char* call);
 
+// How long a wait may last, and who is looked after meanwhile: processes of this node, by rank of the world; 0: on another node.
 struct Limit {
   double seconds = 300;
+  MPI_Comm world = MPI_COMM_NULL;
+  std::vector<int> pids;
 };
 
 class MpiTeam : public Team {
@@ -36,7 +39,8 @@ class MpiTeam : public Team {
   Result<std::vector<std::vector<char>>> gather(std::span<const char> bytes, int root) override;
   Result<std::vector<std::vector<char>>> exchange(const std::vector<std::vector<char>>& to) override;
   Result<std::pair<int64_t, int>> maximum(int64_t value) override;
-  Status agree(const Status& mine) override;
+  Status agree(const Status& mine) override { return agree_at(mine, 0, {}); }
+  Status agree_at(const Status& mine, int64_t place, const std::string& words) override;
   Result<std::unique_ptr<Team>> split(int colour, int key) override;
   const void* mpi_comm() const override { return &comm_; }
   Status create_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& hints) override;
@@ -47,6 +51,10 @@ class MpiTeam : public Team {
  private:
   // Polls the requests; `keep` holds what they read and write.
   Status finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what);
+  // A process of this team that has been gone for two looks: what it sent before its end has come by then.
+  Status look_for_dead(const char* what);
+  Status places_differ(int64_t place, const std::string& words);
+  Status give_up(std::shared_ptr<void> keep, Status why);
   // The same number of bytes from every rank on root.
   Result<std::vector<int64_t>> gather_sizes(int64_t mine, int root);
   Result<std::vector<int64_t>> exchange_sizes(std::vector<int64_t> to);
@@ -55,6 +63,9 @@ class MpiTeam : public Team {
   std::shared_ptr<const Limit> limit_;
   int rank_ = 0, size_ = 1;
   bool lost_ = false;
+  std::vector<int> members_;  // world ranks; found at the first look
+  double last_look_s_ = 0;
+  int gone_ = -1;  // a member that was gone at the last look
 };
 
 // Pieces of kMpiPiece bytes at most.

@@ -69,6 +69,11 @@ Status MpiWorld::find_sites() {
     sites_[r].node = node_tasks > 0 ? r / node_tasks : numbers.try_emplace((*marks)[r].node, next).first->second;
     sites_[r].pid = static_cast<int>((*marks)[r].pid);
   }
+  limit_->world = team_->comm();
+  limit_->pids.resize(static_cast<size_t>(size));
+  for (int r = 0; r < size; ++r) {
+    if (r != team_->rank() && sites_[r].node == sites_[team_->rank()].node) limit_->pids[r] = sites_[r].pid;
+  }
   return {};
 }
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that use the library wrongly hear of it on all ranks, within a bounded time, and no file is wrong for it."""
+
+from __future__ import annotations
+
+import pytest
+from netCDF4 import Dataset
+
+MODES = [("serial", 3, 0), ("collective", 3, 0), ("servers", 4, 1)]
+
+
+def times(path) -> list[float]:
+    with Dataset(path) as file:
+        return file["time"][:].tolist()
+
+
+@pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
+def test_ranks_at_different_times_are_told_and_named(misuse, model, mode, ranks, servers):
+    ran = misuse(mode, ranks, "ahead")
+    for rank in range(ranks - servers):
+        messages = [message for _, code, message in ran.said[rank] if code == "WEIR_E_ORDER"]
+        assert any("(60 s)" in m and "(0 s)" in m and "same times" in m for m in messages), ran.said
+    assert not (model.folder / "o.nc").exists()
+
+
+@pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
+def test_a_rank_that_misses_a_step_is_told_and_the_others(misuse, model, mode, ranks, servers):
+    ran = misuse(mode, ranks, "other_time")
+    for rank in range(ranks - servers):
+        assert "WEIR_E_ORDER" in ran.codes(rank), ran.said
+    written = [path for path in model.folder.iterdir() if path.name in ("o.nc", ".o.nc.weir-part")]
+    assert [times(path) for path in written] == [[0, 60]]
+
+
+@pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
+def test_a_time_that_is_none_is_refused_at_once(misuse, model, mode, ranks, servers):
+    ran = misuse(mode, ranks, "infinite")
+    for rank in range(ranks - servers):
+        assert ran.said[rank][0][:2] == ("weir_step", "WEIR_E_ARGUMENT") and "inf" in ran.said[rank][0][2]
+    assert times(model.folder / "o.nc") == [0, 60, 180]
+
+
+@pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
+def test_a_program_without_weir_finalize_ends_and_says_so(misuse, model, mode, ranks, servers):
+    ran = misuse(mode, ranks, "no_finalize")
+    assert all(f"rank {rank} ends" in ran.done.stdout for rank in range(ranks))
+    assert "MPI_Finalize without weir_finalize" in ran.done.stderr
+    for rank in range(ranks - servers, ranks):
+        assert ran.codes(rank) == ["WEIR_E_ORDER"] and "without weir_finalize" in ran.said[rank][0][2]
+    assert not (model.folder / "o.nc").exists()
+    assert times(model.folder / ".o.nc.weir-part")[:2] == [0, 60]
+
+
+def test_a_second_context_over_ranks_that_serve_is_refused(misuse, model):
+    ran = misuse("servers", 4, "two_contexts")
+    for rank in range(3):
+        ((call, code, message),) = ran.said[rank]
+        assert (call, code) == ("weir_init", "WEIR_E_ORDER") and "rank 3 of this communicator is a server" in message
+    assert times(model.folder / "o.nc") == [0, 60, 120, 180]
+
+
+def test_two_contexts_beside_each_other_where_nobody_serves(misuse, model):
+    assert not misuse("serial", 2, "two_contexts").said
+    assert times(model.folder / "o.nc") == [0, 60, 120, 180]
+
+
+def test_buffers_larger_than_the_node_are_refused_before_memory_is_taken(misuse, model):
+    ran = misuse("servers", 3, "huge")
+    for rank in (0, 1):
+        call, code, message = ran.said[rank][0]
+        assert (call, code) == ("weir_context_end_definition", "WEIR_E_MEMORY")
+        assert "bytes" in message and "client_memory" in message
+
+
+def test_what_is_lent_has_no_halo_and_the_error_says_what_to_do(misuse):
+    ran = misuse("serial", 1, "lend_with_halo")
+    call, code, message = ran.said[0][0]
+    assert (call, code) == ("weir_field_lend", "WEIR_E_ORDER")
+    assert "has a halo" in message and "weir_put alone" in message
+
+
+@pytest.mark.parametrize("mode", ["serial", "servers"])
+def test_a_file_without_frames_does_not_appear(model, mode):
+    ran = model(4, mode, steps=4, rotation=1, skip_step=2, skip_rank=1, path="h{step}.nc")
+    assert ran.codes(0) == ["WEIR_E_MISSING"]
+    assert sorted(path.name for path in model.folder.iterdir()) == ["h0.nc", "h1.nc", "h3.nc"]
+    if mode == "servers":  # what became of the model's frames is the model's to judge
+        assert 3 not in ran.said
+
+
+def test_a_setting_of_the_environment_that_there_is_not(model):
+    ran = model(2, WEIR_OUTPUT_GROUP=2)
+    for rank in (0, 1):
+        assert ran.said[rank][0][:2] == ("weir_init", "WEIR_E_CONFIG")
+        assert "no setting WEIR_OUTPUT_GROUP; did you mean 'WEIR_OUTPUT_GROUPS'?" in ran.said[rank][0][2]
