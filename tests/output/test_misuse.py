@@ -94,3 +94,25 @@ def test_a_setting_of_the_environment_that_there_is_not(model):
     for rank in (0, 1):
         assert ran.said[rank][0][:2] == ("weir_init", "WEIR_E_CONFIG")
         assert "no setting WEIR_OUTPUT_GROUP; did you mean 'WEIR_OUTPUT_GROUPS'?" in ran.said[rank][0][2]
+
+
+def test_files_of_the_other_groups_go_on_when_an_unfinished_frame_lies_before_theirs(model):
+    if model.mpi.name == "mpich":
+        pytest.skip("MPICH's launcher ends the whole job when a rank is killed, with -disable-auto-cleanup too")
+    ran = model(5, "servers", survive=True, limit_s=20, WEIR_OUTPUT_GROUPS=2, steps=20, rotation=3, kill_step=5, kill_rank=4, pause_ms=20, path="o{file}.nc")
+    messages = [message for _, _, message in ran.said[0]]
+    assert any("the other servers take its files over" in message for message in messages)
+    assert not any("no server is left" in message for message in messages)
+    assert {f"o{file}.nc" for file in (0, 3, 4, 5, 6)} <= {path.name for path in model.folder.iterdir()}
+
+
+@pytest.mark.parametrize("mode", ["serial", "collective"])
+def test_a_killed_rank_is_named_where_nobody_serves(model, mode):
+    if model.mpi.name == "mpich":
+        pytest.skip("MPICH's launcher ends the whole job when a rank is killed, with -disable-auto-cleanup too")
+    ran = model(3, mode, survive=True, limit_s=100, steps=8, kill_step=4, kill_rank=1, path="o.nc")
+    for rank in (0, 2):
+        assert ran.codes(rank)[0] == "WEIR_E_LOST" and "is gone" in ran.said[rank][0][2]
+    # Who hears of it first ends, and may be what the other one sees.
+    assert any("rank 1 is gone" in ran.said[rank][0][2] for rank in (0, 2))
+    assert times(model.folder / ".o.nc.weir-part")[:3] == [0, 60, 120]
