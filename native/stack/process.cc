@@ -19,15 +19,21 @@ constinit bool losses_are_said = false;
 
 namespace {
 
-// Each file that has layers which hold something, once, by one of its numbers.
+// Each file that has or had layers which hold something, once, by one of its numbers.
 template <typename Each>
-void for_all(Each each) {
+void for_every(Each each) {
   const int before = errno;
   for (int fd = 0; fd <= highest_known(); ++fd) {
-    File* const f = file_at(fd);
-    if (f != nullptr && f->holds && !f->left && f->descriptor == fd) each(f, fd);
+    File* const f = known_at(fd);
+    if (f != nullptr && f->holds && f->descriptor == fd) each(f, fd);
   }
   errno = before;
+}
+template <typename Each>
+void for_all(Each each) {  // those that have them still
+  for_every([each](File* f, int fd) {
+    if (!f->left) each(f, fd);
+  });
 }
 
 bool inherited(int fd) { return (os::system_call(SYS_fcntl, fd, F_GETFD, 0) & FD_CLOEXEC) == 0; }
@@ -44,6 +50,13 @@ void flush_one(File* f) {
   if (!lock(f)) return;
   if (!f->left) flush_inside(f);
   unlock(f);
+}
+
+// A thread of weir's own that was asked for a file by another task may be about to end what it does there.
+void wait_for_leaving() {
+  for_every([](File* f, int) {
+    if (f->left && lock(f)) unlock(f);
+  });
 }
 
 // The locks of files that cannot leave, held over the fork so that the child finds them in order.
@@ -70,6 +83,7 @@ void before_fork() {
   if (!active()) return;
   drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kForked); });
+  wait_for_leaving();
   lock_transformed();
 }
 
@@ -83,7 +97,7 @@ void after_fork_in_parent() {
 void in_forked_child() {
   if (!active()) return;
   // No thread of the parent's that was within a call is here.
-  for_all([](File* f, int) { base::store(&f->lock, 0u); });
+  for_every([](File* f, int) { base::store(&f->lock, 0u); });
   own_thread = 0;
   reset_table_locks();
   count_parked_in_child();

@@ -5,16 +5,20 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "layers/hold/hold.h"
 #include "layers/system/system.h"
 #include "node/registry.h"
 #include "stack/build.h"
+#include "stack/lock.h"
 #include "stack/posix.h"
 #include "stack/process.h"
 #include "stack/table.h"
@@ -396,6 +400,63 @@ TEST_F(Front, any_sequence_of_calls_gives_what_the_kernel_gives) {
   EXPECT_EQ(in_kernel(fd), in_kernel(plain));
   close_file(fd);
   close(plain);
+}
+
+// A thread in the midst of making a file leave its layers, until it is told to let go.
+class Holder {
+ public:
+  explicit Holder(File* f) : thread_([this, f] {
+    lock(f);
+    f->left = true;
+    has_ = true;
+    while (!may_end_) usleep(100);
+    f->left = false;
+    ended_ = true;
+    unlock(f);
+  }) {
+    while (!has_) usleep(100);
+  }
+  ~Holder() {
+    let_go();
+    thread_.join();
+  }
+  void let_go() { may_end_ = true; }
+  bool ended() const { return ended_; }
+
+ private:
+  std::atomic<bool> has_{false}, may_end_{false}, ended_{false};
+  std::thread thread_;
+};
+
+TEST_F(Front, a_forked_child_does_not_wait_for_a_thread_that_it_has_not) {
+  const int fd = open_file("a.hold");
+  File* const f = file_at(fd);
+  Holder holder(f);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    in_forked_child();
+    _exit(lseek(f, fd, 7, SEEK_SET) == 7 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  holder.let_go();
+  close_file(fd);
+}
+
+TEST_F(Front, a_fork_waits_for_a_thread_that_makes_a_file_leave) {
+  const int fd = open_file("a.hold");
+  Holder holder(file_at(fd));
+  std::thread later([&] {
+    usleep(20000);
+    holder.let_go();
+  });
+  before_fork();
+  EXPECT_TRUE(holder.ended());
+  after_fork_in_parent();
+  later.join();
+  close_file(fd);
 }
 
 }  // namespace
