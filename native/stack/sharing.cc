@@ -151,7 +151,12 @@ void publish(File* f) {
 void publish_end(File* f, uint64_t end) {
   if (f->empty) return;  // the kernel knows it
   if (end <= f->published) return;
-  if (f->published == 0) base::fetch_add(&unwritten, 1u);
+  if (f->published == 0) {
+    base::fetch_add(&unwritten, 1u);
+    // The kernel does not know of a transformed file what other openings have written meanwhile; its layers do.
+    const Result size = f->transforms ? f->enter.size->kind->size(*f->enter.size) : 0;
+    if (size > 0 && static_cast<uint64_t>(size) > end) end = static_cast<uint64_t>(size);
+  }
   f->published = end;
   if (f->lease != nullptr && !f->transforms) node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
 }
