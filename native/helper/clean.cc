@@ -15,6 +15,8 @@ namespace weir::helper {
 namespace {
 
 constexpr char kOurs[] = "/dev/shm/weir.";
+constexpr int kTries = 40;
+constexpr unsigned kPauseUs = 25'000;
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -54,7 +56,11 @@ void remove_job(const std::string& folder) {
   for (const std::string& name : names) {
     if (name.rfind("between-", 0) != 0) return;
   }
-  if (is_mapped(folder + "/")) return;
+  // The helper of a node that went a moment before may not have ended yet, and has seen ours.
+  for (int tries = 0; is_mapped(folder + "/"); ++tries) {
+    if (tries == kTries) return;
+    usleep(kPauseUs);
+  }
   for (const std::string& name : names) unlink((folder + "/" + name).c_str());
   rmdir(folder.c_str());
 }
