@@ -37,8 +37,15 @@ class Job:
         self.process = subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def everybody(self) -> list[int]:
-        listed = subprocess.run(["ps", "-s", str(self.process.pid), "-o", "pid="], capture_output=True, text=True).stdout
-        return [int(pid) for pid in listed.split()]
+        """The launcher and all below it: MPICH's gives its ranks a session of their own."""
+        listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, timeout=20).stdout.split()
+        children: dict[int, list[int]] = {}
+        for pid, parent in zip(map(int, listed[::2]), map(int, listed[1::2]), strict=True):
+            children.setdefault(parent, []).append(pid)
+        found = [self.process.pid]
+        for pid in found:
+            found += children.get(pid, [])
+        return found
 
     def rank_of(self, pid: int) -> int:
         try:
@@ -69,9 +76,10 @@ class Job:
         self.await_output()
         time.sleep(chance.random() * 0.5)
         if victim != "all":
+            rank = chance.choice(range(RANKS - SERVERS, RANKS) if victim == "server" else range(RANKS - SERVERS))
             ranks = {self.rank_of(pid): pid for pid in self.everybody()}
-            candidates = range(RANKS - SERVERS, RANKS) if victim == "server" else range(RANKS - SERVERS)
-            self.kill([ranks[chance.choice(candidates)]])
+            assert rank in ranks, f"rank {rank} has ended by itself; there are {sorted(ranks)}"
+            self.kill([ranks[rank]])
             time.sleep(chance.random() * 0.5)
         self.kill(self.everybody())
         self.process.wait(timeout=60)

@@ -364,6 +364,8 @@ class Model:
             stream.wide = stream.wide or stream.last is None
             turned = stream.last is None or stream.last == name
             return stream.wide and name in WIDE and turned
+        if name == "setvbuf" and stream.pushed:  # glibc frees what it never allocated
+            return False
         if name in ("ftell", "clearerr", "setvbuf"):
             return stream.last != "ungetc" or name == "ftell"
         if name == "below" and stream.pushed:

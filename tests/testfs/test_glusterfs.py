@@ -51,11 +51,15 @@ def test_files_and_shards_are_spread_over_the_bricks(glusterfs):
         (glusterfs.path / name).touch()
     on_bricks = [names & set(os.listdir(brick)) for brick in glusterfs.bricks]
     assert all(on_bricks) and set.union(*on_bricks) == names
+
+    def shards() -> set:
+        return {shard for brick in glusterfs.bricks for shard in (brick / ".shard").glob("*")}
+
+    before = shards()  # of other tests' files
     with open(glusterfs.path / "big", "wb", buffering=0) as file:
         for _ in range(10):
             file.write(bytes(MIB))
-    shards = sum(1 for brick in glusterfs.bricks for _ in (brick / ".shard").glob("*"))
-    assert shards == 2  # and the first one under the file's own name
+    assert len(shards() - before) == 2  # and the first one under the file's own name
     kind = subprocess.run(["findmnt", "-no", "FSTYPE", glusterfs.path], capture_output=True, text=True, timeout=20)
     assert kind.stdout.strip() == "fuse.glusterfs"
 
