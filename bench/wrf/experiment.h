@@ -46,14 +46,16 @@ struct run {
   long puts;
 };
 
-/* What a writer is. `start` is called on all ranks of the world, at once after MPI_Init, and gives the communicator of those that compute;
- * MPI_COMM_NULL where the rank has served, in which case all is written. `step`: the writer's calls of a step; writes when it is due. Each is
+/* What a writer is; what it does not need is left out. `start` is called on all ranks of the world, at once after MPI_Init, and gives the
+ * communicator of those that compute, without it the world's; MPI_COMM_NULL where the rank has served, in which case all is written.
+ * `step`: the writer's calls of a step, which writes when it is due; `write_domain`: for each domain when a frame is due. Each is
  * collective over the computing ranks. An error ends the program (fail()). */
 struct writer {
   const char *name;
   void (*start)(const struct options *options, MPI_Comm *model);
   void (*define)(struct run *run);
   void (*step)(struct run *run, long step, int frame, int due);
+  void (*write_domain)(struct run *run, int domain, int frame);
   void (*finish)(struct run *run);
 };
 extern const struct writer kWriter;

@@ -91,7 +91,8 @@ static void loop(struct run *run, struct times *t) {
       MPI_Barrier(run->model);
     }
     const double began = now_s();
-    kWriter.step(run, step, frame, due);
+    if (kWriter.step) kWriter.step(run, step, frame, due);
+    for (int d = 0; d < DOMAINS && due && kWriter.write_domain; d++) kWriter.write_domain(run, d, frame);
     *(due ? &t->frames_s[frame] : &t->between_s) += now_s() - began;
     frame += due;
   }
@@ -150,13 +151,13 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   read_options(argc, argv, &run.options);
   if (pthread_create(&sampler.thread, NULL, sample, NULL)) fail("thread", "refused");
-  MPI_Comm model;
+  MPI_Comm model = MPI_COMM_WORLD;
   double cpu = process_cpu_s(); /* what MPI_Init has cost is not output */
-  kWriter.start(&run.options, &model);
+  if (kWriter.start) kWriter.start(&run.options, &model);
   if (model != MPI_COMM_NULL) {
     set_up(&run, model);
     const double defined = now_s();
-    kWriter.define(&run);
+    if (kWriter.define) kWriter.define(&run);
     times.define_s = now_s() - defined;
     MPI_Barrier(model);
     cpu = process_cpu_s();
@@ -164,7 +165,7 @@ int main(int argc, char **argv) {
     MPI_Comm kept;
     MPI_Comm_dup(run.model, &kept); /* finish frees the writer's */
     const double last = now_s();
-    kWriter.finish(&run);
+    if (kWriter.finish) kWriter.finish(&run);
     times.final_s = now_s() - last, times.total_s = now_s() - times.began_s - times.beside_s, times.put_s = run.copies_s;
     cpu = process_cpu_s() - cpu;
     run.model = kept;

@@ -110,4 +110,4 @@ static void finish(struct run *run) {
   must(adios2.finalize(adios), "finalize");
 }
 
-const struct writer kWriter = {"adios2", start, define, step, finish};
+const struct writer kWriter = {.name = "adios2", .start = start, .define = define, .step = step, .finish = finish};

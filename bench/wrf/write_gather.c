@@ -8,11 +8,6 @@
 static float *gathered, *ordered; /* on rank 0, for the greatest field */
 static int *counts, *places;
 
-static void start(const struct options *options, MPI_Comm *model) {
-  (void)options;
-  *model = MPI_COMM_WORLD;
-}
-
 static void define(struct run *run) {
   size_t most = 0;
   for (int d = 0; d < DOMAINS; d++) {
@@ -71,11 +66,4 @@ static void write_domain(struct run *run, int d, int frame) {
   MPI_Barrier(run->model);
 }
 
-static void step(struct run *run, long step, int frame, int due) {
-  (void)step;
-  for (int d = 0; d < DOMAINS && due; d++) write_domain(run, d, frame);
-}
-
-static void finish(struct run *run) { (void)run; }
-
-const struct writer kWriter = {"gather", start, define, step, finish};
+const struct writer kWriter = {.name = "gather", .define = define, .write_domain = write_domain};

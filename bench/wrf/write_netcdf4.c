@@ -5,13 +5,6 @@
 
 #include <netcdf_par.h>
 
-static void start(const struct options *options, MPI_Comm *model) {
-  (void)options;
-  *model = MPI_COMM_WORLD;
-}
-
-static void define(struct run *run) { (void)run; }
-
 static void write_domain(struct run *run, int d, int frame) {
   const struct domain *domain = &run->domains[d];
   char path[MAX_PATH];
@@ -30,11 +23,4 @@ static void write_domain(struct run *run, int d, int frame) {
   must(nc_close(file), path);
 }
 
-static void step(struct run *run, long step, int frame, int due) {
-  (void)step;
-  for (int d = 0; d < DOMAINS && due; d++) write_domain(run, d, frame);
-}
-
-static void finish(struct run *run) { (void)run; }
-
-const struct writer kWriter = {"netcdf4", start, define, step, finish};
+const struct writer kWriter = {.name = "netcdf4", .write_domain = write_domain};

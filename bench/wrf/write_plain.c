@@ -11,11 +11,6 @@
 enum { PIECE = 4 << 20 };
 static char *buffer;
 
-static void start(const struct options *options, MPI_Comm *model) {
-  (void)options;
-  *model = MPI_COMM_WORLD;
-}
-
 static void define(struct run *run) {
   (void)run;
   buffer = malloc(PIECE);
@@ -40,11 +35,4 @@ static void write_domain(struct run *run, int d, int frame) {
   if (close(file)) fail(path, "cannot be closed");
 }
 
-static void step(struct run *run, long step, int frame, int due) {
-  (void)step;
-  for (int d = 0; d < DOMAINS && due; d++) write_domain(run, d, frame);
-}
-
-static void finish(struct run *run) { (void)run; }
-
-const struct writer kWriter = {"plain", start, define, step, finish};
+const struct writer kWriter = {.name = "plain", .define = define, .write_domain = write_domain};

@@ -8,13 +8,6 @@ static void must(int code, const char *what) {
   if (code != NC_NOERR) fail(what, ncmpi_strerror(code));
 }
 
-static void start(const struct options *options, MPI_Comm *model) {
-  (void)options;
-  *model = MPI_COMM_WORLD;
-}
-
-static void define(struct run *run) { (void)run; }
-
 static void write_domain(struct run *run, int d, int frame) {
   const struct domain *domain = &run->domains[d];
   char path[MAX_PATH];
@@ -41,11 +34,4 @@ static void write_domain(struct run *run, int d, int frame) {
   must(ncmpi_close(file), path);
 }
 
-static void step(struct run *run, long step, int frame, int due) {
-  (void)step;
-  for (int d = 0; d < DOMAINS && due; d++) write_domain(run, d, frame);
-}
-
-static void finish(struct run *run) { (void)run; }
-
-const struct writer kWriter = {"pnetcdf", start, define, step, finish};
+const struct writer kWriter = {.name = "pnetcdf", .write_domain = write_domain};

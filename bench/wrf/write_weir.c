@@ -87,4 +87,4 @@ static void finish(struct run *run) {
   must(weir_finalize(&context, &err));
 }
 
-const struct writer kWriter = {"weir", start, define, step, finish};
+const struct writer kWriter = {.name = "weir", .start = start, .define = define, .step = step, .finish = finish};
