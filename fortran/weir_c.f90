@@ -2,7 +2,7 @@
 ! The C functions of include/weir as Fortran sees them, and what turns their errors into Fortran's. Programs use the module weir.
 module weir_c
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_null_char, c_ptr
-  use, intrinsic :: iso_fortran_env, only: error_unit
+  use, intrinsic :: iso_fortran_env, only: error_unit, int64
   use mpi_f08, only: MPI_Comm_rank, MPI_COMM_WORLD, MPI_Initialized
   implicit none (type, external)
   public
@@ -16,6 +16,8 @@ module weir_c
     real(c_double) :: put_s, wait_s, end_step_s, final_s
     integer(c_int64_t) :: put_bytes, frames
   end type c_costs_t
+
+  integer, parameter :: weir_name_length = 256 ! of objects, in messages
 
   interface
     integer(c_int) function weir_init_f(world, config, model_comm, context, err) bind(c)
@@ -116,7 +118,7 @@ module weir_c
     integer(c_int) function weir_grid_set_lonlat(grid, decomposition, lon, lat, err) bind(c)
       import :: c_int, c_double, c_ptr, c_error_t
       type(c_ptr), value :: grid, decomposition
-      real(c_double), intent(in) :: lon(*), lat(*)
+      real(c_double), intent(in), optional :: lon(*), lat(*)
       type(c_error_t), intent(inout) :: err
     end function weir_grid_set_lonlat
 
@@ -367,4 +369,25 @@ contains
       err%message(i) = text(i:i)
     end do
   end function argument_error
+
+  ! Whether an array of the shape `extents` holds what `wanted` does, in its order: the same shape, or as many elements in other dimensions.
+  pure logical function fits(extents, wanted)
+    integer(int64), intent(in) :: extents(:), wanted(:)
+
+    if (size(extents) == size(wanted)) then
+      fits = all(extents == wanted)
+    else
+      fits = product(extents) == product(wanted)
+    end if
+  end function fits
+
+  ! "12 x 4 x 3"
+  pure function shape_text(extents)
+    integer(int64), intent(in) :: extents(:)
+    character(len=:), allocatable :: shape_text
+    character(len=20 * size(extents) + 20) :: text
+
+    write (text, "(*(i0, :, ' x '))") extents
+    shape_text = trim(text)
+  end function shape_text
 end module weir_c

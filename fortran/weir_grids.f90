@@ -2,7 +2,7 @@
 ! Contexts, grids, decompositions and axes. Points and indices count from 1 here, as everywhere in Fortran.
 module weir_grids
   use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_int64_t, c_null_ptr, c_ptr
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use mpi_f08, only: MPI_Comm
   use weir_c
   implicit none (type, external)
@@ -25,12 +25,17 @@ module weir_grids
 
   type :: weir_grid_t
     type(c_ptr) :: handle = c_null_ptr
+    character(len=weir_name_length), private :: name = ""
   contains
-    procedure :: create_lonlat, create_gaussian, create_plane, create_curvilinear, create_unstructured, set_lonlat
+    procedure :: create_lonlat, create_gaussian, create_plane, create_curvilinear, create_unstructured
+    procedure, private :: set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
+    generic :: set_lonlat => set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
   end type weir_grid_t
 
   type :: weir_decomposition_t
     type(c_ptr) :: handle = c_null_ptr
+    character(len=weir_name_length), private :: name = ""
+    integer(int64), private :: ni = -1, nj = -1 ! of a block
   contains
     procedure :: create_block, set_halo
     procedure, private :: create_indices32, create_indices64
@@ -40,6 +45,8 @@ module weir_grids
 
   type :: weir_axis_t
     type(c_ptr) :: handle = c_null_ptr
+    character(len=weir_name_length), private :: name = ""
+    integer(int64), private :: values = 0
   contains
     procedure :: create => create_axis
     procedure :: set_attribute => set_axis_text
@@ -197,6 +204,7 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
+    self%name = name
     code = weir_grid_create_lonlat(context%handle, c_text(name), size(lon, kind=c_int64_t), lon, size(lat, kind=c_int64_t), lat, &
                                        self%handle, err)
     call settle("create_lonlat", err, stat, errmsg)
@@ -212,6 +220,7 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
+    self%name = name
     code = weir_grid_create_gaussian(context%handle, c_text(name), int(nx, c_int64_t), int(ny, c_int64_t), self%handle, err)
     call settle("create_gaussian", err, stat, errmsg)
   end subroutine create_gaussian
@@ -226,6 +235,7 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
+    self%name = name
     code = weir_grid_create_plane(context%handle, c_text(name), size(x, kind=c_int64_t), x, size(y, kind=c_int64_t), y, &
                                       self%handle, err)
     call settle("create_plane", err, stat, errmsg)
@@ -241,6 +251,7 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
+    self%name = name
     code = weir_grid_create_curvilinear(context%handle, c_text(name), int(nx, c_int64_t), int(ny, c_int64_t), self%handle, err)
     call settle("create_curvilinear", err, stat, errmsg)
   end subroutine create_curvilinear
@@ -255,29 +266,78 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
+    self%name = name
     code = weir_grid_create_unstructured(context%handle, c_text(name), cells, self%handle, err)
     call settle("create_unstructured", err, stat, errmsg)
   end subroutine create_unstructured
 
-  ! Of this rank's points, in degrees, in the order of the decomposition; any shape of arrays, flattened by reshape or passed as x(:,1).
-  subroutine set_lonlat(self, decomposition, lon, lat, stat, errmsg)
+  ! Of this rank's points, in degrees, in the order of the decomposition and without halo: (ni, nj) of a block, or one after the other.
+  subroutine set_lonlat64_1(self, decomposition, lon, lat, stat, errmsg)
     class(weir_grid_t), intent(in) :: self
     type(weir_decomposition_t), intent(in) :: decomposition
     real(real64), intent(in) :: lon(:), lat(:)
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    type(c_error_t) :: err
-    integer(c_int) :: code
-    integer(int64) :: points
 
-    points = decomposition%local_size()
-    if (size(lon) /= points .or. size(lat) /= points) then
-      err = argument_error("lon and lat need one value for each of this rank's points")
+    call set_points(self, decomposition, shape(lon, kind=int64), shape(lat, kind=int64), lon, lat, stat, errmsg)
+  end subroutine set_lonlat64_1
+
+  subroutine set_lonlat64_2(self, decomposition, lon, lat, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    type(weir_decomposition_t), intent(in) :: decomposition
+    real(real64), intent(in) :: lon(:, :), lat(:, :)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call set_points(self, decomposition, shape(lon, kind=int64), shape(lat, kind=int64), lon, lat, stat, errmsg)
+  end subroutine set_lonlat64_2
+
+  subroutine set_lonlat32_1(self, decomposition, lon, lat, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    type(weir_decomposition_t), intent(in) :: decomposition
+    real(real32), intent(in) :: lon(:), lat(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call set_lonlat64_1(self, decomposition, real(lon, real64), real(lat, real64), stat, errmsg)
+  end subroutine set_lonlat32_1
+
+  subroutine set_lonlat32_2(self, decomposition, lon, lat, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    type(weir_decomposition_t), intent(in) :: decomposition
+    real(real32), intent(in) :: lon(:, :), lat(:, :)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call set_lonlat64_2(self, decomposition, real(lon, real64), real(lat, real64), stat, errmsg)
+  end subroutine set_lonlat32_2
+
+  subroutine set_points(self, decomposition, lon_shape, lat_shape, lon, lat, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    type(weir_decomposition_t), intent(in) :: decomposition
+    integer(int64), intent(in) :: lon_shape(:), lat_shape(:)
+    real(real64), intent(in) :: lon(*), lat(*)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err, of_others
+    integer(c_int) :: code
+    integer(int64), allocatable :: wanted(:)
+
+    if (decomposition%ni < 0) then
+      allocate (wanted, source=[decomposition%local_size()])
     else
+      allocate (wanted, source=[decomposition%ni, decomposition%nj])
+    end if
+    if (product(wanted) == 0 .or. (fits(lon_shape, wanted) .and. fits(lat_shape, wanted))) then
       code = weir_grid_set_lonlat(self%handle, decomposition%handle, lon, lat, err)
+    else
+      err = argument_error("grid '" // trim(self%name) // "', decomposition '" // trim(decomposition%name) &
+                           // "': lon has the shape " // shape_text(lon_shape) // " and lat " // shape_text(lat_shape) &
+                           // "; expected " // shape_text(wanted) // " (without halo)")
+      code = weir_grid_set_lonlat(self%handle, decomposition%handle, err=of_others) ! which wait for this rank
     end if
     call settle("set_lonlat", err, stat, errmsg)
-  end subroutine set_lonlat
+  end subroutine set_points
 
   ! This rank has columns i_first to i_first + ni - 1 and rows j_first to j_first + nj - 1, counted from 1.
   subroutine create_block(self, grid, name, i_first, ni, j_first, nj, stat, errmsg)
@@ -290,6 +350,9 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
+    self%name = name
+    self%ni = ni
+    self%nj = nj
     code = weir_decomposition_create_block(grid%handle, c_text(name), int(i_first - 1, c_int64_t), int(ni, c_int64_t), &
                                                int(j_first - 1, c_int64_t), int(nj, c_int64_t), self%handle, err)
     call settle("create_block", err, stat, errmsg)
@@ -305,6 +368,7 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
+    self%name = name
     code = weir_decomposition_create_indices(grid%handle, c_text(name), size(indices, kind=c_int64_t), indices - 1, &
                                              self%handle, err)
     call settle("create_indices", err, stat, errmsg)
@@ -355,6 +419,8 @@ contains
 
     of = "1"
     if (present(units)) of = units
+    self%name = name
+    self%values = size(values, kind=int64)
     code = weir_axis_create(context%handle, c_text(name), size(values, kind=c_int64_t), values, c_text(of), self%handle, err)
     call settle("axis create", err, stat, errmsg)
   end subroutine create_axis
@@ -379,8 +445,9 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
-    if (size(bounds, 1) /= 2) then
-      err = argument_error("bounds need the shape (2, values of the axis)")
+    if (any(shape(bounds, kind=int64) /= [2_int64, self%values])) then
+      err = argument_error("axis '" // trim(self%name) // "': the bounds have the shape " &
+                           // shape_text(shape(bounds, kind=int64)) // "; expected " // shape_text([2_int64, self%values]))
     else
       code = weir_axis_set_bounds(self%handle, bounds, err)
     end if

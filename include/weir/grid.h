@@ -35,7 +35,7 @@ WEIR_OUTPUT_API int weir_grid_create_unstructured(weir_context *context, const c
 struct weir_decomposition;
 
 /* [collective] Longitude and latitude (degrees) of this rank's points of a curvilinear or unstructured grid, in the order of the
- * decomposition, without halo. Without them the file has no coordinates for the grid, and says nothing false. */
+ * decomposition, without halo. Null on a rank with points is an error on all ranks. Without them the file has no coordinates for the grid, and says nothing false. */
 WEIR_OUTPUT_API int weir_grid_set_lonlat(weir_grid *grid, const struct weir_decomposition *decomposition, const double *lon,
                                          const double *lat, weir_error *err);
 

@@ -59,7 +59,9 @@ Status set_lonlat(weir_grid* handle, const weir_decomposition* decomposition, co
   }
   if (part.grid != handle->index) return {WEIR_E_ARGUMENT, what + ": decomposition " + weir::output::quoted(part.name) + " is of another grid"};
   const int64_t points = part.points();
-  if (points > 0 && (!lon || !lat)) return is_null(lon ? "lat" : "lon");
+  if (points > 0 && (!lon || !lat)) {
+    return {WEIR_E_ARGUMENT, what + ": " + (lon ? "lat" : "lon") + " of a rank is null, or was refused there; expected " + std::to_string(points) + " values"};
+  }
   for (int64_t i = 0; i < points; i++) {
     if (!(lat[i] >= -90.000001 && lat[i] <= 90.000001) || !(lon[i] >= -720 && lon[i] <= 720)) {
       return {WEIR_E_ARGUMENT, what + ": point " + std::to_string(i) + " of this rank is at lon " + weir::output::number_text(lon[i]) + ", lat " +

@@ -24,3 +24,22 @@ def test_halos_sections_kinds_lent_places_reading_and_errors(libweir, execute, t
     assert values("k") == [first_row[j] for j in range(10) for _ in range(12)]
     assert values("lent") == [{1: 0, 5: 2}[first_row[j]] for j in range(10) for _ in range(12)]
     assert "u:_FillValue = -999. ;" in text
+
+
+def test_coordinates_and_fields_of_any_dimensions_and_errors_that_name_them(libweir, execute, tmp_path):
+    done = libweir.run(3, libweir.fc(libweir.root / "tests" / "faces" / "programs" / "shapes.F90"), cwd=tmp_path).ok()
+    assert "WRONG" not in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("yes") == 3 * 11, done.stdout + done.stderr
+
+    text = execute(["ncdump", tmp_path / "shapes.nc"]).ok().stdout
+
+    def values(name: str) -> list[float]:
+        return [float(v) for v in re.search(rf"\n {name} =([^;]*);", text)[1].split(",")]
+
+    lons, lats = re.findall(r"double (lon\w*)\(", text), re.findall(r"double (lat\w*)\(", text)
+    assert len(lons) == len(lats) == 2, text[:2000]
+    rows = [(i, j + 1) for j in range(9) for i in range(1, 7)]
+    assert sorted(map(tuple, map(values, lats)))[0] != sorted(map(tuple, map(values, lats)))[1]
+    assert [float(j) for _, j in rows] in [values(name) for name in lats]
+    assert [float(10 * i + j) for i, j in rows] in [values(name) for name in lons]
+    assert values("flat") == [j for _, j in rows]

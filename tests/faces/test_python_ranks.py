@@ -104,3 +104,53 @@ def test_a_put_that_one_rank_left_out_is_told_on_all_and_ends_no_rank(python, tm
     assert all(f"rank {rank} ends" in done.stdout for rank in range(ranks)), done.stdout
     with Dataset(tmp_path / "u.nc") as file:
         assert file["time"][:].tolist() == [0, 120]
+
+
+REFUSED = """
+import numpy as np
+from mpi4py import MPI
+from weir import output
+
+world = MPI.COMM_WORLD
+rank = world.rank
+
+def told(call, *arguments):
+    try:
+        call(*arguments)
+        print(f"rank {rank}: {call.__name__}: fine", flush=True)
+    except output.ArgumentError as error:
+        print(f"rank {rank}: {call.__name__}: {error}", flush=True)
+
+context = output.init()
+grid = context.unstructured_grid("mesh", 3 * world.size)
+part = grid.indices("mine", np.arange(3) + 3 * rank)
+u = part.field("u", np.float64)
+places = np.zeros(2 if rank == 1 else 3)
+told(grid.set_lonlat, part, places, places)
+told(grid.set_lonlat, part, np.zeros(3), np.zeros(3))
+context.stream("history", "u.nc", [u])
+context.step(0)
+u.put(np.arange(3.0))
+context.end_step()
+context.finalize()
+context = output.init()
+u = context.unstructured_grid("mesh", 3 * world.size).indices("mine", np.arange(3) + 3 * rank).field("u", np.float64)
+told(u.get, "u.nc", 0, np.zeros(2 if rank == 1 else 3))
+told(u.get, "u.nc", 0, np.zeros(3))
+context.finalize()
+"""
+
+
+def test_what_is_refused_on_one_rank_is_told_to_those_that_would_wait_for_it(python):
+    done = python(3, REFUSED, "serial").ok()
+    said = {rank: re.findall(rf"^rank {rank}: (.*)$", done.stdout, re.M) for rank in range(3)}
+    assert said[1] == [
+        "set_lonlat: lon has 2 and lat 2 values; expected 3, this rank's points",
+        "set_lonlat: fine",
+        "get: get of field u: shape (2,); expected (3,) (halo included)",
+        "get: fine",
+    ]
+    for rank in (0, 2):
+        assert said[rank][1::2] == ["set_lonlat: fine", "get: fine"]
+        assert said[rank][0].endswith("lon and lat of grid 'mesh': lon of a rank is null, or was refused there; expected 3 values")
+        assert said[rank][2].endswith("field 'u': the array of a rank is null, or was refused there")

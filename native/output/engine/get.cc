@@ -152,7 +152,11 @@ Status Session::bring(const Catalogue& catalogue, int field, const std::string& 
   const Decomposition& d = catalogue.decompositions[static_cast<size_t>(g.field.decomposition)];
   Result<Pieces> pieces = Pieces::of(d, catalogue.grid_of(g.field));
   if (pieces.ok()) g.mine = std::move(*pieces);
-  WEIR_TRY(model_->agree(pieces.status()));
+  Status here = pieces.status();
+  if (here.ok() && data == nullptr && g.mine.points() > 0) {
+    here = {WEIR_E_ARGUMENT, "field '" + g.field.name + "': the array of a rank is null, or was refused there"};
+  }
+  WEIR_TRY(model_->agree(here));
   if (!defined_) {
     WEIR_TRY(check_cover(*model_, g.mine, catalogue.grid_of(g.field).points(), catalogue.grid_of(g.field).nx, "decomposition '" + d.name + "'"));
   }

@@ -252,6 +252,7 @@ class Grid(_Thing):
         """[collective] Degrees of this rank's points, in any shape with as many elements as the decomposition has points."""
         (plon, lon_kept), (plat, lat_kept) = _doubles(np.ravel(lon), "lon"), _doubles(np.ravel(lat), "lat")
         if not lon_kept.size == lat_kept.size == part.size:
+            self._library.native.weir_grid_set_lonlat(self._alive(), part._handle, None, None, None)  # the other ranks wait for this one
             raise ArgumentError(f"lon has {lon_kept.size} and lat {lat_kept.size} values; expected {part.size}, this rank's points")
         self._library.weir_grid_set_lonlat(self._alive(), part._handle, plon, plat)
 
@@ -339,9 +340,13 @@ class Field(_Thing):
         """[collective] Read time record `record` (from 0; -1: the last) of a file into `out`, or a new array with zeros in its halo."""
         if out is None:
             out = np.zeros(self.shape, self.dtype)
-        self._check(out, "get")
-        if not (out.flags.c_contiguous and out.flags.writeable):
-            raise ArgumentError(f"get of field {self.name}: the array is not contiguous, or cannot be written; expected a C-contiguous one")
+        try:
+            self._check(out, "get")
+            if not (out.flags.c_contiguous and out.flags.writeable):
+                raise ArgumentError(f"get of field {self.name}: the array is not contiguous, or cannot be written; expected a C-contiguous one")
+        except ArgumentError:
+            self._library.native.weir_get(self._alive(), os.fsencode(path), record, None, None)  # the other ranks wait for this one
+            raise
         self._library.weir_get(self._alive(), os.fsencode(path), record, out.ctypes.data)
         return out
 
