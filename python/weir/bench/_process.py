@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from weir._errors import Error
+
+_POLITE_S, _KILLED_S = 5.0, 10.0
 
 
 class RunFailed(Error, RuntimeError):
@@ -33,11 +38,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ti
         try:
             output, complaint = process.communicate(timeout=timeout_s)
         except BaseException as error:
-            # The session, as mpirun's tasks and the helpers of a layer are not children of ours.
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            end(process)
             process.communicate()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise RunFailed(f"ran longer than {timeout_s:.0f} s and was killed: {_short(command)}") from error
@@ -47,6 +48,53 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ti
         why = next((line for line in said if line.startswith("error: ")), said[-1] if said else "it said nothing")
         raise RunFailed(f"status {process.returncode}: {why.strip()} ({_short(command)})")
     return output
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """The program and all that it started: politely first, as launchers have ranks to end and folders to remove, then for sure. Returns when
+    none of them is left, which could still write."""
+    handles = _hold(_family(process.pid))
+    process.terminate()
+    _ended(handles.values(), _POLITE_S)
+    handles |= _hold(_family(process.pid) - handles.keys())
+    for handle in handles.values():
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    _ended(handles.values(), _KILLED_S)
+    for handle in handles.values():
+        os.close(handle)
+
+
+def _family(leader: int) -> set[int]:
+    """It, all below it (MPICH's and Open MPI's launchers give ranks groups and sessions of their own), and the rest of its session (the
+    helpers of a layer have left their parents)."""
+    parents, sessions = {}, {}
+    for folder in os.listdir("/proc"):
+        if not folder.isdigit():
+            continue
+        with suppress(OSError), open(f"/proc/{folder}/stat") as file:
+            words = file.read().rpartition(")")[2].split()
+            parents[int(folder)], sessions[int(folder)] = int(words[1]), int(words[3])
+    found = {pid for pid, session in sessions.items() if session == leader} | {leader}
+    while below := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= below
+    return found
+
+
+def _hold(pids: set[int]) -> dict[int, int]:
+    """Handles, which mean the same processes for ever."""
+    handles = {}
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            handles[pid] = os.pidfd_open(pid)
+    return handles
+
+
+def _ended(handles: Iterable[int], wait_s: float) -> None:
+    """Wait until all have ended, not longer."""
+    deadline = time.monotonic() + wait_s
+    for handle in handles:
+        select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
 
 
 def _short(command: Sequence[str]) -> str:

@@ -6,8 +6,6 @@ What is measured, and against which goals, is layer_lines.py's.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +14,9 @@ from pathlib import Path
 from weir._errors import Error
 from weir.bench._process import numbers, run
 from weir.bench._programs import Mpi, choose_mpi, clean_environment, weir_command
+from weir.bench._scratch import scratch
 from weir.bench._statistics import Spread
-from weir.bench.nersc import file_system, scratch
+from weir.bench.nersc import file_system
 from weir.testfs import Mount
 
 Run = dict[str, float]
@@ -170,6 +169,6 @@ def open_lab(
     with (
         scratch(folder) as place,
         file_system(place, preset) as (mount, backing),
-        tempfile.TemporaryDirectory(prefix="weir-bench-", dir=os.environ.get("TMPDIR", "/var/tmp")) as disk,
+        scratch(in_memory=False) as disk,
     ):
-        yield Lab(build, mount, backing, place, Path(disk), repeat, mpi, scale, note=note)
+        yield Lab(build, mount, backing, place, disk, repeat, mpi, scale, note=note)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from weir._errors import UsageError
 from weir.bench import reference
 from weir.bench._process import RunFailed, numbers, run
 from weir.bench._programs import Mpi, choose_mpi, clean_environment, weir_command
+from weir.bench._scratch import scratch
 from weir.bench._statistics import Spread
 from weir.bench.cases import CASES, TASKS, Case, Variant
 from weir.testfs import Mount, mounted
@@ -157,18 +156,6 @@ class Bench:
         rules = place / "rules.toml"
         rules.write_text(f'[[rule]]\nname = "{variant.files}"\ndir = "{place / "mount"}"\nstack = "{variant.stack}"\n')
         return weir_command("run", "--rules", rules, "--", *command)
-
-
-@contextmanager
-def scratch(parent: str | None) -> Iterator[Path]:
-    """A folder for the time of a bench: in memory where that is to be had, so that no disk is measured."""
-    shm = Path("/dev/shm")
-    parent = parent or (str(shm) if os.access(shm, os.W_OK) else None)
-    folder = Path(tempfile.mkdtemp(prefix="weir-bench-", dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

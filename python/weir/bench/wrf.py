@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +18,8 @@ from pathlib import Path
 from weir._errors import InputError, UsageError
 from weir.bench._process import RunFailed, numbers, run
 from weir.bench._programs import Mpi, choose_mpi, clean_environment
+from weir.bench._scratch import remove, scratch
 from weir.bench._statistics import Spread
-from weir.bench.nersc import scratch
 
 Run = dict[str, float]
 
@@ -156,12 +154,12 @@ class Laboratory:
     def fresh(self, name: str = "files", where: Path | None = None) -> Iterator[Path]:
         """An empty folder, gone afterwards: on tmpfs its memory is."""
         folder = (where or self.place) / name
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         folder.mkdir()
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
 
 
 @contextmanager
@@ -169,9 +167,9 @@ def laboratory(options: Options, build: Path, note: Callable[[str], None]) -> It
     """Places for the time of a bench: in memory, and on a disk."""
     with (
         scratch(options.folder) as place,
-        tempfile.TemporaryDirectory(prefix="weir-bench-", dir=options.disk or os.environ.get("TMPDIR", "/var/tmp")) as disk,
+        scratch(options.disk, in_memory=False) as disk,
     ):
-        yield Laboratory(options, build, place, Path(disk), note)
+        yield Laboratory(options, build, place, disk, note)
 
 
 def find_adios2() -> str | None:
