@@ -47,7 +47,8 @@ Job find_job() {
     if (local != 0) break;
   }
   const uint32_t emulated = number("WEIR_NODE_TASKS");
-  if (local == 0) {  // no parallel launcher: processes that the program starts by itself, as many as there are processors
+  const bool launched = local != 0;
+  if (!launched) {  // no parallel launcher: processes that the program starts by itself, as many as there are processors
     local = processors();
     all = emulated != 0 && all != 0 ? all : local;
   }
@@ -55,7 +56,7 @@ Job find_job() {
   const bool one_host = all == local;
   if (emulated != 0) local = emulated < all ? emulated : all;
   const uint32_t nodes = (all + local - 1) / local;
-  return {local, nodes > 0 ? nodes : 1, one_host && emulated != 0};
+  return {local, nodes > 0 ? nodes : 1, one_host && emulated != 0, launched};
 }
 
 constinit uint32_t known = 0;

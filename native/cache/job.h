@@ -10,6 +10,7 @@ struct Job {
   uint32_t tasks;     // of this node, at least 1
   uint32_t nodes;     // 1 when not known to be more
   bool one_host;      // its nodes are emulated by WEIR_NODE_TASKS, on one host
+  bool launched;      // by a parallel launcher: its tasks are there from the beginning
 };
 
 // Read once.

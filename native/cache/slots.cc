@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cache/job.h"
+#include "node/registry.h"
 #include "os/clock.h"
 #include "os/syscall.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 WEIR_THREAD bool inside = false;
 constexpr uint32_t kHopeless = 64;
+uint32_t alone_in_vain = 0;  // times that this process waited for others to open what it writes, and nobody came
 
 bool take_memory(Cache& c, Slot& s) {
   if (s.backed != 0) return true;
@@ -209,12 +212,23 @@ void fill_zeros(const Cache& c, Slot& s, uint32_t lo, uint32_t hi) {
   for (int i = 0; i < used; ++i) memset(parts[i].iov_base, 0, parts[i].iov_len);
 }
 
+// Openings that may write the file. Those that have not yet moved a byte are not in the cache's table, but hold a lease.
+uint32_t Patience::writers() const {
+  const FileEntry& file = entry(opening_);
+  const uint32_t begun = base::load_relaxed(&file.writers);
+  return begun >= 2 ? begun : node::writers(file.device, file.inode);
+}
+
 bool Patience::others_go_on() {
   FileEntry& file = entry(opening_);
-  if (base::load_relaxed(&file.writers) < 2) return false;
+  const uint32_t writers = this->writers();
+  const bool alone = writers < 2;
+  // Where tasks were started together, others may be about to open the file.
+  if (alone && !(job().launched && job().tasks > 1)) return false;
+  uint32_t& in_vain = alone ? alone_in_vain : file.fruitless;
   if (begun_ == 0) {
     // Who has waited in vain often enough (all writers are openings of one process, or others compute) tries it seldom.
-    if (file.fruitless >= kHopeless && ++file.fruitless % kHopeless != 0) return false;
+    if (in_vain >= kHopeless && ++in_vain % kHopeless != 0) return false;
     begun_ = moved_ = now_ns();
     base::fetch_add(&file.waiting, 1u);
     progress_ = base::load(&file.progress);
@@ -223,17 +237,23 @@ bool Patience::others_go_on() {
   uint32_t word = 0;
   node::sleep_on(&word, 0, kMillisecond / 2);
   const uint64_t now = now_ns(), progress = base::load(&file.progress);
-  if (progress != progress_) {
+  if (progress != progress_ || alone != alone_) {
+    if (alone_ && !alone) alone_in_vain = 0;
     progress_ = progress;
     moved_ = now;
+    alone_ = alone;
   }
-  uint64_t still = opening_.policy.patience_ns >> (file.fruitless < 6 ? file.fruitless : 6);
+  uint64_t still = opening_.policy.patience_ns >> (in_vain < 6 ? in_vain : 6);
   // All wait: unless one of them only has to wake up, nobody will go on.
-  const bool all_wait = base::load_relaxed(&file.waiting) >= base::load_relaxed(&file.writers);
+  const bool all_wait = !alone && base::load_relaxed(&file.waiting) >= writers;
   if (all_wait) still /= 2;
   if (now - moved_ < still && now - begun_ < kLongestWaitNs) return true;
-  ++file.fruitless;
+  ++in_vain;
   return false;
+}
+
+void Patience::paid() {
+  if (begun_ != 0) base::store_relaxed(&entry(opening_).fruitless, 0u);
 }
 
 }  // namespace weir::cache

@@ -101,13 +101,14 @@ class Patience {
   Patience& operator=(const Patience&) = delete;
   bool others_go_on();
   // What was waited for has come.
-  void paid() {
-    if (begun_ != 0) base::store_relaxed(&entry(opening_).fruitless, 0u);
-  }
+  void paid();
 
  private:
+  uint32_t writers() const;
+
   Opening& opening_;
   uint64_t begun_ = 0, moved_ = 0, progress_ = 0;
+  bool alone_ = false;
 };
 
 }  // namespace weir::cache

@@ -317,13 +317,32 @@ bool of_file(const Opening& o, const Slot& s) {
   return tag != 0 && file_of(tag) == o.file;
 }
 
-// But for the last block of the file, which may never be complete.
+// Whether the file's bytes [0, bytes) of its last block are dirty without a gap: whatever else comes makes the file longer.
+bool without_gap(Cache& c, Slot& s, uint32_t bytes) {
+  for (uint32_t piece = 0, at = 0; at < bytes; ++piece, at += c.piece_bytes) {
+    const uint32_t end = bytes - at < c.piece_bytes ? bytes - at : c.piece_bytes;
+    drain::Range ranges[drain::kRanges];
+    if ((s.touched >> piece & 1) == 0) return false;
+    if (drain::dirty(c.arena, c.arena_block(s, piece), ranges) != 1 || ranges[0].lo != 0 || ranges[0].hi < end) return false;
+  }
+  return true;
+}
+
+bool has_gap(const Opening& o, Slot& s, uint64_t extent) {
+  Cache& c = *o.cache;
+  if (!of_file(o, s) || base::load_relaxed(&s.touched) == 0 || all_complete(c, s)) return false;
+  const uint64_t begin = block_of(s.tag) * c.block_bytes;
+  if (extent >= begin + c.block_bytes) return true;
+  lock(c, s);
+  const bool gap = of_file(o, s) && s.touched != 0 && extent > begin && !without_gap(c, s, static_cast<uint32_t>(extent - begin));
+  unlock(s);
+  return gap;
+}
+
 bool any_incomplete(const Opening& o) {
-  const Cache& c = *o.cache;
-  const uint64_t extent = base::load(&entry(o).extent), last = extent > 0 ? (extent - 1) / c.block_bytes : 0;
-  for (uint32_t i = 0; i < c.slots; ++i) {
-    const Slot& s = c.slot(i);
-    if (of_file(o, s) && base::load_relaxed(&s.touched) != 0 && !all_complete(c, s) && block_of(s.tag) != last) return true;
+  const uint64_t extent = base::load(&entry(o).extent);
+  for (uint32_t i = 0; i < o.cache->slots; ++i) {
+    if (has_gap(o, o.cache->slot(i), extent)) return true;
   }
   return false;
 }

@@ -151,7 +151,8 @@ def test_pieces_of_all_tasks_become_whole_blocks(share, layered, testfs, stack):
     seen = fs.stats().file("w.dat")
     assert (fs.backing / "w.dat").read_bytes() == content(total)
     assert seen.bytes_written == total
-    assert seen.writes * 50 < total / piece
+    # A request for each of the 16 blocks, though no task writes more than a quarter of any.
+    assert seen.writes <= 2 * 16
 
 
 @pytest.mark.parametrize("nodes", ["0", "1", "2"])
