@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.analysis.columns import Columns
+from weir.analysis.columns import Columns, merged
 from weir.analysis.step import StepData
+from weir.trace.ops import EVENTS, NOTES
 from weir.trace.process import END_KINDS
 
 BLIND_SHARE = 0.10
@@ -21,7 +22,8 @@ class ProcessFigures:
     that the recorder writes where its chunks will lie; None: unknown.
 
 
-    seen_*: reads and writes of all names, pipes included. is_blind: the kernel counted over 10 % + 1 MB more than was seen.
+    seen_*: reads and writes of all names, pipes included; of a file under layers what reached the file system, where that is more
+    (a task reads ahead, or writes what others left with it). is_blind: the kernel counted over 10 % + 1 MB more than was seen.
     """
 
     step: str
@@ -49,7 +51,7 @@ def _exceeds(kernel: int | None, seen: int) -> bool:
 
 def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
     """The chosen processes of a step, by rank (no task last), node and start."""
-    seen, chunks = _seen(data.columns, len(data.members)), _chunk_bytes(data)
+    seen, chunks = _seen(data), _chunk_bytes(data)
     left = _left_behind(data, seen, chunks)
     made = []
     for index in np.flatnonzero(mask).tolist():
@@ -68,21 +70,39 @@ def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
     return [one[-1] for one in sorted(made, key=lambda one: one[:-1])]
 
 
-def _seen(columns: Columns, count: int) -> tuple[np.ndarray, ...]:
+def _seen(data: StepData) -> tuple[np.ndarray, ...]:
     """Application calls, own ns, bytes read and written of each member, exactly."""
-    moved = columns.moved
-    parts = (
-        columns.app_calls,
-        columns.own_ns,
-        np.where(columns.by_code("R"), moved, 0),
-        np.where(columns.by_code("W"), moved, 0),
-    )
+    columns, count = data.columns, len(data.members)
     made = []
-    for part in parts:
+    for part in (columns.app_calls, columns.own_ns, *(np.where(columns.by_code(code), columns.moved, 0) for code in "RW")):
         sums = np.zeros(count, np.int64)
         np.add.at(sums, columns.member, part)
         made.append(sums)
-    return tuple(made)
+    calls, ns, read, written = made
+    return calls, ns, read + _more_below(data, "R", count), written + _more_below(data, "W", count)
+
+
+def _more_below(data: StepData, code: str, count: int) -> np.ndarray:
+    """Bytes that the layers of each member moved more than its program asked for, file by file."""
+    sums = np.zeros(count, np.int64)
+    layered = data.layered.where((data.layered.layer < NOTES) & data.layered.by_code(code))
+    if not len(layered):
+        return sums
+    by_layer = merged(layered, "member", "name", "layer")
+    is_last = np.r_[(np.diff(by_layer.member) != 0) | (np.diff(by_layer.name) != 0), True]
+    lowest = by_layer.where(is_last & (by_layer.layer > EVENTS))
+    program = data.columns.where(data.columns.by_code(code) & np.isin(data.columns.name, lowest.name))
+    files, at = np.unique(np.r_[_file_keys(lowest), _file_keys(program)], return_inverse=True)
+    more = np.zeros(len(files), np.int64)
+    np.add.at(more, at, np.r_[lowest.bytes, -program.moved])
+    below = at[: len(lowest)]
+    np.add.at(sums, lowest.member, np.maximum(more[below], 0))
+    return sums
+
+
+def _file_keys(columns: Columns) -> np.ndarray:
+    """One number for a name in a member."""
+    return columns.member.astype(np.int64) << 32 | columns.name.astype(np.int64) & 0xFFFFFFFF
 
 
 def _chunk_bytes(data: StepData) -> list[int]:
