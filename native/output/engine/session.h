@@ -62,11 +62,15 @@ class Session {
   // Modes without servers.
   Status end_step_together();
   int64_t place_in_time() const;
+  std::string words_of_step() const;
   // Modes with servers.
   Status end_step_handing_over();
   void hand_over(Flow& flow);
   void announce(Flow::Held& held);
   Status settle(bool last);
+  Status begin_agreement(int64_t place, const std::string& words);
+  Result<bool> settled();
+  Status arrive();
   Status resolve();
   Status wait_for_servers(const Status& incomplete);
   void hear(const Message& message);
@@ -87,6 +91,8 @@ class Session {
   std::unique_ptr<Writer> writer_;         // of an owner in a mode without servers
   std::unique_ptr<Agreement> agreement_;
   bool agreeing_ = false;
+  int64_t place_ = 0;  // of the agreement that is under way
+  std::string place_words_;
   Status trouble_;                         // not told yet
   Status broken_;                          // the model's ranks do not come together any more
   std::vector<std::string> told_;
@@ -94,6 +100,7 @@ class Session {
   std::vector<bool> gone_;                 // by group: this rank knows that it is lost
   std::vector<bool> farewell_;             // by group
   double last_heard_s_ = 0, last_look_s_ = 0;
+  int gone_client_ = -1;  // at the last look
   Costs costs_;
 };
 

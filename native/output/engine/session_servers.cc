@@ -2,6 +2,7 @@
 // The modes with servers: frames are announced to the task of the group that writes them, and nothing is waited for. What went wrong on
 // any rank is agreed upon with a delay of one output step, so that all ranks are told at the same call and none waits for the others.
 #include <algorithm>
+#include <utility>
 
 #include "output/core/trace.h"
 #include "output/engine/alive.h"
@@ -83,45 +84,61 @@ Status Session::end_step_handing_over() {
   return settle(false);
 }
 
+// A rank that has been gone for two looks: what it sent before its end, as at the end of weir_finalize, has come by then.
 Status Session::look_for_dead_clients() {
   if (now_s() - last_look_s_ < kLookEvery_s) return {};
   last_look_s_ = now_s();
-  for (int rank : setup_.topology.clients) {
-    if (rank != world_->rank() && is_gone(*world_, rank)) return {WEIR_E_LOST, "rank " + std::to_string(rank) + " of the model is gone"};
-  }
-  return {};
+  const std::vector<int>& clients = setup_.topology.clients;
+  const auto gone = std::find_if(clients.begin(), clients.end(), [this](int rank) { return rank != world_->rank() && is_gone(*world_, rank); });
+  const int before = std::exchange(gone_client_, gone == clients.end() ? -1 : *gone);
+  if (gone == clients.end() || *gone != before) return {};
+  return {WEIR_E_LOST, "rank " + std::to_string(*gone) + " of the model is gone"};
 }
 
 // The agreement of the step before is completed, and, unless this is the last one, another one begun.
 Status Session::settle(bool last) {
-  int64_t worst = 0;
+  Result<bool> trouble = settled();
+  if (!trouble.ok()) return broken_ = trouble.status();
+  Status result = *trouble ? resolve() : Status();
+  if (last || alive_.empty()) return result;
+  WEIR_TRY(begin_agreement(steps_, words_of_step()));
+  return result;
+}
+
+Status Session::begin_agreement(int64_t place, const std::string& words) {
+  place_ = place;
+  place_words_ = words;
+  WEIR_TRY(agreement_->start(trouble_.ok() ? 0 : 1, place));
+  agreeing_ = true;
+  return {};
+}
+
+// The agreement that is under way, if any, is completed: whether some rank has trouble. An error: no other agreement may be begun.
+Result<bool> Session::settled() {
+  bool trouble = false;
   const double began = now_s();
   Patience patience(world_->time_limit());
   while (agreeing_) {
-    Result<std::optional<int64_t>> value = agreement_->poll();
-    if (!value.ok()) return broken_ = value.status();
-    if (value->has_value()) {
-      worst = **value;
+    Result<std::optional<Agreement::Outcome>> outcome = agreement_->poll();
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->has_value()) {
       agreeing_ = false;
+      if (!(*outcome)->same_place) return model_->agree_at(trouble_, place_, place_words_);
+      trouble = (*outcome)->greatest > 0;
       break;
     }
     if (Status s = poll(); !s.ok()) blame(s);
     // Ranks that do not come together now will not do so at another time either.
-    if (patience.slow()) broken_ = look_for_dead_clients();
-    if (!broken_.ok()) return broken_;
+    if (patience.slow()) WEIR_TRY(look_for_dead_clients());
     if (!patience.wait()) {
       // What the servers have told may be why.
-      return broken_ = trouble_.ok() ? Status(WEIR_E_LOST, "a rank of the model did not come to weir_end_step within " +
-                                                               std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s)")
-                                     : trouble_;
+      return !trouble_.ok() ? trouble_
+                            : Status(WEIR_E_LOST, "a rank of the model did not come to weir_end_step or weir_finalize within " +
+                                                      std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s)");
     }
   }
   costs_.wait_s += now_s() - began;
-  Status result = worst > 0 ? resolve() : Status();
-  if (last || alive_.empty()) return result;
-  WEIR_TRY(agreement_->start(trouble_.ok() ? 0 : 1));
-  agreeing_ = true;
-  return result;
+  return trouble;
 }
 
 // [collective over the model] Some rank has trouble: all are told the first one's, and which groups are lost.
@@ -199,6 +216,20 @@ Status Session::wait_for_servers(const Status& incomplete) {
   }
 }
 
+// [collective over the model] All have come to weir_finalize by the same steps; before anything that would wait for those that have not.
+Status Session::arrive() {
+  constexpr int64_t kEnd = -1;
+  const std::string here = "weir_finalize after " + std::to_string(steps_) + " steps";
+  if (agreement_ == nullptr) return broken_ = model_->agree_at({}, kEnd, here);
+  Status told = settle(true);
+  if (!broken_.ok()) return told;
+  if (Status s = begin_agreement(kEnd, here); !s.ok()) return broken_ = s;
+  Result<bool> trouble = settled();
+  if (!trouble.ok()) return broken_ = trouble.status();
+  const Status now = *trouble ? resolve() : Status();
+  return told.ok() ? now : told;
+}
+
 Status Session::finalize() {
   Traced traced(Event::kFinalize);
   const double began = now_s();
@@ -206,13 +237,11 @@ Status Session::finalize() {
   const auto keep = [&](Status s) {
     if (first.ok()) first = std::move(s);
   };
+  keep(broken_);
+  if (broken_.ok()) keep(arrive());
   if (setup_.topology.has_servers()) {
-    keep(broken_);
-    if (defined_ && broken_.ok()) keep(settle(true));
     if (Status s = wait_for_servers({}); !s.ok()) blame(s);
-  } else if (!broken_.ok()) {
-    keep(broken_);
-  } else if (writer_ != nullptr) {
+  } else if (broken_.ok() && writer_ != nullptr) {
     if (Status s = writer_->close_all({}); !s.ok()) blame(s);
   }
   if (broken_.ok()) {

@@ -17,6 +17,8 @@ int64_t Session::place_in_time() const {
   return static_cast<int64_t>(hash >> 1);
 }
 
+std::string Session::words_of_step() const { return "step " + std::to_string(steps_ - 1) + " (" + number_text(time_s_) + " s)"; }
+
 Status Session::end_step_together() {
   Status lack;
   std::vector<Flow*> active;
@@ -26,7 +28,7 @@ Status Session::end_step_together() {
     if (const int column = flow.lacking(); column >= 0 && lack.ok()) lack = lack_in_words(flow, column);
   }
   if (active.empty()) return {};
-  const std::string here = "step " + std::to_string(steps_ - 1) + " (" + number_text(time_s_) + " s)";
+  const std::string here = words_of_step();
   Status agreed = model_->agree_at(lack.ok() ? trouble_ : lack, place_in_time(), here);
   const bool complete = agreed.ok();
   if ((agreed.code() == WEIR_E_LOST && trouble_.code() != WEIR_E_LOST) || agreed.code() == WEIR_E_ORDER) {

@@ -29,7 +29,8 @@ class Team {
   virtual Result<std::pair<int64_t, int>> maximum(int64_t value) = 0;
   // [collective] The first failed rank's status on all ranks, with the rank named, or fine on all.
   virtual Status agree(const Status& mine) = 0;
-  // [collective] agree; and all ranks have the same `place`, else WEIR_E_ORDER on all, with the words of two ranks that differ.
+  // [collective] agree; and all ranks have the same `place`, else WEIR_E_ORDER on all, with the words of two ranks that differ. agree itself is
+  // at place 0.
   virtual Status agree_at(const Status& mine, int64_t place, const std::string& words) {
     (void)place, (void)words;  // a team of one
     return agree(mine);

@@ -43,10 +43,15 @@ class Flight {
 // A lasting agreement of a team on the greatest of values, one after the other, which nobody waits for.
 class Agreement {
  public:
+  struct Outcome {
+    int64_t greatest;
+    bool same_place;  // on all ranks: else they have not come to this agreement by the same steps, and must come to no other one
+  };
+  // One that is under way is abandoned, and its team with it.
   virtual ~Agreement() = default;
   // [collective] No other one may be under way.
-  virtual Status start(int64_t value) = 0;
-  virtual Result<std::optional<int64_t>> poll() = 0;
+  virtual Status start(int64_t value, int64_t place) = 0;
+  virtual Result<std::optional<Outcome>> poll() = 0;
 };
 
 class World {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "output/transport/mpi/mpi_world.h"
 #include "output/transport/patience.h"
@@ -64,24 +65,38 @@ class MpiFlight : public Flight {
 
 class MpiAgreement : public Agreement {
  public:
-  explicit MpiAgreement(MPI_Comm comm) : comm_(comm), values_(new int64_t[2]) {}
+  explicit MpiAgreement(MpiTeam& team) : team_(team), values_(new Values) {}
   ~MpiAgreement() override {
-    if (request_ == MPI_REQUEST_NULL) delete[] values_;  // else MPI may still write to it
+    if (request_ == MPI_REQUEST_NULL && !failed_) return;
+    values_.release();  // MPI may still write to it, and goes on with it in any call: it needs the communicator, too
+    team_.lose();
   }
-  Status start(int64_t value) override {
-    values_[0] = value;
-    return mpi_status(MPI_Iallreduce(&values_[0], &values_[1], 1, MPI_INT64_T, MPI_MAX, comm_, &request_), "MPI_Iallreduce");
+  Status start(int64_t value, int64_t place) override {
+    values_->mine = {value, place, -place};
+    return kept(MPI_Iallreduce(values_->mine.data(), values_->greatest.data(), 3, MPI_INT64_T, MPI_MAX, team_.comm(), &request_), "MPI_Iallreduce");
   }
-  Result<std::optional<int64_t>> poll() override {
+  Result<std::optional<Outcome>> poll() override {
     int done = 0;
-    WEIR_TRY(mpi_status(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test"));
-    return done ? std::optional<int64_t>(values_[1]) : std::nullopt;
+    WEIR_TRY(kept(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    if (!done) return std::optional<Outcome>();
+    const auto [value, place, negative] = values_->greatest;
+    return std::optional<Outcome>({value, place == -negative});
   }
 
  private:
-  MPI_Comm comm_;
-  int64_t* values_;
+  struct Values {
+    std::array<int64_t, 3> mine, greatest;
+  };
+
+  Status kept(int code, const char* call) {
+    failed_ = failed_ || code != MPI_SUCCESS;
+    return mpi_status(code, call);
+  }
+
+  MpiTeam& team_;
+  std::unique_ptr<Values> values_;
   MPI_Request request_ = MPI_REQUEST_NULL;
+  bool failed_ = false;
 };
 
 }  // namespace
@@ -89,7 +104,7 @@ class MpiAgreement : public Agreement {
 std::unique_ptr<Flight> MpiWorld::flight() { return std::make_unique<MpiFlight>(comm()); }
 
 std::unique_ptr<Agreement> MpiWorld::agreement(Team& team) {
-  return std::make_unique<MpiAgreement>(static_cast<MpiTeam&>(team).comm());
+  return std::make_unique<MpiAgreement>(static_cast<MpiTeam&>(team));
 }
 
 Result<std::unique_ptr<Window>> MpiWorld::window(void* memory, int64_t bytes) {

@@ -249,8 +249,8 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
   buffers->out = {mine.ok() ? size_ : rank_, place, -place};
   buffers->in.resize(3);
   std::vector<MPI_Request> requests(1);
-  const int count = words.empty() ? 1 : 3;
-  WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), count, MPI_INT64_T, MPI_MIN, comm_, &requests[0]),
+  // Always all three: ranks that have come by different ways find each other here, and are to see it.
+  WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T, MPI_MIN, comm_, &requests[0]),
                       "MPI_Iallreduce"));
   WEIR_TRY(finish(requests, buffers, "agreement"));
   if (buffers->in[1] != -buffers->in[2]) return places_differ(place, words);

@@ -46,6 +46,8 @@ class MpiTeam : public Team {
   Status create_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& hints) override;
 
   MPI_Comm comm() const { return comm_; }
+  // Ranks do not come together here any more: no collective is begun, and the communicator stays, as one may be under way on it.
+  void lose() { lost_ = true; }
   const Limit& limit() const { return *limit_; }
 
  private:
