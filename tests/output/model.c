@@ -2,6 +2,7 @@
 // A model without physics: fields whose value is a function of global index, level and step, written through libweir.
 //   model CONFIG steps=4 kind=block|rows|scatter|cyclic|lopsided ...: see options().
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,19 +204,36 @@ static int step(long s, int rank, void *data) {
   return bad;
 }
 
-// Processor time, memory of the process' own (windows of others that it maps are theirs), and the most it has had at a time, those included.
+static void memory(long *private_kb, long *peak_kb) {
+  char line[256];
+  FILE *status = fopen("/proc/self/status", "r");
+  while (status && fgets(line, sizeof line, status)) {
+    sscanf(line, "RssAnon: %ld", private_kb);
+    sscanf(line, "VmHWM: %ld", peak_kb);
+  }
+  if (status) fclose(status);
+}
+
+static long private_peak_kb;
+
+// The kernel keeps no greatest value of private memory.
+static void *watch(void *unused) {
+  for (long peak = 0, private_kb = 0;; usleep(1000)) {
+    memory(&private_kb, &peak);
+    if (private_kb > private_peak_kb) private_peak_kb = private_kb;
+  }
+  return unused;
+}
+
+// Processor time; private memory now and at most (windows of others that it maps are theirs); and the most of all, those included.
 static void usage(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
-  char line[256];
   long own_kb = 0, peak_kb = 0;
-  FILE *status = fopen("/proc/self/status", "r");
-  while (status && fgets(line, sizeof line, status)) {
-    sscanf(line, "RssAnon: %ld", &own_kb);
-    sscanf(line, "VmHWM: %ld", &peak_kb);
-  }
-  printf("server %d: user %.3f s, system %.3f s, own memory %ld KiB, peak %ld KiB\n", me, (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec,
-         (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec, own_kb, peak_kb);
+  memory(&own_kb, &peak_kb);
+  printf("server %d: user %.3f s, system %.3f s, own memory %ld KiB, at most %ld KiB, peak %ld KiB\n", me,
+         (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec, (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec,
+         own_kb, private_peak_kb, peak_kb);
 }
 
 int main(int argc, char **argv) {
@@ -227,6 +245,8 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   int pid = (int)getpid();
   MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
+  pthread_t watcher;
+  if (o.usage) pthread_create(&watcher, NULL, watch, NULL);
   int code = SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
   if (code || context == NULL) {
     if (o.usage) usage();
