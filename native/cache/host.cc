@@ -118,7 +118,7 @@ bool map_store(HostStore& store, const Between& b) {
   const os::HoldsDescriptor held;
   const long fd = os::open_at(AT_FDCWD, store.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (os::failed(fd)) return false;
-  const bool fine = !os::failed(os::system_call(SYS_ftruncate, fd, static_cast<long>(all))) &&
+  const bool fine = !os::failed(os::resize(static_cast<int>(fd), all)) &&
                     !os::failed(os::allocate(static_cast<int>(fd), 0, store.parts_at));
   const long memory = fine ? os::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd)) : -1;
   os::close_fd(static_cast<int>(fd));

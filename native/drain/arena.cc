@@ -97,7 +97,7 @@ bool make_file(Arena* arena, const Shape& shape, bool shared, const char* path) 
   const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (os::failed(fd)) return false;
   const int file = static_cast<int>(fd);
-  bool made = os::system_call(SYS_ftruncate, file, static_cast<long>(h.total_bytes)) == 0 && back_tables(file, h);
+  bool made = os::resize(file, h.total_bytes) == 0 && back_tables(file, h);
   if (made) {
     const long at = os::map(h.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file);
     made = !os::failed(at);

@@ -113,7 +113,7 @@ bool map_file(const char* path, bool make) {
   if (os::failed(fd)) return false;
   long at = -1;
   if (!make || (os::allocate(static_cast<int>(fd), 0, kLeasesAt) == 0 &&
-                os::system_call(SYS_ftruncate, fd, static_cast<long>(kRegistryBytes)) == 0)) {
+                os::resize(static_cast<int>(fd), kRegistryBytes) == 0)) {
     struct stat about;
     if (os::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) == 0 && static_cast<uint64_t>(about.st_size) == kRegistryBytes) {
       at = os::map(kRegistryBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));

@@ -3,10 +3,12 @@
 // is ready. Each returns what the kernel returns: a value, or -errno.
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -65,8 +67,18 @@ inline bool lies_in_memory(int fd) {
   if (system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) != 0) return false;
   return about.f_type == 0x01021994 || about.f_type == 0x858458f6;
 }
+// Largest size this process may give a file: past it the kernel sends SIGXFSZ, which ends most programs.
+inline uint64_t largest_size() {
+  uint64_t limits[2] = {~uint64_t{0}, 0};
+  system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limits));
+  return limits[0];
+}
+// Of weir's own files: beyond the limit -EFBIG, and no signal.
+inline long resize(int fd, uint64_t bytes) {
+  return bytes > largest_size() ? -EFBIG : system_call(SYS_ftruncate, fd, static_cast<long>(bytes));
+}
 inline long allocate(int fd, uint64_t offset, uint64_t bytes) {
-  return system_call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
+  return offset + bytes > largest_size() ? -EFBIG : system_call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
 }
 inline long map(size_t bytes, int protection, int flags, int fd = -1, uint64_t offset = 0) {
   return system_call(SYS_mmap, 0, static_cast<long>(bytes), protection, flags, fd, static_cast<long>(offset));

@@ -231,9 +231,11 @@ bool enqueue(Job& job, uint64_t due_ns) {
     if (cores_bytes == 0) begin();
     if (!start_thread(*pool)) return false;
   }
-  job.due_ns = due_ns;
   uint32_t now = base::load(&job.state);
+  if ((now & kQueued) != 0) return true;
+  job.due_ns = due_ns;
   for (;;) {
+    if (WEIR_UNLIKELY((now & kQueued) != 0)) return true;  // by another thread meanwhile: twice in the lists it would be their end
     // Its own job: queued when it has run.
     const bool running = (now & kRunning) != 0;
     if (base::compare_exchange(&job.state, &now, running ? now | kAgain : (now & kWaited) | kQueued)) {

@@ -30,7 +30,7 @@ enum JobState : uint32_t { kQueued = 1, kRunning = 2, kWaited = 4, kAgain = 8 };
 // At start, while the affinity is still the launcher's: the threads will have it, whatever the submitting thread binds itself to.
 void begin();
 
-// Hands over an idle job (or, from within `run`, its own). Takes no lock: a signal handler may call it. False when there is no thread
+// Hands over an idle job (or, from within `run`, its own); one that is queued already stays as it is. Takes no lock: a signal handler may call it. False when there is no thread
 // and none can be had: nothing has been done then, and the caller does the work itself.
 bool submit(Job& job);
 // The same, not before delay_ns from now.

@@ -194,5 +194,27 @@ TEST(Pool, SeveralThreadsSubmit) {
   EXPECT_EQ(count, 8000u);
 }
 
+Timed shared_job;
+void* submit_shared(void*) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (!submit_after(shared_job, i % 7 * 1000)) return &shared_job;
+  }
+  return nullptr;
+}
+
+// Who finds it idle submits it, and so does another one in the same moment.
+TEST(Pool, OneJobSubmittedBySeveralThreadsIsQueuedOnce) {
+  shared_job.run = note_time;
+  pthread_t threads[4];
+  for (auto& one : threads) ASSERT_EQ(pthread_create(&one, nullptr, submit_shared, nullptr), 0);
+  for (auto one : threads) {
+    void* failed = nullptr;
+    pthread_join(one, &failed);
+    EXPECT_EQ(failed, nullptr);
+  }
+  wait(shared_job);
+  EXPECT_NE(shared_job.ran_ns, 0u);
+}
+
 }  // namespace
 }  // namespace weir::pool

@@ -29,13 +29,6 @@ double first_rate(const os::ClockReading& from) {
   return static_cast<double>(to.mono_ns - from.mono_ns) / static_cast<double>(to.ticks - from.ticks);
 }
 
-// Largest size a process may give a file: past it the kernel sends SIGXFSZ, which ends most programs.
-uint64_t largest_size() {
-  uint64_t limits[2] = {~uint64_t{0}, 0};
-  os::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limits));
-  return limits[0];
-}
-
 // What may be had later: descriptors and memory.
 bool passes(long error) { return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN || error == -EINTR; }
 
@@ -67,7 +60,7 @@ long TraceFile::create(const Settings& settings) {
   char temporary[4096 + 64];
   base::Writer name(temporary, sizeof temporary);  // containers on a node have equal process ids
   name.add(path_).add(".").add_number(static_cast<uint64_t>(os::process_id())).add(".").add_number(os::ticks()).add(".new");
-  if (largest_size() < wire::kPageBytes) return -EFBIG;
+  if (os::largest_size() < wire::kPageBytes) return -EFBIG;
   const long fd = os::open_at(AT_FDCWD, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (os::failed(fd)) return fd;
 
@@ -186,7 +179,7 @@ uint64_t TraceFile::limit_for(Use use) const {
   const uint64_t budget = header_->budget_bytes;
   const uint64_t reserve = budget / 8 < kLargestReserve ? budget / 8 : kLargestReserve;
   const uint64_t limit = budget - (use == Use::records ? reserve : use == Use::files ? reserve / 4 : 0);
-  const uint64_t largest = largest_size();
+  const uint64_t largest = os::largest_size();
   return limit < largest ? limit : largest;
 }
 

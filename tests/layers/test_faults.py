@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers error, delay, short, and hints away from Lustre: what the program gets, the same in every run of one seed, and what the
-trace says of it."""
+trace says of it; and a limit of the system on what the layers need for themselves."""
 
 from __future__ import annotations
 
@@ -118,3 +118,13 @@ def test_hints_does_nothing_away_from_lustre(faulty):
     results, file = faulty("hints:striping_factor=4:striping_unit=1MiB")
     assert results["write"] == ["1000"] * 5 and results["close"] == ["None"]
     assert statistic(file, "hints", "striped") == statistic(file, "hints", "refused") == 0
+
+
+@pytest.mark.parametrize("stack", ["bufa:1MiB:4", "gather:1MiB:4:always=1", "global:1MiB:2:always=1", "keep:always=1", "cos:16"])
+def test_a_limit_on_the_size_of_files_ends_no_program(weir, tmp_path, stack):
+    """What layers share lies in files of their own, larger than what this program may write."""
+    (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "limited"\nstack = "{stack}"\n')
+    program = "import os; fd = os.open('limited', os.O_RDWR | os.O_CREAT)\nfor i in range(2000): assert os.write(fd, b'x' * 16) == 16"
+    command = ["bash", "-c", 'ulimit -f 100; exec python3 -c "$0"', program]
+    weir("run", "--rules", tmp_path / "rules.toml", "--", *command, cwd=tmp_path).ok()
+    assert (tmp_path / "limited").stat().st_size == (32_768 if stack == "cos:16" else 32_000)

@@ -20,6 +20,8 @@ using namespace cos;
 enum Statistics { kReads, kWrites, kTailWrites, kCount };
 constexpr uint64_t kDefaultBytes = 48 * kBlock;
 
+constexpr uint64_t kLargestGap = 1u << 30;  // blocked files have no holes: what is skipped is written as zeros
+
 // The buffer holds bytes [base, base + bytes) of the file as they lie on disk: whole blocks.
 struct State {
   uint8_t* buffer;
@@ -235,6 +237,7 @@ Result put_all(Layer& layer, const Transfer& t) {
 Result fill_up_to(Layer& layer, uint64_t offset) {
   static const uint8_t zeros[kBlock] = {};
   State& s = state(layer);
+  if (offset > s.size && offset - s.size > kLargestGap) return -EFBIG;
   while (s.size < offset) {
     const uint64_t n = offset - s.size < sizeof zeros ? offset - s.size : sizeof zeros;
     const iovec piece{const_cast<uint8_t*>(zeros), n};
