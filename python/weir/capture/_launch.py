@@ -18,6 +18,7 @@ from weir.capture._count import Count, count_traces
 from weir.capture._environment import check_level, idle_environment, parse_budget, rules_variables, tracing_variables
 from weir.capture._launcher import is_open_mpi, with_forwarding
 from weir.capture._run import Job, check_run, check_step, make_step, trace_files
+from weir.capture._unseen import unseen_programs
 
 NO_TRACE_STATUS = 3
 
@@ -124,14 +125,18 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
 def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: str) -> int:
     """Run the command with the layers of compiled rules and no trace of its own; the status to exit with.
 
-    Raises InputError, with nothing started, when the preload library is missing.
+    Programs in the command that the library cannot be put into are named when it has ended. Raises InputError, with nothing
+    started, when the preload library is missing.
     """
     library = preload_library()
     try:
-        return shell_status(_run_preloaded(command, environ, rules_variables(environ, library, rules), library))
+        status = _run_preloaded(command, environ, rules_variables(environ, library, rules), library)
     except CannotStart as error:
         say(str(error))
         return error.status
+    for program, why in unseen_programs(command, environ):
+        say(f"{program}: its files had no layers: {why} (see: weir doctor {shlex.quote(program)})")
+    return shell_status(status)
 
 
 def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables: Mapping[str, str], library: str) -> int:

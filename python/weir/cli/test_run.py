@@ -139,3 +139,13 @@ def test_the_tasks_of_an_mpi_program_get_the_rules_as_they_are(call, mpi, here):
     call("run", "--rules", "r.toml", "--", *mpi.launch(2, "sh", "-c", script), env=mpi.env, timeout=120).ok()
     found = [p.read_text() for p in here.glob("rules.*")]
     assert found == [f"{COMPILED}hints source=r.toml:4:1 name=wrf;%20* info=cb_nodes=4;striping_factor=16\n"] * 2
+
+
+def test_a_program_that_gets_no_layers_is_named_when_it_has_ended(call, cc, here):
+    static = cc("#include <stdio.h>\nint main(void) { return puts(\"done\") < 0; }\n", "-static", name="static")
+    dynamic = cc("int main(void) { return 0; }\n", name="dynamic")
+    for launcher in ([], ["env", "A=1"]):
+        done = call("run", "--rules", "r.toml", "--", *launcher, static).ok()
+        assert done.stdout == "done\n"
+        assert done.stderr == f"weir: {static}: its files had no layers: it is statically linked (see: weir doctor {static})\n"
+    assert call("run", "--rules", "r.toml", "--", dynamic, "/bin/sh").ok().stderr == ""

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that the loader will not put weir's library into, found among the words of a command: those behind a launcher too."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+
+from weir.capture._command import CannotStart, find_program
+
+_PROGRAM_HEADER_OF_INTERPRETER = 3  # PT_INTERP, elf(5)
+_WRAP_MARK = b"WEIR_TRACE_DIR must be an absolute path"  # of weir's library, linked into a static program
+
+
+def unseen_programs(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Words that are static or privileged programs, each with the reason. Of other files only the head is read."""
+    for number, word in enumerate(dict.fromkeys(command)):
+        try:
+            path = find_program(word, environ) if number == 0 or "/" in word else ""
+            why = _reason(path) if path else None
+        except (CannotStart, OSError):
+            continue
+        if why is not None:
+            yield word, why
+
+
+def _reason(path: str) -> str | None:
+    about = os.stat(path)
+    if not stat.S_ISREG(about.st_mode) or not about.st_mode & 0o111:
+        return None
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if not head.startswith(b"\x7fELF\x02\x01") or len(head) < 64:
+        return None
+    if (about.st_mode & stat.S_ISUID and about.st_uid != os.geteuid()) or (about.st_mode & stat.S_ISGID and about.st_gid != os.getegid()):
+        return "it is setuid or setgid"
+    entry, table = struct.unpack_from("<QQ", head, 24)
+    size, count = struct.unpack_from("<HH", head, 54)
+    kinds = [struct.unpack_from("<I", head, at)[0] for at in range(table, table + size * count, size) if at + 4 <= len(head)]
+    is_program = entry != 0 and len(kinds) == count
+    if not is_program or _PROGRAM_HEADER_OF_INTERPRETER in kinds or _has_wrap_archive(path):
+        return None
+    return "it is statically linked"
+
+
+def _has_wrap_archive(path: str) -> bool:
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+        return whole.find(_WRAP_MARK) >= 0
