@@ -16,9 +16,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage;
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step;
   const char *kind, *format, *path, *type;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, "block", "cdf5", "out.nc", "float"};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, "block", "cdf5", "out.nc", "float"};
 
 static void options(int argc, char **argv) {
   struct {
@@ -29,7 +29,8 @@ static void options(int argc, char **argv) {
              {"rotation", &o.rotation, 0}, {"every_steps", &o.every_steps, 0}, {"halo", &o.halo, 0}, {"lend", &o.lend, 0},
              {"skip_step", &o.skip_step, 0}, {"skip_rank", &o.skip_rank, 0}, {"mean", &o.mean, 0}, {"lonlat", &o.lonlat, 0},
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
-             {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0}, {"kind", 0, &o.kind},
+             {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
+             {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"kind", 0, &o.kind},
              {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -198,6 +199,8 @@ static int step(long s, int rank, void *data) {
     kill(pids[o.kill_rank], SIGKILL);
     usleep(300000);
   }
+  if (s == o.stop_step && rank == 0) kill(pids[o.stop_rank], SIGSTOP);
+  if (s == o.go_on_step && rank == 0) kill(pids[o.stop_rank], SIGCONT);
   if (s == o.hang_step && rank == o.skip_rank) sleep((unsigned)o.hang_s);
   bad |= SAY(weir_end_step, context) != 0;
   if (o.pause_ms) usleep((useconds_t)(o.pause_ms * 1000));

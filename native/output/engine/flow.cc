@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/engine/flow.h"
 
+#include <algorithm>
+
 #include "output/model/schedule.h"
 
 namespace weir::output {
@@ -61,21 +63,59 @@ Flow::Held* Flow::in_the_way() {
   return nullptr;
 }
 
-void Flow::released(int64_t number, bool written) {
+int Flow::group(const std::vector<int>& alive) {
+  if (group_file_ != frame_.file) {
+    group_file_ = frame_.file;
+    group_ = Topology::group_of_file(stream_, frame_.file, alive);
+    frame_.generation = 0;
+    lonlat_given_ = false;
+  }
+  frame_.lonlat = frame_.due && !lonlat_given_;
+  if (frame_.due) lonlat_given_ = true;
+  return group_;
+}
+
+void Flow::pass_on(const std::vector<int>& dead, const std::vector<int>& alive) {
+  const auto lost = [&](int group) { return std::find(dead.begin(), dead.end(), group) != dead.end(); };
+  const auto next = [&](int64_t file) { return alive.empty() ? -1 : Topology::group_of_file(stream_, file, alive); };
+  int64_t given = -1;  // the file whose longitude and latitude go with a frame that is held
   for (Held& h : held) {
-    if (h.frame.number != number || h.released) continue;
+    if (h.released || !lost(h.group)) continue;
+    h.flight.reset();
+    h.released = alive.empty();
+    h.group = next(h.frame.file);
+    ++h.frame.generation;
+    h.frame.lonlat = h.frame.due && given != h.frame.file;
+    if (h.frame.lonlat) given = h.frame.file;
+  }
+  if (group_file_ != frame_.file || !lost(group_)) return;
+  group_ = next(frame_.file);
+  ++frame_.generation;
+  lonlat_given_ = given == frame_.file;
+}
+
+void Flow::released(int64_t number, int group, bool written) {
+  for (Held& h : held) {
+    if (h.frame.number != number || h.group != group || h.released) continue;
     h.released = true;
     last_finished_[h.group] = number;
-    if (h.frame.file != written_file_) written_file_ = h.frame.file, written_ = 0;
-    if (written && h.frame.due) ++written_;
+    if (written && h.frame.due) written_[h.frame.file] = {written_[h.frame.file].frames + 1, h.frame.generation};
   }
+  int64_t oldest = frame_.file;
+  for (const Held& h : held) oldest = std::min(oldest, h.frame.file);
+  written_.erase(written_.begin(), written_.lower_bound(oldest));
   count_written();
 }
 
 // Frames of the same file that are still held, and the next one, know how many are in the file.
 void Flow::count_written() {
-  for (Held& h : held) h.frame.written = h.frame.file == written_file_ ? written_ : 0;
-  frame_.written = frame_.file == written_file_ ? written_ : 0;
+  const auto tell = [this](Frame& frame) {
+    const auto at = written_.find(frame.file);
+    frame.written = at == written_.end() ? 0 : at->second.frames;
+    frame.source = at == written_.end() ? 0 : at->second.generation;
+  };
+  for (Held& h : held) tell(h.frame);
+  tell(frame_);
 }
 
 int64_t Flow::last_finished(int group) const {

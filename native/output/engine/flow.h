@@ -39,7 +39,12 @@ class Flow {
   std::vector<Held> held;
   // Whether the slot of the frame that is being filled is still another frame's; that one, or null.
   Held* in_the_way();
-  void released(int64_t number, bool written);
+  // The group of the file that is being filled with frames: always the same one, unless it is lost.
+  int group(const std::vector<int>& alive);
+  // Groups are lost: their frames and files are `alive`'s now.
+  void pass_on(const std::vector<int>& dead, const std::vector<int>& alive);
+  // Only from the group that has the frame: one that was given up may still say so, too late.
+  void released(int64_t number, int group, bool written);
   // The last frame that a group has said to have finished; -1: none.
   int64_t last_finished(int group) const;
 
@@ -51,7 +56,14 @@ class Flow {
   bool active_ = false, began_ = false;
   Frame frame_;  // the next one, or the one being filled
   double last_due_s_ = 0, last_s_ = 0;
-  int64_t written_ = 0, written_file_ = -1;
+  struct Written {
+    int64_t frames = 0;
+    int32_t generation = 0;  // of the file that has them
+  };
+  std::map<int64_t, Written> written_;  // by file: files of two groups grow at the same time
+  int64_t group_file_ = -1;  // which file group_ has
+  int group_ = 0;
+  bool lonlat_given_ = false;  // to the group, for that file
   std::vector<bool> put_;
   std::map<int, int64_t> last_finished_;  // by group
 };

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "output/core/trace.h"
+#include "output/engine/stamp.h"
 #include "output/transport/patience.h"
 
 namespace weir::output {
@@ -67,14 +68,18 @@ Status Gather::wait(Stage& stage) {
   if (stage.flight == nullptr) return {};
   const Column& column = column_of(stage);
   const Traced traced(Event::kFetch, stream_, stage.slab.count * static_cast<int64_t>(size_of(column.type)), field_name(setup_, column));
+  return wait(stage.flight);
+}
+
+Status Gather::wait(std::unique_ptr<Flight>& flight) {
   Patience patience(world_.time_limit());
   for (;;) {
-    Result<bool> done = stage.flight->finished();
+    Result<bool> done = flight->finished();
     if (!done.ok()) return done.status();
     if (*done) break;
     on_pause();
     if (patience.wait()) continue;
-    (void)stage.flight.release();  // MPI may still write to its buffers
+    (void)flight.release();  // MPI may still write to its buffers
     return {WEIR_E_LOST, "a rank's data did not come within " + std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s)"};
   }
   return {};
@@ -91,6 +96,33 @@ Status Gather::end(Type type, ByteOrder order, double fill, void* to) {
   stages_.pop_front();
   WEIR_TRY(wait(stage));
   copy(stage, type, order, fill, static_cast<char*>(to));
+  return {};
+}
+
+Status Gather::check_stamps(const Frame& frame, bool remote) {
+  const auto stamp = [&](const ClientView& view) {
+    const ClientStream& stream = view.layout.streams[static_cast<size_t>(frame.stream)];
+    return stream.slot(frame.number, setup_.layout.slots) + stream.stamp;
+  };
+  const auto lost = [&](const ClientView& view) {
+    return Status(WEIR_E_LOST, "rank " + std::to_string(view.rank) + " of the model has given this server up and uses the frame's memory for another one; nothing more is written here");
+  };
+  std::unique_ptr<Flight> flight;
+  auto fetched = std::make_unique<std::vector<int64_t>>(setup_.clients.size(), Stamp::of_frame(frame.number));
+  for (size_t c = 0; c < setup_.clients.size(); ++c) {
+    const ClientView& view = setup_.clients[c];
+    if (view.route == Route::kShared && !Stamp::is(view.memory->data() + stamp(view), frame.number)) return lost(view);
+    if (view.route != Route::kRma || !remote) continue;
+    if (flight == nullptr) flight = world_.flight();
+    WEIR_TRY(flight->fetch(*setup_.rma, view.rank, stamp(view), sizeof(int64_t), &(*fetched)[c]));
+  }
+  if (Status s = flight == nullptr ? Status() : wait(flight); !s.ok()) {
+    (void)fetched.release();  // MPI may still write to it
+    return s;
+  }
+  for (size_t c = 0; c < setup_.clients.size(); ++c) {
+    if ((*fetched)[c] != Stamp::of_frame(frame.number)) return lost(setup_.clients[c]);
+  }
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "output/engine/convert.h"
+#include "output/engine/note.h"
 #include "output/engine/setup.h"
 
 namespace weir::output {
@@ -33,6 +34,10 @@ class Gather {
  public:
   Gather(World& world, const Setup& setup) : world_(world), setup_(setup) {}
   Status prepare(int64_t staging_bytes);
+
+  // Whether what was brought together of this frame was still the frame's: its stamp in the windows of all clients that can be looked at (those
+  // that send say it themselves). WEIR_E_LOST: it may have been a later one's. `remote`: also those on other nodes.
+  Status check_stamps(const Frame& frame, bool remote);
 
   // Called now and then during waits and between slabs.
   std::function<void()> on_pause = [] {};
@@ -62,6 +67,7 @@ class Gather {
 
   static const Column& column_of(const Stage& stage) { return stage.section->columns[static_cast<size_t>(stage.slab.column)]; }
   Status wait(Stage& stage);
+  Status wait(std::unique_ptr<Flight>& flight);
   void copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const;
 
   World& world_;

@@ -86,6 +86,8 @@ ClientLayout make_client_layout(const Layout& layout, const std::vector<int64_t>
     ClientStream s;
     for (const Column& c : stream.lonlat.columns) s.lonlat.push_back(place(c, made.bytes));
     for (const Column& c : stream.fields.columns) s.fields.push_back(place(c, s.slot_bytes));
+    s.stamp = s.slot_bytes;
+    s.slot_bytes += kAlignment;
     s.slot0 = made.bytes;
     made.bytes += s.slot_bytes * layout.slots;
     made.streams.push_back(std::move(s));

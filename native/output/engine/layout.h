@@ -62,6 +62,7 @@ struct ClientStream {
   std::vector<int64_t> lonlat;  // by column
   std::vector<int64_t> fields;  // by column, from the beginning of the slot
   int64_t slot0 = 0, slot_bytes = 0;
+  int64_t stamp = 0;            // from the beginning of the slot: whose it is, see Stamp
 
   int64_t slot(int64_t frame, int slots) const { return slot0 + frame % slots * slot_bytes; }
 };

@@ -16,11 +16,14 @@ namespace weir::output {
 struct Frame {
   int32_t stream = 0;
   int32_t due = 0;      // it is written; else it only adds to means, sums and extremes
+  int32_t lonlat = 0;   // the group's first frame of the file: longitude and latitude come with it
   int64_t number = 0;   // of the stream, all frames counted
   int64_t step = 0;
   int64_t file = 0;     // the file's number
   int64_t record = 0;   // place among the file's frames
   int64_t written = 0;  // how many of them are in the file, as far as the client was told: for a group that takes a file over
+  int32_t generation = 0;  // how often the file has been taken over
+  int32_t source = 0;      // the generation of the file that has those `written`
   int64_t file_step = 0;
   int64_t interval = 0;  // the number of the frame after the last due one: where means and the like begin
   double previous_s = 0;  // the time of the frame before; of the first frame: its own
@@ -34,7 +37,9 @@ enum class NoteKind : int32_t {
   kGo,          // head to tasks: write it
   kDone,        // head to tasks that only forward: it is written, or why not
   kRelease,     // task to its clients: the frame's place in the window is free; with an error when it was not written
-  kAlive,       // task to its clients, while a frame takes long
+  kAlive,       // task to its clients, while a frame takes long; head to tasks that only forward, who pass it on
+  kKept,        // client to an owner that it sends pieces to: all of this frame's have left, and were the frame's when they did
+  kGivenUp,     // client 0 to the tasks of a group that was silent for too long: others write its frames
   kBye,         // client to its task: no more frames
   kAllBye,      // task to head
   kClose,       // head to tasks: complete all files and end

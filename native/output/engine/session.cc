@@ -10,6 +10,7 @@
 
 #include "output/core/trace.h"
 #include "output/engine/alive.h"
+#include "output/engine/stamp.h"
 #include "output/engine/writer.h"
 #include "output/plan/cover.h"
 #include "output/transport/patience.h"
@@ -124,9 +125,19 @@ Status Session::poll() {
       if (h.flight == nullptr) continue;
       Result<bool> done = h.flight->finished();
       if (!done.ok()) return done.status();
-      if (*done) h.flight.reset();
+      if (!*done) continue;
+      h.flight.reset();
+      say_kept(h);
     }
   }
+  return {};
+}
+
+// The slot is free for the frame that is being filled, and marked as its.
+Status Session::take_slot(Flow& flow) {
+  WEIR_TRY(wait_for_slot(flow));
+  const ClientStream& stream = setup_.mine.streams[static_cast<size_t>(flow.frame().stream)];
+  Stamp::set(setup_.window.data() + stream.slot(flow.frame().number, setup_.layout.slots) + stream.stamp, flow.frame().number);
   return {};
 }
 
@@ -136,8 +147,7 @@ Status Session::wait_for_slot(Flow& flow) {
   const double began = now_s();
   Patience patience(world_->time_limit(), setup_.longest_pause_us());
   Status result;
-  last_heard_s_ = began;
-  double heard = began;
+  double heard = last_heard_s_;
   while (result.ok()) {
     result = poll();
     Flow::Held* held = flow.in_the_way();
@@ -183,6 +193,7 @@ Status Session::put(int field, const void* data) {
   if (!defined_) return {WEIR_E_ORDER, "weir_put: the end of definitions has failed"};
   const std::string& name = setup_.catalogue.fields[static_cast<size_t>(field)].name;
   if (!in_step_) return {WEIR_E_ORDER, "weir_put of field '" + name + "': not within a step (weir_step ... weir_end_step)"};
+  if (!broken_.ok()) return stopped();
   const double began = now_s(), waited = costs_.wait_s;
   for (const Use& use : uses_[static_cast<size_t>(field)]) {
     Flow& flow = flows_[static_cast<size_t>(use.stream)];
@@ -191,7 +202,7 @@ Status Session::put(int field, const void* data) {
     if (data == nullptr && setup_.pieces[static_cast<size_t>(setup_.catalogue.fields[static_cast<size_t>(field)].decomposition)].points() > 0) {
       return {WEIR_E_ARGUMENT, "weir_put of field '" + name + "': no data"};
     }
-    WEIR_TRY(wait_for_slot(flow));
+    WEIR_TRY(take_slot(flow));
     const Column& c = setup_.layout.streams[static_cast<size_t>(use.stream)].fields.columns[static_cast<size_t>(use.column)];
     const int64_t bytes = c.shape.levels * setup_.pieces[static_cast<size_t>(c.decomposition)].points() * static_cast<int64_t>(size_of(c.type));
     const bool lent = data == place(use);
@@ -209,6 +220,7 @@ Status Session::lend(int field, void** data) {
   const std::string& name = setup_.catalogue.fields[static_cast<size_t>(field)].name;
   if (!in_step_) return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': not within a step (weir_step ... weir_end_step)"};
   *data = nullptr;
+  if (!broken_.ok()) return stopped();
   const Use* wanted = nullptr;
   for (const Use& use : uses_[static_cast<size_t>(field)]) {
     if (!flows_[static_cast<size_t>(use.stream)].wants(use.column)) continue;
@@ -220,7 +232,7 @@ Status Session::lend(int field, void** data) {
   if (h.west + h.east + h.south + h.north > 0) {
     return {WEIR_E_ORDER, "weir_field_lend of field '" + name + "': its decomposition has a halo, what is lent has none; use weir_put alone, or a decomposition without a halo for this field"};
   }
-  WEIR_TRY(wait_for_slot(flows_[static_cast<size_t>(wanted->stream)]));
+  WEIR_TRY(take_slot(flows_[static_cast<size_t>(wanted->stream)]));
   *data = place(*wanted);
   return {};
 }
@@ -255,7 +267,7 @@ void Session::push(Flow::Held& held) {
   for (int owner = 0; owner < owners; ++owner) {
     const int rank = setup_.topology.groups[static_cast<size_t>(held.group)][static_cast<size_t>(owner)];
     if (setup_.route_to(rank) != Route::kTwoSided) continue;
-    if (held.frame.due && held.frame.record == 0) {
+    if (held.frame.lonlat) {
       for (const Part& slab : stream.lonlat.of(owners, owner)) send(rank, stream.lonlat, slab, mine.lonlat[static_cast<size_t>(slab.column)]);
     }
     const int64_t slot = mine.slot(held.frame.number, setup_.layout.slots);
@@ -272,10 +284,12 @@ void Session::blame(const Status& trouble) {
   if (trouble_.ok()) trouble_ = trouble;
 }
 
+Status Session::stopped() const { return {broken_.code(), "nothing is written any more; why was told before"}; }
+
 Status Session::end_step() {
   if (!in_step_) return {WEIR_E_ORDER, "weir_end_step: no step has begun (weir_step)"};
   in_step_ = false;
-  if (!broken_.ok()) return broken_;
+  if (!broken_.ok()) return stopped();
   const double began = now_s();
   Traced traced(Event::kEndStep);
   Status result = traced.ended(setup_.topology.has_servers() ? end_step_handing_over() : end_step_together());

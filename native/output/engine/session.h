@@ -54,10 +54,13 @@ class Session {
   std::string choices() const;
   char* place(const Use& use);
   Status wait_for_slot(Flow& flow);
+  Status take_slot(Flow& flow);
   void store(const Use& use, const void* data);
   Status lack_in_words(const Flow& flow, int column) const;
   void push(Flow::Held& held);
   Status poll();
+  // What calls after the one that told of broken_ have as their error.
+  Status stopped() const;
 
   // Modes without servers.
   Status end_step_together();
@@ -67,6 +70,7 @@ class Session {
   Status end_step_handing_over();
   void hand_over(Flow& flow);
   void announce(Flow::Held& held);
+  void say_kept(const Flow::Held& held);
   Status settle(bool last);
   Status begin_agreement(int64_t place, const std::string& words);
   Result<bool> settled();
@@ -78,6 +82,7 @@ class Session {
   void look_for_dead(int group);
   Status look_for_dead_clients();
   void take_over(const std::vector<int>& dead);
+  void tell_given_up(int group);
   std::string frames_at(int group) const;
 
   std::unique_ptr<World> world_;

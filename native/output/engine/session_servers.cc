@@ -15,15 +15,19 @@ namespace weir::output {
 namespace {
 
 constexpr double kLookEvery_s = 0.2;
+// A server that waits for the same rank says which one it is, at the time limit.
+constexpr double kServersWord_s = 1;
 
 }  // namespace
 
 void Session::hear(const Message& message) {
   Result<Note> note = Note::decode(message.bytes);
   if (!note.ok()) return blame(note.status());
+  // A server that slept and was given up knows nothing of it yet: others have its frames.
+  if (note->kind != NoteKind::kDefine && std::find(alive_.begin(), alive_.end(), note->group) == alive_.end()) return;
   last_heard_s_ = now_s();
   if (note->kind == NoteKind::kRelease) {
-    flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->in_file);
+    flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->group, note->in_file);
   } else if (note->kind == NoteKind::kFarewell) {
     farewell_[static_cast<size_t>(note->group)] = true;
   }
@@ -57,12 +61,24 @@ void Session::announce(Flow::Held& held) {
   const Note note{NoteKind::kFrame, held.group, held.frame, held.lack, {}};
   if (Status sent = world_->send(setup_.topology.gate(held.group, model_->rank()), note.encode()); !sent.ok()) blame(sent);
   push(held);
+  if (held.flight == nullptr) say_kept(held);
+}
+
+// What this rank sent has left the slot while it was the frame's. An owner that was given up in the meantime never hears it.
+void Session::say_kept(const Flow::Held& held) {
+  if (!setup_.topology.has_servers()) return;
+  const int owners = setup_.layout.streams[static_cast<size_t>(held.frame.stream)].owners(setup_.topology.owners[static_cast<size_t>(held.group)]);
+  for (int owner = 0; owner < owners; ++owner) {
+    const int rank = setup_.topology.groups[static_cast<size_t>(held.group)][static_cast<size_t>(owner)];
+    if (setup_.route_to(rank) != Route::kTwoSided) continue;
+    if (Status sent = world_->send(rank, Note{NoteKind::kKept, held.group, held.frame, {}, {}}.encode()); !sent.ok()) blame(sent);
+  }
 }
 
 void Session::hand_over(Flow& flow) {
-  const Frame& frame = flow.frame();
-  Flow::Held held{frame, Topology::group_of_file(frame.stream, frame.file, alive_), {}, nullptr, false};
-  if (const int column = flow.lacking(); column >= 0) held.lack = {column, model_->rank(), 1};
+  const int group = flow.group(alive_);
+  Flow::Held held{flow.frame(), group, {}, nullptr, false};
+  if (const int column = flow.lacking(); column >= 0) held.lack = {column, world_->rank(), 1};
   flow.held.push_back(std::move(held));
   announce(flow.held.back());
   flow.end();
@@ -92,7 +108,7 @@ Status Session::look_for_dead_clients() {
   const auto gone = std::find_if(clients.begin(), clients.end(), [this](int rank) { return rank != world_->rank() && is_gone(*world_, rank); });
   const int before = std::exchange(gone_client_, gone == clients.end() ? -1 : *gone);
   if (gone == clients.end() || *gone != before) return {};
-  return {WEIR_E_LOST, "rank " + std::to_string(*gone) + " of the model is gone"};
+  return {WEIR_E_LOST, "rank " + std::to_string(*gone) + " of the model is gone: its process has ended"};
 }
 
 // The agreement of the step before is completed, and, unless this is the last one, another one begun.
@@ -117,7 +133,7 @@ Status Session::begin_agreement(int64_t place, const std::string& words) {
 Result<bool> Session::settled() {
   bool trouble = false;
   const double began = now_s();
-  Patience patience(world_->time_limit());
+  Patience patience(world_->time_limit() + kServersWord_s);
   while (agreeing_) {
     Result<std::optional<Agreement::Outcome>> outcome = agreement_->poll();
     if (!outcome.ok()) return outcome.status();
@@ -162,23 +178,35 @@ Status Session::resolve() {
 // Frames which a dead group has not finished go to the groups that are left, from the windows where they still are. A frame that one
 // rank was told to be finished is finished.
 void Session::take_over(const std::vector<int>& dead) {
-  for (int group : dead) alive_.erase(std::remove(alive_.begin(), alive_.end(), group), alive_.end());
+  for (int group : dead) {
+    alive_.erase(std::remove(alive_.begin(), alive_.end(), group), alive_.end());
+    tell_given_up(group);
+  }
   for (Flow& flow : flows_) {
     for (int group : dead) {
       Result<std::pair<int64_t, int>> finished = model_->maximum(flow.last_finished(group));
       if (!finished.ok()) return blame(finished.status());
-      for (Flow::Held& h : flow.held) {
-        if (h.group == group && h.frame.number <= finished->first) flow.released(h.frame.number, true);
-        if (h.group != group || h.released) continue;
-        h.flight.reset();
-        if (alive_.empty()) {
-          h.released = true;
-          continue;
-        }
-        h.group = Topology::group_of_file(h.frame.stream, h.frame.file, alive_);
-        announce(h);
+      for (const Flow::Held& h : flow.held) {
+        if (h.group == group && h.frame.number <= finished->first) flow.released(h.frame.number, group, true);
       }
     }
+    std::vector<int64_t> moved;
+    for (const Flow::Held& h : flow.held) {
+      if (!h.released && std::find(dead.begin(), dead.end(), h.group) != dead.end()) moved.push_back(h.frame.number);
+    }
+    flow.pass_on(dead, alive_);
+    for (Flow::Held& h : flow.held) {
+      if (!h.released && std::find(moved.begin(), moved.end(), h.frame.number) != moved.end()) announce(h);
+    }
+  }
+}
+
+// A server that only slept, or waited for a disk, is to end when it wakes.
+void Session::tell_given_up(int group) {
+  if (model_->rank() != 0) return;
+  const Status why{WEIR_E_LOST, "group " + std::to_string(group) + " of the servers was given up by the model's ranks"};
+  for (int rank : setup_.topology.groups[static_cast<size_t>(group)]) {
+    if (!is_gone(*world_, rank)) (void)world_->send(rank, Note{NoteKind::kGivenUp, group, {}, {}, why}.encode());
   }
 }
 
@@ -237,8 +265,7 @@ Status Session::finalize() {
   const auto keep = [&](Status s) {
     if (first.ok()) first = std::move(s);
   };
-  keep(broken_);
-  if (broken_.ok()) keep(arrive());
+  keep(broken_.ok() ? arrive() : stopped());
   if (setup_.topology.has_servers()) {
     if (Status s = wait_for_servers({}); !s.ok()) blame(s);
   } else if (broken_.ok() && writer_ != nullptr) {

@@ -45,7 +45,8 @@ Status Session::end_step_together() {
       const int column = flow->lacking();
       refused = model_->agree(column >= 0 ? lack_in_words(*flow, column) : Status());
     }
-    flow->held.push_back({flow->frame(), 0, {}, nullptr, false});
+    const int group = flow->group(alive_);
+    flow->held.push_back({flow->frame(), group, {}, nullptr, false});
     push(flow->held.back());
     if (writer_ != nullptr) {
       writer_->on_pause([this] {

@@ -103,6 +103,13 @@ int Topology::group_of(int world_rank) const {
   return -1;
 }
 
+int Topology::task_of(int world_rank) const {
+  const int group = group_of(world_rank);
+  if (group < 0) return -1;
+  const std::vector<int>& tasks = groups[static_cast<size_t>(group)];
+  return static_cast<int>(std::find(tasks.begin(), tasks.end(), world_rank) - tasks.begin());
+}
+
 Result<Topology> make_topology(const Settings& settings, const std::vector<Site>& sites, const std::vector<int>& named_servers) {
   Topology t;
   t.mode = settings.mode;

@@ -21,6 +21,8 @@ struct Topology {
   int client_of(int world_rank) const;
   // The group of a server, or -1.
   int group_of(int world_rank) const;
+  // The number of a server in its group.
+  int task_of(int world_rank) const;
   // The task of a group that a client speaks with.
   int gate(int group, int client) const { return groups[static_cast<size_t>(group)][static_cast<size_t>(client) % groups[static_cast<size_t>(group)].size()]; }
   // The group that writes a stream's file, of those that are there.

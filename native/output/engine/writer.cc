@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "output/core/trace.h"
+#include "output/engine/inherit.h"
 #include "output/engine/memory.h"
 #include "output/format/publish.h"
 #include "output/model/path.h"
@@ -31,11 +32,6 @@ Status make_folders(const std::string& path) {
 }
 
 }  // namespace
-
-std::string temporary_path(const std::string& path) {
-  const size_t name = path.rfind('/') + 1;
-  return path.substr(0, name) + "." + path.substr(name) + ".weir-part";
-}
 
 Writer::Writer(World& world, Setup& setup) : world_(world), setup_(setup), gather_(world, setup) {
   bool polls = false;  // others wait for what this rank does within MPI
@@ -64,8 +60,13 @@ Status Writer::prepare() {
 }
 
 Status Writer::explain(const Status& cause, int stream, const std::string& path) const {
+  // Who of several owners it was, its team has said.
+  const std::string& text = cause.message();
+  const size_t at = text.rfind(" (rank ");
+  const bool named = at != std::string::npos && text.back() == ')' && text.find_first_not_of("0123456789", at + 7) == text.size() - 1;
+  const std::string rank = named ? text.substr(at + 7, text.size() - at - 8) : std::to_string(world_.rank());
   return {WEIR_E_REMOTE, "stream '" + setup_.catalogue.streams[static_cast<size_t>(stream)].name + "', file " + (path.empty() ? setup_.catalogue.streams[static_cast<size_t>(stream)].path : path) + ", written by rank " +
-                             std::to_string(world_.rank()) + ": " + cause.message() + " (" + weir_status_name(cause.code()) + ")"};
+                             rank + ": " + (named ? text.substr(0, at) : text) + " (" + weir_status_name(cause.code()) + ")"};
 }
 
 Status Writer::open(const Frame& frame, Open* open) {
@@ -73,6 +74,7 @@ Status Writer::open(const Frame& frame, Open* open) {
   Result<Date> date = date_after(setup_.catalogue.reference, setup_.catalogue.calendar, frame.file_time_s);
   if (!date.ok()) return date.status();
   open->written = frame.written;
+  open->generation = frame.generation;
   open->path = expand_path(stream.path, {*date, frame.file_step, frame.file, stream.name});
   Team& owners = team(frame.stream);
   Status folders;
@@ -81,7 +83,12 @@ Status Writer::open(const Frame& frame, Open* open) {
   FileOptions options{stream.hints, setup_.settings.sync, stream.rotation};
   const FileDescription& description = setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
   Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
-  const std::string path = temporary_path(open->path);
+  const std::string path = temporary_path(open->path, frame.generation);
+  if (open->written > 0 && frame.source != frame.generation) {
+    Status inherited;
+    if (owners.rank() == 0) inherited = inherit_file(temporary_path(open->path, frame.source), path, gather_.on_pause);
+    WEIR_TRY(owners.agree(inherited));
+  }
   Result<std::unique_ptr<File>> file = open->written == 0 ? format->create(description, path, options, owners)
                                                          : format->open(description, path, options, owners, open->written);
   WEIR_TRY(owners.agree(file.status()));
@@ -106,6 +113,7 @@ Status Writer::accumulate(const Frame& frame, const Column& column, size_t index
   const auto at = accumulators_.try_emplace(key, column.operation, column.type, column.missing, slab.count).first;
   Accumulator& sum = at->second;
   WEIR_TRY(gather_.end(column.type, ByteOrder::kNative, 0, this->slab()));
+  if (setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
   sum.add(this->slab(), 0, slab.count);
   sum.end_step();
   if (!frame.due) return {};
@@ -123,6 +131,7 @@ Status Writer::write_slab(const Frame& frame, const Section& section, size_t ind
   if (column.operation != WEIR_INSTANT) return accumulate(frame, column, index, slab, file, record);
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   WEIR_TRY(gather_.end(column.file_type, layout.facts.order, column.missing.value_or(0), this->slab()));
+  if (column.field >= 0 && setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
   return put(frame, column, column.field < 0 ? 0 : record, slab, *file);
 }
 
@@ -198,6 +207,14 @@ void Writer::end_interval(const Frame& frame, const Open& open) {
                               interval.in_words(frame.number)};
 }
 
+// [collective over the stream's owners] No rank of the model has given its memory to a later frame while this one was brought together.
+Status Writer::still_ours(const Frame& frame, const Status& before) {
+  if (!setup_.topology.has_servers()) return {};
+  Status mine = gather_.check_stamps(frame, true);
+  if (mine.ok() && before.ok()) mine = kept(frame);
+  return team(frame.stream).agree(mine);
+}
+
 Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open) {
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   Team& owners = team(frame.stream);
@@ -205,9 +222,10 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   const bool reduces = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].reduces();
   if (reduces) begin_interval(frame);
   if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
-  if (frame.due && frame.record == 0) s = walk(frame, layout.lonlat, true, open.file.get(), s);
+  if (frame.lonlat) s = walk(frame, layout.lonlat, true, open.file.get(), s);
   const Status walked = walk(frame, layout.fields, false, open.file.get(), s.ok() ? refused : s);
   if (s.ok() && refused.ok()) s = walked;
+  if (refused.ok()) WEIR_TRY(given_up_ = still_ours(frame, s));
   if (reduces && s.ok() && refused.ok()) intervals_[frame.stream].add(frame.number, frame.previous_s);
   if (!frame.due || !refused.ok()) return owners.agree(s);
   if (s.ok()) s = write_times(frame, open);
@@ -220,6 +238,7 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
 
 Status Writer::write(const Frame& frame, const Status& refused) {
   if (setup_.owner >= owners(frame.stream)) return setup_.owners->agree({});
+  if (!given_up_.ok()) return setup_.owners->agree(given_up_);
   const std::string& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name;
   Traced traced(!frame.due ? Event::kAccumulate : setup_.owner == 0 ? Event::kFrame : Event::kPart, stream);
   gather_.set_stream(stream);
@@ -227,10 +246,8 @@ Status Writer::write(const Frame& frame, const Status& refused) {
   if (open.number != frame.file) open = Open{};
   open.number = frame.file;
   Status s = write_frame(frame, refused, open);
-  if (!s.ok()) {
-    open.failed = s;
-    s = explain(s, frame.stream, open.path);
-  }
+  if (!s.ok()) open.failed = s;
+  if (!s.ok() && given_up_.ok()) s = explain(s, frame.stream, open.path);
   const int64_t rotation = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].rotation;
   traced.about(open.path);
   if (s.ok() && frame.due && rotation > 0 && frame.record + 1 == rotation) s = publish(open, frame.stream);
@@ -243,8 +260,9 @@ Status Writer::publish(Open& open, int stream) {
   open.file.reset();
   if (s.ok()) {
     // A file all of whose frames were left out does not appear.
-    const std::string temporary = temporary_path(open.path);
+    const std::string temporary = temporary_path(open.path, open.generation);
     if (owners.rank() == 0) s = open.written > 0 ? publish_file(temporary, open.path) : discard_file(temporary);
+    if (owners.rank() == 0 && s.ok()) s = discard_before(open.path, open.generation);
     s = owners.agree(s);
   }
   if (s.ok()) return s;

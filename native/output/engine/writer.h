@@ -17,9 +17,6 @@
 
 namespace weir::output {
 
-// "folder/.name.weir-part" of "folder/name".
-std::string temporary_path(const std::string& path);
-
 class Writer {
  public:
   Writer(World& world, Setup& setup);
@@ -27,6 +24,9 @@ class Writer {
   // Memory; [collective over nothing]
   Status prepare();
   void on_pause(const std::function<void()>& f) { gather_.on_pause = behind_.on_pause = f; }
+
+  // Of a server: returns when all ranks that send pieces of the frame have said that they were the frame's (kKept).
+  std::function<Status(const Frame&)> kept = [](const Frame&) { return Status(); };
 
   // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
   // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
@@ -42,6 +42,7 @@ class Writer {
     std::unique_ptr<File> file;
     std::string path;
     int64_t number = 0;
+    int generation = 0;
     int64_t written = 0;  // records in the file
     Status failed;  // the first failure: the file is left as it is
   };
@@ -59,6 +60,7 @@ class Writer {
   Status put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file);
   char* slab() const { return slabs_[turn_].data(); }
   Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file, int64_t record);
+  Status still_ours(const Frame& frame, const Status& before);
   Status write_frame(const Frame& frame, const Status& refused, Open& open);
   Status publish(Open& open, int stream);
   void begin_interval(const Frame& frame);
@@ -76,6 +78,7 @@ class Writer {
   std::map<std::pair<int, size_t>, Accumulator> accumulators_;  // by stream and slab
   std::map<int, Interval> intervals_;  // by stream
   Status remark_;
+  Status given_up_;  // this group was given up: nothing is written any more
   WriteBehind behind_;  // the last member: it ends before what it works on
 };
 

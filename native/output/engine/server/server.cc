@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/engine/server/server.h"
 
+#include <deque>
+#include <map>
+
 #include "output/core/trace.h"
 #include "output/engine/server/task.h"
 #include "output/engine/writer.h"
@@ -22,7 +25,7 @@ class Server : public Work {
   Status run() {
     Patience patience(1e30, Patience::kLong);  // a model may compute for hours between two frames
     while (!task_->ended()) {
-      Result<std::optional<Message>> message = world_.receive();
+      Result<std::optional<Message>> message = next_message();
       if (!message.ok()) return message.status();
       if (message->has_value()) {
         task_->hear(**message);
@@ -41,6 +44,8 @@ class Server : public Work {
     if (setup_.owner >= 0) {
       writer_ = std::make_unique<Writer>(world_, setup_);
       writer_->on_pause([this] { task_->still_alive(); });
+      writer_->kept = [this](const Frame& frame) { return wait_for_kept(frame); };
+      for (const ClientView& view : setup_.clients) senders_ += view.route == Route::kTwoSided ? 1 : 0;
     }
     failed_ = world_.team().agree(writer_ != nullptr ? writer_->prepare() : Status());
     return failed_.ok();
@@ -62,8 +67,62 @@ class Server : public Work {
   }
 
  private:
+  using Key = std::pair<int, int64_t>;  // stream, number
+
+  // kKept is for the writer; all else is for the task, which hears nothing while the writer works.
+  Result<std::optional<Message>> next_message() {
+    if (!unheard_.empty()) {
+      Message first = std::move(unheard_.front());
+      unheard_.pop_front();
+      return std::optional<Message>(std::move(first));
+    }
+    for (;;) {
+      Result<std::optional<Message>> message = world_.receive();
+      if (!message.ok() || !message->has_value()) return message;
+      if (!take_kept(**message)) return message;
+    }
+  }
+
+  bool take_kept(const Message& message) {
+    const Result<Note> note = Note::decode(message.bytes);
+    if (!note.ok() || (*note).kind != NoteKind::kKept) return false;
+    ++kept_[{(*note).frame.stream, (*note).frame.number}];
+    return true;
+  }
+
+  // Every rank that sends pieces of the frame says that they were the frame's until all had left. Without it they may be a later frame's:
+  // ranks that have given this server up do not wait for it with what they put there.
+  Status wait_for_kept(const Frame& frame) {
+    const Key key{frame.stream, frame.number};
+    Patience patience(world_.time_limit());
+    bool over = false;  // what has come by then counts, also when this process was asleep
+    while (kept_[key] < senders_) {
+      Result<std::optional<Message>> message = world_.receive();
+      if (!message.ok()) return message.status();
+      if (!message->has_value()) {
+        task_->still_alive();
+        if (!over) {
+          over = !patience.wait();
+          continue;
+        }
+        return {WEIR_E_LOST, "a rank of the model did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +
+                                 " s (time_limit_s) that its data were sent"};
+      }
+      if (take_kept(**message)) continue;
+      const Result<Note> note = Note::decode((*message)->bytes);
+      const bool over = note.ok() && (*note).kind == NoteKind::kGivenUp;
+      unheard_.push_back(std::move(**message));
+      if (over) return (*note).status;
+    }
+    kept_.erase(kept_.lower_bound({frame.stream, 0}), kept_.upper_bound(key));
+    return {};
+  }
+
   World& world_;
   Setup setup_;
+  std::deque<Message> unheard_;
+  std::map<Key, int> kept_;  // how many ranks have said so
+  int senders_ = 0;
   std::unique_ptr<GroupTask> task_;
   std::unique_ptr<Writer> writer_;
   Status failed_;

@@ -19,7 +19,7 @@ constexpr double kAliveEvery_s = 5;
 GroupTask::GroupTask(World& world, const Topology& topology, Work& work) : world_(world), topology_(topology), work_(work) {
   group_ = topology.group_of(world.rank());
   const std::vector<int>& tasks = topology.groups[static_cast<size_t>(group_)];
-  task_ = static_cast<int>(std::find(tasks.begin(), tasks.end(), world.rank()) - tasks.begin());
+  task_ = topology.task_of(world.rank());
   head_ = tasks[0];
   busy_tasks_ = static_cast<int>(std::min(tasks.size(), topology.clients.size()));
   for (int c = task_; c < static_cast<int>(topology.clients.size()); c += static_cast<int>(tasks.size())) clients_.push_back(c);
@@ -36,13 +36,15 @@ void GroupTask::hear(const Message& message) {
   switch (note->kind) {
     case NoteKind::kDefine: defined_ = work_.define(); return;
     case NoteKind::kFrame: return hear_frame(client, *note);
-    case NoteKind::kReady: return hear_ready(*note);
+    case NoteKind::kReady: return hear_ready(topology_.task_of(message.from), *note);
     case NoteKind::kGo: return write(note->frame, note->status);
     case NoteKind::kDone: return release(note->frame, note->status, note->in_file);
     case NoteKind::kBye: return hear_bye(client, note->status);
     case NoteKind::kAllBye: return hear_all_bye();
     case NoteKind::kClose: return close();
     case NoteKind::kClosed: return farewell(note->status);
+    case NoteKind::kAlive: return to_clients(*note);
+    case NoteKind::kGivenUp: return end_given_up(note->status);
     default: return;
   }
 }
@@ -54,6 +56,13 @@ Lack GroupTask::both(const Lack& a, const Lack& b) {
   return sum;
 }
 
+// Not all clients have been told the same when a group is lost.
+Frame GroupTask::with_most_written(const Frame& frame, const Frame& other) {
+  Frame most = frame;
+  if (other.written > most.written) most.written = other.written, most.source = other.source;
+  return most;
+}
+
 void GroupTask::hear_frame(int client, const Note& note) {
   if (!broken_.ok()) {
     (void)world_.send(topology_.clients[static_cast<size_t>(client)], Note{NoteKind::kRelease, group_, note.frame, {}, broken_}.encode());
@@ -61,29 +70,40 @@ void GroupTask::hear_frame(int client, const Note& note) {
   }
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
   if (h.since_s == 0) h.since_s = now_s();
-  if (h.differs.ok() && !h.who.empty()) {
-    h.differs = compare(h, note.frame, "rank " + std::to_string(topology_.clients[static_cast<size_t>(client)]) + " of the model is");
-  }
-  h.frame = note.frame;
-  h.frame.written = std::max(h.frame.written, note.frame.written);
+  add_place(&h.places, note.frame, 1, topology_.clients[static_cast<size_t>(client)]);
+  h.frame = with_most_written(note.frame, h.frame);
   h.lack = both(h.lack, note.lack);
   h.who.insert(client);
-  if (h.who.size() == clients_.size()) to_head({NoteKind::kReady, group_, h.frame, h.lack, h.differs});
+  if (h.who.size() == clients_.size()) to_head({NoteKind::kReady, group_, h.frame, h.lack, compare(h.places)});
 }
 
-Status GroupTask::compare(const Heard& before, const Frame& frame, const std::string& who) const {
-  const Frame& b = before.frame;
-  if (b.time_s == frame.time_s && b.step == frame.step && b.due == frame.due) return {};
-  return {WEIR_E_ORDER, work_.name(frame) + ": " + who + " at step " + std::to_string(frame.step) + " (" + number_text(frame.time_s) +
-                            " s) where others are at step " + std::to_string(b.step) + " (" + number_text(b.time_s) +
-                            " s), but all must call weir_step with the same times; the frame is not written"};
+void GroupTask::add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank) {
+  const auto same = std::find_if(places->begin(), places->end(), [&](const Place& p) {
+    return p.frame.time_s == frame.time_s && p.frame.step == frame.step && p.frame.due == frame.due;
+  });
+  Place& place = same == places->end() ? places->emplace_back(Place{frame, 0, rank}) : *same;
+  place.clients += clients;
+  place.rank = std::min(place.rank, rank);
 }
 
-void GroupTask::hear_ready(const Note& note) {
+Status GroupTask::compare(const std::vector<Place>& places) const {
+  if (places.size() < 2) return {};
+  const auto fewer = [](const Place& a, const Place& b) { return a.clients < b.clients || (a.clients == b.clients && a.rank < b.rank); };
+  const Place& odd = *std::min_element(places.begin(), places.end(), fewer);
+  const Place& most = *std::max_element(places.begin(), places.end(), fewer);
+  const auto at = [](const Place& p) { return "at step " + std::to_string(p.frame.step) + " (" + number_text(p.frame.time_s) + " s)"; };
+  const std::string others = odd.clients == most.clients ? "rank " + std::to_string(most.rank) + " is " : "others are ";
+  return {WEIR_E_ORDER, work_.name(most.frame) + ": rank " + std::to_string(odd.rank) + " of the model is " + at(odd) + " where " + others + at(most) +
+                            ", but all must call weir_step with the same times; the frame is not written"};
+}
+
+void GroupTask::hear_ready(int task, const Note& note) {
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
+  const size_t tasks = topology_.groups[static_cast<size_t>(group_)].size(), clients = topology_.clients.size();
+  add_place(&h.heads, note.frame, (clients - static_cast<size_t>(task) + tasks - 1) / tasks, topology_.clients[static_cast<size_t>(task)]);
   if (h.differs.ok()) h.differs = note.status;
-  if (h.differs.ok() && h.tasks > 0) h.differs = compare(h, note.frame, "ranks of the model are");
-  h.frame = note.frame;
+  if (h.differs.ok()) h.differs = compare(h.heads);
+  h.frame = h.tasks == 0 ? note.frame : with_most_written(note.frame, h.frame);
   h.lack = h.tasks == 0 ? note.lack : both(h.lack, note.lack);
   if (++h.tasks < busy_tasks_) return;
   const Status refused = !h.differs.ok() || h.lack.count == 0 ? h.differs : work_.refusal(h.frame, h.lack);
@@ -128,6 +148,13 @@ void GroupTask::close() {
   farewell(s);
 }
 
+// The model's ranks do not wait for this group any more. Its open files stay as they are; others have copies of their own.
+void GroupTask::end_given_up(const Status& why) {
+  if (broken_.ok()) broken_ = why;
+  heard_.clear();
+  ended_ = true;
+}
+
 void GroupTask::farewell(const Status& status) {
   to_clients({NoteKind::kFarewell, group_, {}, {}, status});
   ended_ = true;
@@ -146,7 +173,7 @@ void GroupTask::to_head(const Note& note) {
   if (task_ != 0) {
     if (Status sent = world_.send(head_, note.encode()); !sent.ok()) give_up(sent);
   } else if (note.kind == NoteKind::kReady) {
-    hear_ready(note);
+    hear_ready(0, note);
   } else {
     hear_all_bye();
   }
@@ -161,7 +188,9 @@ void GroupTask::to_clients(const Note& note) {
 }
 
 void GroupTask::still_alive() {
-  if (now_s() - last_alive_s_ > std::min(kAliveEvery_s, world_.time_limit() / 8)) to_clients({NoteKind::kAlive, group_, {}, {}, {}});
+  if (now_s() - last_alive_s_ <= std::min(kAliveEvery_s, world_.time_limit() / 8)) return;
+  to_clients({NoteKind::kAlive, group_, {}, {}, {}});
+  if (task_ == 0) to_tasks({NoteKind::kAlive, group_, {}, {}, {}}, false);
 }
 
 // A client that is gone, or that has left a frame incomplete for too long, ends the group's work: what is written stays readable, and the
@@ -169,6 +198,10 @@ void GroupTask::still_alive() {
 void GroupTask::look_after_clients() {
   const double now = now_s();
   if (now - last_look_s_ < kLookEvery_s) return;
+  // While this task slept, or waited for a disk, it cannot say of others that they were late.
+  if (const double asleep = now - last_look_s_; asleep > world_.time_limit() / 4) {
+    for (auto& [key, h] : heard_) h.since_s = now;
+  }
   last_look_s_ = now;
   if (!broken_.ok() && now - last_heard_s_ > world_.time_limit()) {
     for (int c : clients_) hear_bye(c, {});

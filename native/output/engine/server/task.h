@@ -44,6 +44,12 @@ class GroupTask {
   const Status& broken() const { return broken_; }
 
  private:
+  // A step that clients mean by a frame: how many, and the first of them.
+  struct Place {
+    Frame frame;
+    size_t clients = 0;
+    int rank = -1;
+  };
   // What has been heard of a frame: by a task from its clients, by the head from the tasks.
   struct Heard {
     Frame frame;
@@ -51,25 +57,30 @@ class GroupTask {
     Lack lack;
     double since_s = 0;
     std::set<int> who;  // clients that have announced it
-    Status differs;     // not all mean the same step
+    std::vector<Place> places;  // of a task's clients; one: all mean the same step
+    std::vector<Place> heads;   // at the head: of the tasks
+    Status differs;             // as the first task has it
   };
   using Key = std::pair<int, int64_t>;
 
   void hear_frame(int client, const Note& note);
-  void hear_ready(const Note& note);
+  void hear_ready(int task, const Note& note);
   void hear_bye(int client, const Status& incomplete);
   void hear_all_bye();
   void write(const Frame& frame, const Status& refused);
   void close();
   void release(const Frame& frame, const Status& status, bool in_file);
   void farewell(const Status& status);
+  void end_given_up(const Status& why);
   void to_tasks(const Note& note, bool owners_too);
   void to_head(const Note& note);
   void to_clients(const Note& note);
   void give_up(const Status& why);
   static Lack both(const Lack& a, const Lack& b);
-  // Whether what was heard before of the frame with this number is of another step.
-  Status compare(const Heard& before, const Frame& frame, const std::string& who) const;
+  static Frame with_most_written(const Frame& frame, const Frame& other);
+  static void add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank);
+  // Whether clients mean different steps: who is alone with his is named.
+  Status compare(const std::vector<Place>& places) const;
 
   World& world_;
   const Topology& topology_;

@@ -197,6 +197,48 @@ TEST(GroupTask, what_is_to_be_told_of_a_written_frame_reaches_the_clients_of_all
   }
 }
 
+TEST(GroupTask, the_rank_that_is_alone_with_its_step_is_named_whoever_was_heard_first) {
+  for (int tasks : {1, 2}) {
+    for (int odd : {0, 4}) {
+      Job job(7, tasks, 1);
+      for (int c = 0; c < 7; ++c) {
+        Note note{NoteKind::kFrame, 0, {}, {}, {}};
+        note.frame.step = c == odd ? 4 : 3;
+        job.post.to[static_cast<size_t>(job.topology.gate(0, c))].push_back({c, note.encode()});
+      }
+      job.deliver();
+      EXPECT_EQ(job.logs[0], std::vector<std::string>{"refuse 0"});
+      const std::vector<Note> told = job.told(6);
+      ASSERT_EQ(told.size(), 1u);
+      EXPECT_EQ(told[0].status.code(), WEIR_E_ORDER);
+      const std::string rank = "rank " + std::to_string(odd) + " of the model is at step 4";
+      EXPECT_NE(told[0].status.message().find(rank), std::string::npos) << told[0].status.message();
+    }
+  }
+}
+
+TEST(GroupTask, a_group_that_was_given_up_ends_without_closing_its_files) {
+  Job job(5, 2, 1);
+  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0);
+  job.deliver();
+  for (int t : {0, 1}) job.all[static_cast<size_t>(t)]->hear({0, Note{NoteKind::kGivenUp, 0, {}, {}, {WEIR_E_LOST, "given up"}}.encode()});
+  EXPECT_EQ(job.logs[0], std::vector<std::string>{"write 0"});
+  for (const auto& task : job.all) {
+    EXPECT_TRUE(task->ended());
+    EXPECT_EQ(task->broken().code(), WEIR_E_LOST);
+  }
+}
+
+TEST(GroupTask, a_sign_of_life_of_the_head_reaches_the_clients_of_tasks_that_only_forward) {
+  Job job(4, 2, 1);
+  job.all[1]->hear({4, Note{NoteKind::kAlive, 0, {}, {}, {}}.encode()});
+  for (int client : {1, 3}) {
+    const std::vector<Note> told = job.told(client);
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].kind, NoteKind::kAlive);
+  }
+}
+
 TEST(GroupTask, a_group_with_more_tasks_than_clients_ends) {
   Job job(1, 3, 3);
   job.say(0, NoteKind::kFrame, 0);

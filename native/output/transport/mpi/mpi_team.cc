@@ -69,21 +69,31 @@ Status MpiTeam::give_up(std::shared_ptr<void> keep, Status why) {
   return why;
 }
 
+void MpiTeam::find_members() {
+  if (!members_.empty()) return;
+  std::vector<int> ranks(static_cast<size_t>(size_));
+  for (int r = 0; r < size_; ++r) ranks[static_cast<size_t>(r)] = r;
+  members_ = ranks;
+  if (limit_->world == MPI_COMM_NULL) return;
+  MPI_Group team, world;
+  MPI_Comm_group(comm_, &team);
+  MPI_Comm_group(limit_->world, &world);
+  MPI_Group_translate_ranks(team, size_, ranks.data(), world, members_.data());
+  MPI_Group_free(&team);
+  MPI_Group_free(&world);
+}
+
+int MpiTeam::named(int rank) {
+  find_members();
+  const int member = members_[static_cast<size_t>(rank)];
+  return member == MPI_UNDEFINED ? rank : member;
+}
+
 Status MpiTeam::look_for_dead(const char* what) {
   const double now = now_s();
   if (limit_->pids.empty() || now - last_look_s_ < kLookEvery_s) return {};
   last_look_s_ = now;
-  if (members_.empty()) {
-    MPI_Group team, world;
-    MPI_Comm_group(comm_, &team);
-    MPI_Comm_group(limit_->world, &world);
-    std::vector<int> ranks(static_cast<size_t>(size_));
-    for (int r = 0; r < size_; ++r) ranks[static_cast<size_t>(r)] = r;
-    members_.resize(ranks.size());
-    MPI_Group_translate_ranks(team, size_, ranks.data(), world, members_.data());
-    MPI_Group_free(&team);
-    MPI_Group_free(&world);
-  }
+  find_members();
   int gone = -1;
   for (size_t r = 0; r < members_.size() && gone < 0; ++r) {
     const int pid = members_[r] == MPI_UNDEFINED ? 0 : limit_->pids[static_cast<size_t>(members_[r])];
@@ -238,7 +248,7 @@ Status MpiTeam::places_differ(int64_t place, const std::string& words) {
     if (!extreme.ok()) return extreme.status();
     Bytes theirs(words.begin(), words.end());
     WEIR_TRY(broadcast(theirs, extreme->second));
-    text += (value == place ? " rank " : ", rank ") + std::to_string(extreme->second) + " is at " + std::string(theirs.begin(), theirs.end());
+    text += (value == place ? " rank " : ", rank ") + std::to_string(named(extreme->second)) + " is at " + std::string(theirs.begin(), theirs.end());
   }
   return {WEIR_E_ORDER, text};
 }
@@ -265,7 +275,7 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
   std::string message(text.begin(), text.end());
   const auto code = static_cast<weir_status>(message[0]);
   message.erase(0, 1);
-  if (size_ > 1 && message.find("rank ") == std::string::npos) message += " (rank " + std::to_string(failed) + ")";
+  if (size_ > 1 && message.find("rank ") == std::string::npos) message += " (rank " + std::to_string(named(failed)) + ")";
   return {code, message};
 }
 

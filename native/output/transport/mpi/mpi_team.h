@@ -56,6 +56,9 @@ class MpiTeam : public Team {
   // A process of this team that has been gone for two looks: what it sent before its end has come by then.
   Status look_for_dead(const char* what);
   Status places_differ(int64_t place, const std::string& words);
+  void find_members();
+  // A rank as messages name it: that of the world.
+  int named(int rank);
   Status give_up(std::shared_ptr<void> keep, Status why);
   // The same number of bytes from every rank on root.
   Result<std::vector<int64_t>> gather_sizes(int64_t mine, int root);
@@ -65,7 +68,7 @@ class MpiTeam : public Team {
   std::shared_ptr<const Limit> limit_;
   int rank_ = 0, size_ = 1;
   bool lost_ = false;
-  std::vector<int> members_;  // world ranks; found at the first look
+  std::vector<int> members_;  // world ranks; found when first wanted
   double last_look_s_ = 0;
   int gone_ = -1;  // a member that was gone at the last look
 };
