@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "output/core/trace.h"
 #include "output/engine/server/task.h"
@@ -12,6 +13,9 @@
 namespace weir::output {
 
 namespace {
+
+// After the time limit: it may be over because this process was asleep, and then what came meanwhile is to be heard first.
+constexpr double kGrace_s = 1;
 
 class Server : public Work {
  public:
@@ -95,14 +99,15 @@ class Server : public Work {
   Status wait_for_kept(const Frame& frame) {
     const Key key{frame.stream, frame.number};
     Patience patience(world_.time_limit());
-    bool over = false;  // what has come by then counts, also when this process was asleep
+    bool over = false;
     while (kept_[key] < senders_) {
       Result<std::optional<Message>> message = world_.receive();
       if (!message.ok()) return message.status();
       if (!message->has_value()) {
         task_->still_alive();
-        if (!over) {
-          over = !patience.wait();
+        if (patience.wait()) continue;
+        if (!std::exchange(over, true)) {
+          patience = Patience(kGrace_s);
           continue;
         }
         return {WEIR_E_LOST, "a rank of the model did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +

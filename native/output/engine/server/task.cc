@@ -199,7 +199,7 @@ void GroupTask::look_after_clients() {
   const double now = now_s();
   if (now - last_look_s_ < kLookEvery_s) return;
   // While this task slept, or waited for a disk, it cannot say of others that they were late.
-  if (const double asleep = now - last_look_s_; asleep > world_.time_limit() / 4) {
+  if (const double asleep = now - last_look_s_; asleep > kLookEvery_s + world_.time_limit() / 4) {
     for (auto& [key, h] : heard_) h.since_s = now;
   }
   last_look_s_ = now;
@@ -215,7 +215,11 @@ void GroupTask::look_after_clients() {
     return;
   }
   for (const auto& [key, h] : heard_) {
-    if (h.who.empty() || h.who.size() == clients_.size() || now - h.since_s < world_.time_limit()) continue;
+    if (h.who.empty() || h.who.size() == clients_.size()) continue;
+    if (now - h.since_s < world_.time_limit()) {
+      still_alive();  // those that have come wait for the others, not for this task
+      continue;
+    }
     std::string silent;
     for (int c : clients_) {
       if (h.who.count(c) == 0) silent += (silent.empty() ? "" : ", ") + std::to_string(topology_.clients[static_cast<size_t>(c)]);
