@@ -62,13 +62,16 @@ def test_what_a_server_writes_that_was_given_up_gets_no_name(model, transport, f
     assert [path.name for path in model.folder.iterdir()] == [name], "what is left of the first group's file"
 
 
-def test_files_of_one_frame_keep_their_own_groups(model):
+@pytest.mark.parametrize("stop_step", [4, 7])  # before the first frame of its file, and between two of them
+def test_files_keep_their_own_groups(model, stop_step):
     """Three groups; those that are there keep the files that they have begun."""
-    ran = model(6, "servers", limit_s=2, WEIR_OUTPUT_GROUPS=3, rotation=5, steps=30, stop_step=7, stop_rank=4, go_on_step=13, pause_ms=10, path="o{file}.nc")
+    ran = model(6, "servers", limit_s=2, WEIR_OUTPUT_GROUPS=3, rotation=5, steps=30, stop_step=stop_step, stop_rank=4,
+                go_on_step=stop_step + 7, pause_ms=10, path="o{file}.nc")  # fmt: skip
     lost = left_out(ran)
     found = [check_records(model.folder / f"o{file}.nc") for file in range(6) if (model.folder / f"o{file}.nc").exists()]
     assert sorted(sum(found, [])) == [step for step in range(30) if step not in lost]
     assert all(steps[0] // 5 == steps[-1] // 5 for steps in found)
+    assert not list(model.folder.glob(".*"))
 
 
 def test_the_only_server_wakes_and_ends(model):

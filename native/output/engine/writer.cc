@@ -221,6 +221,9 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   Status s = open.failed;
   const bool reduces = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].reduces();
   if (reduces) begin_interval(frame);
+  // Who was given up leaves no new file either.
+  const bool begins = frame.due && refused.ok() && open.file == nullptr && setup_.topology.has_servers();
+  if (begins) WEIR_TRY(given_up_ = owners.agree(gather_.check_stamps(frame, true)));
   if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
   if (frame.lonlat) s = walk(frame, layout.lonlat, true, open.file.get(), s);
   const Status walked = walk(frame, layout.fields, false, open.file.get(), s.ok() ? refused : s);
