@@ -55,9 +55,17 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function c_end_step
 
-    integer(c_int) function c_finalize(context, err) bind(c, name="weir_finalize")
-      import :: c_int, c_ptr, c_error_t
+    integer(c_int) function weir_field_set_missing_int64(field, value, err) bind(c)
+      import :: c_int, c_int64_t, c_ptr, c_error_t
+      type(c_ptr), value :: field
+      integer(c_int64_t), value :: value
+      type(c_error_t), intent(inout) :: err
+    end function weir_field_set_missing_int64
+
+    integer(c_int) function c_finalize(context, costs, err) bind(c, name="weir_finalize_costs")
+      import :: c_int, c_ptr, c_error_t, c_costs_t
       type(c_ptr), intent(inout) :: context
+      type(c_costs_t), intent(out) :: costs
       type(c_error_t), intent(inout) :: err
     end function c_finalize
 

@@ -9,7 +9,7 @@ module weir_grids
   private
   public :: weir_context_t, weir_grid_t, weir_decomposition_t, weir_axis_t, weir_costs_t, weir_init
 
-  ! What output has cost this rank so far; see weir_context_costs in include/weir/context.h.
+  ! What output has cost this rank; see weir_costs in include/weir/context.h.
   type :: weir_costs_t
     real(real64) :: put_s = 0, wait_s = 0, end_step_s = 0, final_s = 0
     integer(int64) :: put_bytes = 0, frames = 0
@@ -171,14 +171,18 @@ contains
   end subroutine end_step
 
   ! Nothing on ranks that have been servers.
-  subroutine finalize(self, stat, errmsg)
+  ! costs: of the whole run, final_s with it. A second call does nothing.
+  subroutine finalize(self, stat, errmsg, costs)
     class(weir_context_t), intent(inout) :: self
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
+    type(weir_costs_t), intent(out), optional :: costs
+    type(c_costs_t) :: c
     type(c_error_t) :: err
     integer(c_int) :: code
 
-    if (c_associated(self%handle)) code = c_finalize(self%handle, err)
+    code = c_finalize(self%handle, c, err)
+    if (present(costs)) costs = weir_costs_t(c%put_s, c%wait_s, c%end_step_s, c%final_s, c%put_bytes, c%frames)
     call settle("finalize", err, stat, errmsg)
   end subroutine finalize
 

@@ -40,7 +40,8 @@ WEIR_OUTPUT_API int weir_step(weir_context *context, double time_s, weir_error *
 WEIR_OUTPUT_API int weir_end_step(weir_context *context, weir_error *err);
 
 /* [collective] Wait until everything that was put is written and its files have their final names, release the servers, free the
- * context with all it owns, and null the pointer. Errors that nobody was told yet are reported here.  */
+ * context's memory, and null the pointer. Errors that nobody was told yet are reported here. Of a null pointer: nothing to be done, WEIR_OK.
+ * Calls with what belonged to the context (a field, a stream) fail from then on with WEIR_E_ORDER. */
 WEIR_OUTPUT_API int weir_finalize(weir_context **context, weir_error *err);
 
 /* What output has cost this rank so far. Seconds are wall time on the calling rank. */
@@ -48,11 +49,13 @@ typedef struct weir_costs {
   double put_s;       /* in weir_put: copies */
   double wait_s;      /* in weir_step, weir_put and weir_end_step: for free buffers and groups */
   double end_step_s;  /* in weir_end_step */
-  double final_s;     /* in weir_finalize: what could not be overlapped */
+  double final_s;     /* in weir_finalize: what could not be overlapped; see weir_finalize_costs */
   int64_t put_bytes;
   int64_t frames;
 } weir_costs;
 WEIR_OUTPUT_API int weir_context_costs(const weir_context *context, weir_costs *costs, weir_error *err);
+/* [collective] weir_finalize, and then *costs is what output has cost in all, final_s with it; costs may be null. */
+WEIR_OUTPUT_API int weir_finalize_costs(weir_context **context, weir_costs *costs, weir_error *err);
 
 #ifdef __cplusplus
 }

@@ -21,8 +21,11 @@ WEIR_OUTPUT_API int weir_field_create(weir_decomposition *decomposition, const c
 
 /* [collective] An attribute of the variable: "standard_name", "long_name", "units", "cell_methods", ... */
 WEIR_OUTPUT_API int weir_field_set_text(weir_field *field, const char *name, const char *value, weir_error *err);
-/* [collective] A number: "missing_value" becomes the variable's _FillValue, in its type; others become attributes. */
+/* [collective] A number: "missing_value" becomes the variable's _FillValue, in its type; others become attributes.
+ * fails: WEIR_E_ARGUMENT  the field's type in memory or in files cannot hold the missing value */
 WEIR_OUTPUT_API int weir_field_set_number(weir_field *field, const char *name, double value, weir_error *err);
+/* [collective] The missing value of a field of 64-bit integers, all of which a double cannot say. */
+WEIR_OUTPUT_API int weir_field_set_missing_int64(weir_field *field, int64_t value, weir_error *err);
 /* [collective] Type in files, when it is not the type in memory (float64 in memory, float32 in files). */
 WEIR_OUTPUT_API int weir_field_set_file_type(weir_field *field, weir_type type, weir_error *err);
 /* [collective] Compression in formats that have it (netCDF-4, Zarr): "none", "deflate:1" to "deflate:9", "zstd:1" to "zstd:19". The

@@ -24,7 +24,8 @@ typedef enum weir_status {
   WEIR_E_REMOTE = 9,        /* an earlier write of a stream failed elsewhere; the message names stream, file, server and cause */
   WEIR_E_LOST = 10,         /* a server or rank is gone or silent past the time limit; the message names it and the frames lost */
   WEIR_E_MPI = 11,          /* an MPI call failed; the message has MPI's own text */
-  WEIR_E_INTERNAL = 12      /* a defect of weir */
+  WEIR_E_INTERNAL = 12,     /* a defect of weir */
+  WEIR_E_VALUE = 13         /* values that a field's type in files (weir_get: in memory) cannot hold; the message says how many and where */
 } weir_status;
 
 typedef struct weir_error {

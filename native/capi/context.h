@@ -56,10 +56,18 @@ struct weir_context {
   std::vector<std::unique_ptr<weir_field>> fields;
   std::vector<std::unique_ptr<weir_stream>> streams;
 
-  std::unique_ptr<weir::output::Session> session;
+  std::unique_ptr<weir::output::Session> session;  // null: weir_finalize has ended it; what remains answers calls with its handles
 };
 
 namespace weir::capi {
+
+// What weir_finalize has left of a context takes no calls.
+inline output::Status not_ended(const weir_context& context, const char* call) {
+  if (context.session != nullptr) return {};
+  return {WEIR_E_ORDER, std::string(call) + ": after weir_finalize"};
+}
+
+weir_costs costs_of(const weir_context& context);
 
 // The code, and the message into *err when there is one (cut at the end of its buffer, never unterminated).
 int report(const output::Status& status, weir_error* err);

@@ -15,6 +15,7 @@ inline Status is_null(const char* what) { return {WEIR_E_ARGUMENT, std::string(w
 // Whether definitions may still be made.
 inline Status still_open(const weir_context* context, const char* call) {
   if (!context) return is_null("context");
+  WEIR_TRY(not_ended(*context, call));
   if (context->defined) return {WEIR_E_ORDER, std::string(call) + ": definitions have ended; the first weir_step ends them"};
   return {};
 }

@@ -61,6 +61,13 @@ int weir_field_set_number(weir_field* field, const char* name, double value, wei
   });
 }
 
+int weir_field_set_missing_int64(weir_field* field, int64_t value, weir_error* err) {
+  return set(field, "weir_field_set_missing_int64", err, [&](Field& mine) -> Status {
+    mine.missing = weir::output::Number::exactly(value);
+    return {};
+  });
+}
+
 int weir_field_set_file_type(weir_field* field, weir_type type, weir_error* err) {
   return set(field, "weir_field_set_file_type", err, [&](Field& mine) -> Status {
     mine.file_type = type;

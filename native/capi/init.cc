@@ -145,6 +145,28 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, 
   return {};
 }
 
+// What remains of contexts that were finalized: handles lead to them, and calls with those must find out.
+std::vector<std::unique_ptr<MpiContext>>& ended_contexts() {
+  static auto* contexts = new std::vector<std::unique_ptr<MpiContext>>;  // not destroyed: programs end in any order
+  return *contexts;
+}
+
+Status finalize(weir_context** context, weir_costs* costs) {
+  MpiContext* ending = static_cast<MpiContext*>(*context);
+  *context = nullptr;
+  WEIR_TRY(not_ended(*ending, "weir_finalize"));
+  std::erase(live_contexts(), ending);
+  Status result = ending->session->finalize();
+  if (costs != nullptr) *costs = costs_of(*ending);
+  if (result.code() != WEIR_E_LOST) MPI_Comm_free(&ending->model);
+  ending->team = nullptr;
+  ending->session.reset();
+  for (Decomposition& d : ending->catalogue.decompositions) d.indices = {};
+  for (Grid& g : ending->catalogue.grids) g.lon = g.lat = {};
+  ended_contexts().emplace_back(ending);
+  return result;
+}
+
 }  // namespace
 }  // namespace weir::capi
 
@@ -177,15 +199,13 @@ int weir_serve(MPI_Comm world, const char* config, weir_error* err) {
   });
 }
 
-int weir_finalize(weir_context** context, weir_error* err) {
+int weir_finalize(weir_context** context, weir_error* err) { return weir_finalize_costs(context, nullptr, err); }
+
+int weir_finalize_costs(weir_context** context, weir_costs* costs, weir_error* err) {
   return weir::capi::guarded(err, [&]() -> weir::output::Status {
-    if (context == nullptr || *context == nullptr) return {WEIR_E_ARGUMENT, "weir_finalize: no context"};
-    std::unique_ptr<weir::capi::MpiContext> owned(static_cast<weir::capi::MpiContext*>(*context));
-    *context = nullptr;
-    std::erase(weir::capi::live_contexts(), owned.get());
-    weir::output::Status result = owned->session->finalize();
-    if (result.code() != WEIR_E_LOST) MPI_Comm_free(&owned->model);
-    return result;
+    if (costs != nullptr) *costs = {};
+    if (context == nullptr) return {WEIR_E_ARGUMENT, "weir_finalize: the address of the context is null"};
+    return *context == nullptr ? weir::output::Status() : weir::capi::finalize(context, costs);
   });
 }
 

@@ -23,6 +23,18 @@ constexpr size_t size_of(Type type) {
   return 0;
 }
 
+constexpr const char* name_of(Type type) {
+  switch (type) {
+    case WEIR_FLOAT32: return "float32";
+    case WEIR_FLOAT64: return "float64";
+    case WEIR_INT32: return "int32";
+    case WEIR_INT64: return "int64";
+    case WEIR_INT16: return "int16";
+    case WEIR_INT8: return "int8";
+  }
+  return "";
+}
+
 enum class ByteOrder { kNative, kBig };
 
 }  // namespace weir::output

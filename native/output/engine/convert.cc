@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -26,36 +27,64 @@ inline uint32_t swapped(uint32_t v) { return __builtin_bswap32(v); }
 inline uint16_t swapped(uint16_t v) { return __builtin_bswap16(v); }
 inline uint8_t swapped(uint8_t v) { return v; }
 
+// Whether To has room for every From.
 template <typename From, typename To>
-inline To cast(From v, double fill) {
-  if constexpr (std::is_integral_v<To> && !std::is_same_v<From, To>) {
-    using Limits = std::numeric_limits<To>;
-    if constexpr (std::is_floating_point_v<From>) {
-      if (v != v) return static_cast<To>(fill);
-      // The greatest To may not be a From: at its power of two and above it is the end.
-      if (v >= -static_cast<From>(Limits::min())) return Limits::max();
-      return v < static_cast<From>(Limits::min()) ? Limits::min() : static_cast<To>(v);
-    } else {
-      const int64_t wide = v;
-      return wide < static_cast<int64_t>(Limits::min()) ? Limits::min() : wide > static_cast<int64_t>(Limits::max()) ? Limits::max() : static_cast<To>(wide);
-    }
-  }
-  return static_cast<To>(v);
+constexpr bool always_holds() {
+  if (std::is_floating_point_v<To>) return std::is_integral_v<From> || sizeof(To) >= sizeof(From);
+  return std::is_integral_v<From> && sizeof(To) >= sizeof(From);
 }
 
+template <typename From, typename To>
+inline bool holds(From v) {
+  using Limits = std::numeric_limits<To>;
+  if constexpr (always_holds<From, To>()) {
+    return true;
+  } else if constexpr (std::is_floating_point_v<To>) {
+    return !std::isinf(static_cast<To>(v)) || std::isinf(v);
+  } else if constexpr (std::is_floating_point_v<From>) {
+    // The greatest To may not be a From; the power of two above it is one. NaN compares to nothing.
+    return v >= static_cast<From>(Limits::min()) && v < -static_cast<From>(Limits::min());
+  } else {
+    return v >= static_cast<From>(Limits::min()) && v <= static_cast<From>(Limits::max());
+  }
+}
+
+template <typename T>
+inline bool is_nan(T v) {
+  return v != v;
+}
+
+// Elements that are looked at together; what is rare is looked for in those alone that have some of it.
+constexpr int64_t kBlock = 256;
+
 template <typename From, typename To, bool kSwap>
-WEIR_CLONES void convert(const void* from, void* to, int64_t count, double fill) {
+WEIR_CLONES int64_t convert(const void* from, void* to, int64_t count, const Filling& filling, int64_t* first) {
   const From* in = static_cast<const From*>(from);
   Bits<To>* out = static_cast<Bits<To>*>(to);
-  for (int64_t i = 0; i < count; ++i) {
-    const Bits<To> bits = std::bit_cast<Bits<To>>(cast<From, To>(in[i], fill));
-    out[i] = kSwap ? swapped(bits) : bits;
+  const To fill = filling.value.as<To>();
+  int64_t faults = 0;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = begin + kBlock < count ? begin + kBlock : count;
+    int lost = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const bool held = holds<From, To>(in[i]);
+      const To value = held ? static_cast<To>(held ? in[i] : From{}) : fill;
+      const Bits<To> bits = std::bit_cast<Bits<To>>(value);
+      out[i] = kSwap ? swapped(bits) : bits;
+      lost += held ? 0 : 1;
+    }
+    for (int64_t i = begin; lost > 0 && i < end; ++i) {
+      if (holds<From, To>(in[i]) || (filling.missing && is_nan(in[i]))) continue;
+      if (faults++ == 0) *first = i;
+    }
   }
+  return faults;
 }
 
 template <size_t kBytes>
-void copy(const void* from, void* to, int64_t count, double) {
+int64_t copy(const void* from, void* to, int64_t count, const Filling&, int64_t*) {
   memcpy(to, from, static_cast<size_t>(count) * kBytes);
+  return 0;
 }
 
 template <typename From, bool kSwap>
@@ -96,6 +125,25 @@ Convert converter(Type from, Type to, ByteOrder order) {
     case 2: return copy<2>;
     default: return copy<1>;
   }
+}
+
+bool may_lose(Type from, Type to) {
+  const auto real = [](Type type) { return type == WEIR_FLOAT32 || type == WEIR_FLOAT64; };
+  if (real(to)) return real(from) && size_of(to) < size_of(from);
+  return real(from) || size_of(to) < size_of(from);
+}
+
+Filling Filling::of(const std::optional<Number>& missing, Type file_type) {
+  if (missing) return {*missing, true};
+  switch (file_type) {
+    case WEIR_FLOAT32:
+    case WEIR_FLOAT64: return {9.9692099683868690e+36, false};
+    case WEIR_INT32: return {-2147483647.0, false};
+    case WEIR_INT64: return {Number::exactly(-9223372036854775806), false};
+    case WEIR_INT16: return {-32767.0, false};
+    case WEIR_INT8: return {-127.0, false};
+  }
+  return {};
 }
 
 }  // namespace weir::output

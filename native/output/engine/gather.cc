@@ -91,11 +91,11 @@ Status Gather::drop() {
   return wait(stage);
 }
 
-Status Gather::end(Type type, ByteOrder order, double fill, void* to) {
+Status Gather::end(Type type, ByteOrder order, const Filling& filling, void* to, Faults* faults) {
   Stage stage = std::move(stages_.front());
   stages_.pop_front();
   WEIR_TRY(wait(stage));
-  copy(stage, type, order, fill, static_cast<char*>(to));
+  copy(stage, type, order, filling, static_cast<char*>(to), faults);
   return {};
 }
 
@@ -126,7 +126,7 @@ Status Gather::check_stamps(const Frame& frame, bool remote) {
   return {};
 }
 
-void Gather::copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const {
+void Gather::copy(const Stage& stage, Type type, ByteOrder order, const Filling& filling, char* to, Faults* faults) const {
   const Column& column = column_of(stage);
   const Traced traced(Event::kTranspose, stream_, stage.slab.count * static_cast<int64_t>(size_of(type)), field_name(setup_, column));
   const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(type));
@@ -147,7 +147,9 @@ void Gather::copy(const Stage& stage, Type type, ByteOrder order, double fill, c
       char* target = to + (strip.level * column.shape.points - stage.slab.first) * out;
       for (int64_t l = 0; l < strip.levels; ++l) {
         pieces.each(strip.first, strip.last, [&](int64_t global, int64_t local, int64_t count) {
-          convert(level + local * element, target + global * out, count, fill);
+          int64_t at = 0;
+          const int64_t lost = convert(level + local * element, target + global * out, count, filling, &at);
+          faults->add(lost, (strip.level + l) * column.shape.points + global + at);
         });
         level += level_points * element;
         target += column.shape.points * out;

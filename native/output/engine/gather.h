@@ -47,8 +47,8 @@ class Gather {
 
   // Begin to bring the slab (remote pieces only); at most two are begun and not ended.
   Status begin(const Section& section, const Part& slab, const Base& base);
-  // The slab begun first: wait for its pieces, copy all of it to `to` as `type` in `order`.
-  Status end(Type type, ByteOrder order, double fill, void* to);
+  // The slab begun first: wait for its pieces, copy all of it to `to` as `type` in `order`. `faults` gets places in the record.
+  Status end(Type type, ByteOrder order, const Filling& filling, void* to, Faults* faults);
   // The slab begun first is not wanted any more; what clients send of it is taken all the same.
   Status drop();
 
@@ -68,7 +68,7 @@ class Gather {
   static const Column& column_of(const Stage& stage) { return stage.section->columns[static_cast<size_t>(stage.slab.column)]; }
   Status wait(Stage& stage);
   Status wait(std::unique_ptr<Flight>& flight);
-  void copy(const Stage& stage, Type type, ByteOrder order, double fill, char* to) const;
+  void copy(const Stage& stage, Type type, ByteOrder order, const Filling& filling, char* to, Faults* faults) const;
 
   World& world_;
   const Setup& setup_;

@@ -126,16 +126,22 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
   const auto file_element = static_cast<int64_t>(size_of(g.wanted.type)), element = static_cast<int64_t>(size_of(g.field.type));
   Bytes bytes(static_cast<size_t>(slab.count * file_element));
   WEIR_TRY(g.reader->read(g.field.name, g.wanted.record, slab.first, slab.count, bytes.data()));
+  const Filling filling = Filling::of(g.field.missing, g.field.type);
+  Faults lost;
   const Convert convert = converter(g.wanted.type, g.field.type, ByteOrder::kNative);
   for (size_t r = 0; r < to->size(); ++r) {
     Bytes& cut = (*to)[r];
     each_piece(g.shape, slab, g.of_rank[r], [&](int64_t at, int64_t, int64_t count) {
       const size_t end = cut.size();
       cut.resize(end + static_cast<size_t>(count * element));
-      convert(bytes.data() + at * file_element, cut.data() + end, count, g.field.missing.value_or(0));
+      int64_t first = 0;
+      const int64_t n = convert(bytes.data() + at * file_element, cut.data() + end, count, filling, &first);
+      lost.add(n, slab.first + at + first);
     });
   }
-  return {};
+  if (lost.count == 0) return {};
+  return {WEIR_E_VALUE, "field '" + g.field.name + "': " + std::to_string(lost.count) + " values of the file are none that its type in memory, " +
+                            name_of(g.field.type) + ", can hold (the first: element " + std::to_string(lost.first) + " of the record)"};
 }
 
 Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data) {

@@ -18,7 +18,7 @@ struct Column {
   int variable = -1;
   Type type = WEIR_FLOAT64, file_type = WEIR_FLOAT64;
   weir_operation operation = WEIR_INSTANT;
-  std::optional<double> missing;
+  std::optional<Number> missing;
   ColumnShape shape;
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "output/core/trace.h"
 #include "output/engine/alive.h"
@@ -40,6 +41,7 @@ Status Session::define(const Catalogue& catalogue) {
     setup_.pieces.push_back(pieces.ok() ? std::move(*pieces) : Pieces());
   }
   WEIR_TRY(model_->agree(mine));
+  WEIR_TRY(names_.prepare(*model_, catalogue, setup_.settings.folder));
   for (size_t i = 0; i < catalogue.decompositions.size(); ++i) {
     const Decomposition& d = catalogue.decompositions[i];
     const Grid& grid = catalogue.grids[static_cast<size_t>(d.grid)];
@@ -102,7 +104,14 @@ Status Session::step(double time_s) {
   }
   in_step_ = true;
   time_s_ = time_s;
-  for (Flow& flow : flows_) flow.begin(time_s, steps_);
+  for (Flow& flow : flows_) {
+    flow.begin(time_s, steps_);
+    if (!flow.begins_file()) continue;
+    const Status named = names_.claim(setup_.catalogue, flow.frame());
+    if (named.ok()) continue;
+    flow.refuse();
+    if (repeated_.ok()) repeated_ = named;
+  }
   ++steps_;
   return {};
 }
@@ -276,12 +285,17 @@ void Session::push(Flow::Held& held) {
 }
 
 void Session::blame(const Status& trouble) {
-  // What the ranks have agreed upon may have a rank's name added at its end.
+  // What the ranks have agreed upon may have a rank's name added at its end, or other words before it.
   for (const std::string& told : told_) {
-    if (told.rfind(trouble.message(), 0) == 0) return;
+    if (told.find(trouble.message()) != std::string::npos) return;
   }
   told_.push_back(trouble.message());
-  if (trouble_.ok()) trouble_ = trouble;
+  if (trouble_.ok()) {
+    trouble_ = trouble;
+  } else if (trouble.code() == WEIR_E_VALUE || trouble_.code() == WEIR_E_VALUE) {  // of lost values each is told
+    const weir_status code = trouble_.code() == WEIR_E_VALUE ? trouble.code() : trouble_.code();
+    trouble_ = {code, trouble_.message() + "; " + trouble.message()};
+  }
 }
 
 Status Session::stopped() const { return {broken_.code(), "nothing is written any more; why was told before"}; }
@@ -292,7 +306,11 @@ Status Session::end_step() {
   if (!broken_.ok()) return stopped();
   const double began = now_s();
   Traced traced(Event::kEndStep);
-  Status result = traced.ended(setup_.topology.has_servers() ? end_step_handing_over() : end_step_together());
+  Status result = setup_.topology.has_servers() ? end_step_handing_over() : end_step_together();
+  // The same on all ranks, as time and names are.
+  const Status repeated = std::exchange(repeated_, {});
+  if (!repeated.ok()) result = result.ok() ? repeated : Status(result.code(), result.message() + "; " + repeated.message());
+  (void)traced.ended(result);
   costs_.end_step_s += now_s() - began;
   return result;
 }

@@ -78,6 +78,12 @@ std::vector<int> choose_aggregators(const std::vector<Site>& sites, int64_t want
   return chosen;
 }
 
+Status check_aggregators(const Settings& settings, int64_t ranks) {
+  if (settings.mode != Mode::kCollective || settings.aggregators <= ranks) return {};
+  return {WEIR_E_CONFIG, "mode collective with aggregators = " + std::to_string(settings.aggregators) + " has only " + std::to_string(ranks) +
+                             " ranks; start more ranks, or lower aggregators (0: weir chooses)"};
+}
+
 Result<std::vector<int>> choose_servers(const Settings& settings, const std::vector<Site>& sites, const std::vector<int>& named) {
   if (!named.empty()) return named;
   const int64_t servers = settings.groups * settings.tasks_per_group, size = static_cast<int64_t>(sites.size());
@@ -119,6 +125,7 @@ Result<Topology> make_topology(const Settings& settings, const std::vector<Site>
                                      "; set mode to servers or servers+parallel"};
   }
   if (!settings.has_servers()) {
+    WEIR_TRY(check_aggregators(settings, static_cast<int64_t>(sites.size())));
     for (size_t r = 0; r < sites.size(); ++r) t.clients.push_back(static_cast<int>(r));
     t.groups = {settings.mode == Mode::kSerial ? std::vector<int>{0} : choose_aggregators(sites, settings.aggregators)};
     t.owners = {static_cast<int>(t.groups[0].size())};

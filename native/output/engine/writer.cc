@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/engine/writer.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <cmath>
 
 #include "output/core/trace.h"
 #include "output/engine/inherit.h"
 #include "output/engine/memory.h"
+#include "output/engine/target.h"
 #include "output/format/publish.h"
 #include "output/model/path.h"
 
 namespace weir::output {
-
-namespace {
-
-// A folder may be made by another owner or group at the same time.
-Status make_folders(const std::string& path) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    const std::string folder = path.substr(0, slash);
-    if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
-      const int error = errno;
-      struct stat of;
-      if (stat(folder.c_str(), &of) == 0 && S_ISDIR(of.st_mode)) continue;
-      return {WEIR_E_FILE, folder + ": the folder cannot be made: " + strerror(error)};
-    }
-  }
-  return {};
-}
-
-}  // namespace
 
 Writer::Writer(World& world, Setup& setup) : world_(world), setup_(setup), gather_(world, setup) {
   bool polls = false;  // others wait for what this rank does within MPI
@@ -76,17 +56,21 @@ Status Writer::open(const Frame& frame, Open* open) {
   open->written = frame.written;
   open->generation = frame.generation;
   open->path = expand_path(stream.path, {*date, frame.file_step, frame.file, stream.name});
+  open->target = absolute_path(setup_.settings.folder, open->path);
   Team& owners = team(frame.stream);
-  Status folders;
-  if (owners.rank() == 0) folders = make_folders(open->path);
-  WEIR_TRY(owners.agree(folders));
+  Status ready;
+  if (owners.rank() == 0) {
+    const std::string owner = setup_.settings.run + "-" + std::to_string(frame.stream);
+    ready = prepare_target(open->target, owner, stream.existing, open->written == 0, &open->lock);
+  }
+  WEIR_TRY(owners.agree(ready));
   FileOptions options{stream.hints, setup_.settings.sync, stream.rotation};
   const FileDescription& description = setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
   Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
-  const std::string path = temporary_path(open->path, frame.generation);
+  const std::string path = temporary_path(open->target, frame.generation);
   if (open->written > 0 && frame.source != frame.generation) {
     Status inherited;
-    if (owners.rank() == 0) inherited = inherit_file(temporary_path(open->path, frame.source), path, gather_.on_pause);
+    if (owners.rank() == 0) inherited = inherit_file(temporary_path(open->target, frame.source), path, gather_.on_pause);
     WEIR_TRY(owners.agree(inherited));
   }
   Result<std::unique_ptr<File>> file = open->written == 0 ? format->create(description, path, options, owners)
@@ -112,16 +96,22 @@ Status Writer::accumulate(const Frame& frame, const Column& column, size_t index
   const auto key = std::pair<int, size_t>{frame.stream, index};
   const auto at = accumulators_.try_emplace(key, column.operation, column.type, column.missing, slab.count).first;
   Accumulator& sum = at->second;
-  WEIR_TRY(gather_.end(column.type, ByteOrder::kNative, 0, this->slab()));
+  Faults none;
+  WEIR_TRY(gather_.end(column.type, ByteOrder::kNative, {}, this->slab(), &none));
   if (setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
   sum.add(this->slab(), 0, slab.count);
   sum.end_step();
   if (!frame.due) return {};
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   const Type type = Accumulator::result_type(column.operation, column.type);
-  sum.result(0, slab.count, result_.data());
+  // In integers NaN becomes the missing value, which a float64 may not be able to say.
+  const bool whole = column.file_type != WEIR_FLOAT32 && column.file_type != WEIR_FLOAT64;
+  sum.result(0, slab.count, whole ? NAN : column.missing.value_or(0).real, result_.data());
   sum.restart();
-  converter(type, column.file_type, layout.facts.order)(result_.data(), this->slab(), slab.count, column.missing.value_or(0));
+  int64_t at_first = 0;
+  const int64_t lost = converter(type, column.file_type, layout.facts.order)(result_.data(), this->slab(), slab.count,
+                                                                             Filling::of(column.missing, column.file_type), &at_first);
+  lost_[static_cast<size_t>(slab.column)].add(lost, slab.first + at_first);
   return put(frame, column, record, slab, *file);
 }
 
@@ -130,7 +120,9 @@ Status Writer::write_slab(const Frame& frame, const Section& section, size_t ind
   const Column& column = section.columns[static_cast<size_t>(slab.column)];
   if (column.operation != WEIR_INSTANT) return accumulate(frame, column, index, slab, file, record);
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
-  WEIR_TRY(gather_.end(column.file_type, layout.facts.order, column.missing.value_or(0), this->slab()));
+  Faults none;
+  Faults* lost = column.field < 0 ? &none : &lost_[static_cast<size_t>(slab.column)];
+  WEIR_TRY(gather_.end(column.file_type, layout.facts.order, Filling::of(column.missing, column.file_type), this->slab(), lost));
   if (column.field >= 0 && setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
   return put(frame, column, column.field < 0 ? 0 : record, slab, *file);
 }
@@ -176,7 +168,8 @@ Status Writer::write_times(const Frame& frame, Open& open) {
   const auto put = [&](int variable, const double* values, int64_t count) -> Status {
     if (variable < 0) return {};
     double bytes[2];
-    converter(WEIR_FLOAT64, WEIR_FLOAT64, layout.facts.order)(values, bytes, count, 0);
+    int64_t none = 0;
+    converter(WEIR_FLOAT64, WEIR_FLOAT64, layout.facts.order)(values, bytes, count, {}, &none);
     return open.file->write(variable, open.written, 0, count, bytes);
   };
   const auto interval = intervals_.find(frame.stream);
@@ -202,9 +195,9 @@ void Writer::end_interval(const Frame& frame, const Open& open) {
   for (const Column& c : setup_.layout.streams[static_cast<size_t>(frame.stream)].fields.columns) {
     if (c.operation != WEIR_INSTANT) fields += (fields.empty() ? "'" : ", '") + setup_.catalogue.fields[static_cast<size_t>(c.field)].name + "'";
   }
-  remark_ = {WEIR_E_LOST, "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name + "', step " +
+  remark({WEIR_E_LOST, "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name + "', step " +
                               std::to_string(frame.step) + ", file " + open.path + ": means, sums and extremes (" + fields + ") " +
-                              interval.in_words(frame.number)};
+                              interval.in_words(frame.number)});
 }
 
 // [collective over the stream's owners] No rank of the model has given its memory to a later frame while this one was brought together.
@@ -221,6 +214,7 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   Status s = open.failed;
   const bool reduces = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].reduces();
   if (reduces) begin_interval(frame);
+  lost_.assign(layout.fields.columns.size(), {});
   // Who was given up leaves no new file either.
   const bool begins = frame.due && refused.ok() && open.file == nullptr && setup_.topology.has_servers();
   if (begins) WEIR_TRY(given_up_ = owners.agree(gather_.check_stamps(frame, true)));
@@ -233,6 +227,7 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   if (!frame.due || !refused.ok()) return owners.agree(s);
   if (s.ok()) s = write_times(frame, open);
   WEIR_TRY(owners.agree(s));
+  WEIR_TRY(owners.agree(tell_faults(frame, open)));
   WEIR_TRY(owners.agree(open.file->end_record(open.written)));
   ++open.written;
   if (reduces) end_interval(frame, open);
@@ -246,14 +241,18 @@ Status Writer::write(const Frame& frame, const Status& refused) {
   Traced traced(!frame.due ? Event::kAccumulate : setup_.owner == 0 ? Event::kFrame : Event::kPart, stream);
   gather_.set_stream(stream);
   Open& open = files_[frame.stream];
-  if (open.number != frame.file) open = Open{};
+  if (open.number != frame.file) {
+    // A step longer than every_s has left out the frame that would have been the last of the period.
+    const bool ended = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].period != Period::kNone && open.number < frame.file;
+    if (ended && open.file != nullptr && open.failed.ok()) remark_ = publish(open, frame.stream);
+    open = Open{};
+  }
   open.number = frame.file;
   Status s = write_frame(frame, refused, open);
   if (!s.ok()) open.failed = s;
   if (!s.ok() && given_up_.ok()) s = explain(s, frame.stream, open.path);
-  const int64_t rotation = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].rotation;
   traced.about(open.path);
-  if (s.ok() && frame.due && rotation > 0 && frame.record + 1 == rotation) s = publish(open, frame.stream);
+  if (s.ok() && frame.due && frame.last) s = publish(open, frame.stream);
   return traced.ended(setup_.owners->agree(s.ok() ? refused : s));
 }
 
@@ -263,9 +262,11 @@ Status Writer::publish(Open& open, int stream) {
   open.file.reset();
   if (s.ok()) {
     // A file all of whose frames were left out does not appear.
-    const std::string temporary = temporary_path(open.path, open.generation);
-    if (owners.rank() == 0) s = open.written > 0 ? publish_file(temporary, open.path) : discard_file(temporary);
-    if (owners.rank() == 0 && s.ok()) s = discard_before(open.path, open.generation);
+    const std::string temporary = temporary_path(open.target, open.generation);
+    const bool replace = setup_.catalogue.streams[static_cast<size_t>(stream)].existing == Existing::kReplace;
+    if (owners.rank() == 0) s = open.written > 0 ? publish_file(temporary, open.target, replace) : discard_file(temporary);
+    if (owners.rank() == 0 && s.ok()) s = discard_before(open.target, open.generation);
+    open.lock.release();
     s = owners.agree(s);
   }
   if (s.ok()) return s;

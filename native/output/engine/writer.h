@@ -6,8 +6,10 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <utility>
 
+#include "output/engine/file_lock.h"
 #include "output/engine/gather.h"
 #include "output/engine/note.h"
 #include "output/engine/write_behind.h"
@@ -31,7 +33,8 @@ class Writer {
   // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
   // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
   Status write(const Frame& frame, const Status& refused);
-  // What is to be told of frames that were written all the same: means that have not all their steps. Told once.
+  // What is to be told of frames that were written all the same: means that have not all their steps, values that their type in files
+  // cannot hold. Told once.
   Status take_remark() { return std::exchange(remark_, {}); }
   // [collective over the group's owners] Complete and publish all files, unless an owner knows why they cannot be complete: then
   // they stay as they are, under their temporary names.
@@ -40,11 +43,14 @@ class Writer {
  private:
   struct Open {
     std::unique_ptr<File> file;
-    std::string path;
+    std::string path;    // for messages
+    std::string target;  // the same, absolute
+    FileLock lock;       // of the first owner
     int64_t number = 0;
     int generation = 0;
     int64_t written = 0;  // records in the file
     Status failed;  // the first failure: the file is left as it is
+    std::set<size_t> told;  // columns whose faults were told
   };
 
   Team& team(int stream) { return alone(stream) ? *lone_ : *setup_.owners; }
@@ -65,6 +71,9 @@ class Writer {
   Status publish(Open& open, int stream);
   void begin_interval(const Frame& frame);
   void end_interval(const Frame& frame, const Open& open);
+  // [collective over the stream's owners] The first one notes what values of the frame were lost, once for each field and file.
+  Status tell_faults(const Frame& frame, Open& open);
+  void remark(const Status& more);
   Status explain(const Status& cause, int stream, const std::string& path) const;
 
   World& world_;
@@ -77,6 +86,7 @@ class Writer {
   std::map<int, Open> files_;  // by stream
   std::map<std::pair<int, size_t>, Accumulator> accumulators_;  // by stream and slab
   std::map<int, Interval> intervals_;  // by stream
+  std::vector<Faults> lost_;  // of the frame, by column
   Status remark_;
   Status given_up_;  // this group was given up: nothing is written any more
   WriteBehind behind_;  // the last member: it ends before what it works on

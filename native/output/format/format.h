@@ -28,7 +28,7 @@ struct Variable {
   std::vector<int> dimensions;  // slowest first; over_time: without the time dimension, which is the first in the file
   bool over_time = false;
   Attributes attributes;
-  std::optional<double> fill;
+  std::optional<Number> fill;
   Compression compression;
   std::vector<int64_t> chunk;   // per dimension without time; empty: the format's choice
   std::vector<double> values;   // of small coordinate variables: written at creation

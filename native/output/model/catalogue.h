@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "output/core/number.h"
 #include "output/core/types.h"
 #include <weir/stream.h>
 
@@ -67,7 +68,7 @@ struct Field {
   int decomposition = -1;
   std::vector<int> axes;  // slowest first
   Attributes attributes;
-  std::optional<double> missing;
+  std::optional<Number> missing;
   std::optional<Compression> compression;
   std::vector<int64_t> chunk;  // empty: the format's choice
 };
@@ -80,11 +81,19 @@ struct StreamField {
   std::vector<int64_t> chunk;
 };
 
+// What becomes of a file that has the name already when a run begins its own.
+enum class Existing { kReplace, kRefuse };
+
+// Of the calendar, for files.
+enum class Period { kNone, kDay, kMonth, kYear };
+
 struct Stream {
   std::string name, path, format = "cdf5";
   double every_s = 0;       // 0: see every_steps
   int64_t every_steps = 1;
-  int64_t rotation = 0;     // frames of a file; 0: all
+  int64_t rotation = 0;     // frames of a file; 0: all, or those of a period
+  Period period = Period::kNone;
+  Existing existing = Existing::kReplace;
   std::vector<StreamField> fields;
   std::vector<std::pair<std::string, std::string>> hints;  // MPI_Info, from the configuration
   std::optional<Compression> compression;                  // of the configuration, for all its fields

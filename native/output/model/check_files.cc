@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields and streams, and whole catalogues.
 #include <cmath>
+#include <cstdint>
 
 #include "output/model/check.h"
 #include "output/model/path.h"
@@ -48,21 +49,26 @@ Status check_chunk(const Catalogue& catalogue, const Field& field, const std::ve
   return {};
 }
 
-// Whether the missing value exists in the type: otherwise files would have another one than the program.
+bool exists_in(Type type, const Number& n) {
+  const auto within = [&](int64_t low, int64_t high) { return n.is_whole && n.whole >= low && n.whole <= high; };
+  switch (type) {
+    case WEIR_FLOAT32: return std::isinf(n.real) || !std::isinf(static_cast<float>(n.real));
+    case WEIR_FLOAT64: return true;
+    case WEIR_INT8: return within(INT8_MIN, INT8_MAX);
+    case WEIR_INT16: return within(INT16_MIN, INT16_MAX);
+    case WEIR_INT32: return within(INT32_MIN, INT32_MAX);
+    case WEIR_INT64: return n.is_whole;
+  }
+  return false;
+}
+
+// Whether the missing value exists in the types: otherwise files would have another one than the program.
 Status check_missing(const Field& field, const std::string& what) {
   if (!field.missing) return {};
-  const double value = *field.missing;
-  double low = 0, high = 0;
-  switch (field.file_type) {
-    case WEIR_FLOAT32:
-    case WEIR_FLOAT64: return {};
-    case WEIR_INT8: low = -128, high = 127; break;
-    case WEIR_INT16: low = -32768, high = 32767; break;
-    case WEIR_INT32: low = -2147483648.0, high = 2147483647.0; break;
-    case WEIR_INT64: low = -9223372036854775808.0, high = 9223372036854774784.0; break;
-  }
-  if (value >= low && value <= high && value == std::floor(value)) return {};
-  return wrong(what, "missing_value " + number_text(value) + " is no number of the field's type in files");
+  const std::string text = "missing_value " + (field.missing->is_whole ? std::to_string(field.missing->whole) : number_text(field.missing->real));
+  if (!exists_in(field.file_type, *field.missing)) return wrong(what, text + " is no number of the field's type in files, " + name_of(field.file_type));
+  if (!exists_in(field.type, *field.missing)) return wrong(what, text + " is no number of the field's type in memory, " + name_of(field.type));
+  return {};
 }
 
 const std::string* text_attribute(const Attributes& attributes, const char* name) {
@@ -76,18 +82,18 @@ Status check_frequency(const Stream& stream, const std::string& what) {
   if (!std::isfinite(stream.every_s) || stream.every_s < 0) return wrong(what, "every " + number_text(stream.every_s) + " s");
   if (stream.every_s == 0 && stream.every_steps < 1) return wrong(what, "every " + std::to_string(stream.every_steps) + " steps");
   if (stream.rotation < 0) return wrong(what, "a new file after " + std::to_string(stream.rotation) + " frames");
-  if (stream.rotation == 0) return {};
-  const double apart_s = path_resolution_s(stream.path);
-  if (apart_s == 0) {
-    return wrong(what, "a new file begins after " + std::to_string(stream.rotation) + " frames, but all would have the name " +
-                           quoted(stream.path) + "; put %Y%m%d%H%M%S, {step} or {file} into it");
-  }
-  const double interval_s = stream.every_s * static_cast<double>(stream.rotation);
-  if (stream.every_s > 0 && apart_s > interval_s) {
-    return wrong(what, "a new file begins each " + number_text(interval_s) + " s, but the names from " + quoted(stream.path) +
-                           " do not differ so soon; use finer codes of time, {step} or {file}");
-  }
+  if (stream.rotation > 0 && stream.period != Period::kNone) return wrong(what, "a new file after a number of frames, and with the calendar; expected one of both");
+  if (stream.period != Period::kNone && stream.every_s <= 0) return wrong(what, "a new file with each day, month or year needs every_s (weir_stream_set_every)");
   return {};
+}
+
+// Whether files of different days, months or years have different names.
+bool tells_apart(const std::string& path, Period period) {
+  const auto has = [&](PathPart part) { return path_has(path, part); };
+  if (has(PathPart::kStep) || has(PathPart::kFile)) return true;
+  if (!has(PathPart::kYear)) return false;
+  if (period == Period::kYear || has(PathPart::kDayOfYear)) return true;
+  return has(PathPart::kMonth) && (period == Period::kMonth || has(PathPart::kDay));
 }
 
 Status check_stream_fields(const Catalogue& catalogue, const Stream& stream, const std::string& what) {
@@ -106,6 +112,25 @@ Status check_stream_fields(const Catalogue& catalogue, const Stream& stream, con
 }
 
 }  // namespace
+
+Status check_file_names(const Stream& stream, const std::string& calendar) {
+  const std::string what = "stream " + quoted(stream.name), names = "the names from " + quoted(stream.path);
+  if (stream.period != Period::kNone) {
+    constexpr const char* kWords[] = {"", "day (%Y%m%d)", "month (%Y%m)", "year (%Y)"};
+    if (tells_apart(stream.path, stream.period)) return {};
+    return wrong(what, "a new file begins with each " + std::string(kWords[static_cast<int>(stream.period)]) + ", but " + names + " do not tell them apart");
+  }
+  if (stream.rotation <= 0) return {};
+  const double apart_s = path_resolution_s(stream.path, calendar);
+  if (apart_s == 0) {
+    return wrong(what, "a new file begins after " + std::to_string(stream.rotation) + " frames, but all would have the name " +
+                           quoted(stream.path) + "; put %Y%m%d%H%M%S, {step} or {file} into it");
+  }
+  const double interval_s = stream.every_s * static_cast<double>(stream.rotation);
+  if (stream.every_s <= 0 || apart_s <= interval_s) return {};
+  return wrong(what, "a new file begins each " + number_text(interval_s) + " s, but " + names +
+                         " do not differ so soon; use finer codes of time, {step} or {file}, or rotation = \"day\", \"month\" or \"year\"");
+}
 
 Status check_field(const Catalogue& catalogue, const Field& field) {
   const std::string what = "field " + quoted(field.name);
@@ -146,6 +171,7 @@ Status check_stream(const Catalogue& catalogue, const Stream& stream) {
   }
   if (Status path = check_path_template(stream.path); !path.ok()) return wrong(what, path.message());
   WEIR_TRY(check_frequency(stream, what));
+  WEIR_TRY(check_file_names(stream, catalogue.calendar));
   if (stream.compression) WEIR_TRY(check_compression(what, *stream.compression));
   return check_stream_fields(catalogue, stream, what);
 }

@@ -42,9 +42,12 @@ class Encoder {
     word(values.size());
     for (T& value : values) (*this)(name, value);
   }
-  void operator()(const char* name, std::optional<double>& value) {
+  void operator()(const char* name, std::optional<Number>& value) {
     word(value.has_value());
-    if (value) (*this)(name, *value);
+    if (!value) return;
+    (*this)(name, value->real);
+    (*this)(name, value->whole);
+    word(value->is_whole);
   }
   void operator()(const char*, std::optional<Compression>& value) {
     word(value.has_value());
@@ -107,8 +110,11 @@ class Decoder {
     if (!resize(name, values)) return;
     for (T& value : values) (*this)(name, value);
   }
-  void operator()(const char* name, std::optional<double>& value) {
-    if (flag(name)) (*this)(name, value.emplace());
+  void operator()(const char* name, std::optional<Number>& value) {
+    if (!flag(name)) return;
+    (*this)(name, value.emplace().real);
+    (*this)(name, value->whole);
+    value->is_whole = flag(name);
   }
   void operator()(const char* name, std::optional<Compression>& value) {
     if (flag(name)) describe(*this, value.emplace());

@@ -37,7 +37,7 @@ class Lister {
     add((std::string("count of ") + name).c_str(), std::to_string(values.size()));
     for (size_t i = 0; i < values.size(); i++) (*this)((std::string(name) + "[" + std::to_string(i) + "]").c_str(), values[i]);
   }
-  void operator()(const char* name, std::optional<double>& value) { add(name, value ? number_text(*value) : "none"); }
+  void operator()(const char* name, std::optional<Number>& value) { add(name, !value ? "none" : value->is_whole ? std::to_string(value->whole) : number_text(value->real)); }
   void operator()(const char* name, std::optional<Compression>& value) {
     if (value) {
       describe(*this, *value);

@@ -24,8 +24,8 @@ void with_type(Type type, Visit visit) {
 // NaN is missing when the missing value is NaN.
 template <typename T>
 struct Missing {
-  explicit Missing(const std::optional<double>& value) : there(value.has_value()), is_nan(there && *value != *value) {
-    if (there) mark = static_cast<T>(*value);
+  explicit Missing(const std::optional<Number>& value) : there(value.has_value()), is_nan(there && value->real != value->real) {
+    if (there) mark = value->as<T>();
   }
   bool operator()(T v) const { return there && (v == mark || (is_nan && v != v)); }
   bool there, is_nan;
@@ -61,7 +61,7 @@ void add_extremes(const T* in, int64_t count, bool first_step, bool least, const
 
 }  // namespace
 
-Accumulator::Accumulator(weir_operation operation, Type type, std::optional<double> missing, int64_t elements)
+Accumulator::Accumulator(weir_operation operation, Type type, std::optional<Number> missing, int64_t elements)
     : operation_(operation), type_(type), missing_(missing) {
   const auto n = static_cast<size_t>(elements);
   if (sums(operation)) {
@@ -92,7 +92,7 @@ void Accumulator::add(const void* values, int64_t first, int64_t count) {
   });
 }
 
-void Accumulator::result(int64_t first, int64_t count, void* to) const {
+void Accumulator::result(int64_t first, int64_t count, double missing_sum, void* to) const {
   if (!sums(operation_)) {
     const size_t bytes = size_of(type_);
     memcpy(to, extremes_.data() + static_cast<size_t>(first) * bytes, static_cast<size_t>(count) * bytes);
@@ -102,7 +102,7 @@ void Accumulator::result(int64_t first, int64_t count, void* to) const {
   for (int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(first + i);
     const double values = counts_.empty() ? static_cast<double>(steps_) : counts_[at];
-    out[i] = values == 0 ? missing_.value_or(0) : operation_ == WEIR_MEAN ? sums_[at] / values : sums_[at];
+    out[i] = values == 0 ? missing_sum : operation_ == WEIR_MEAN ? sums_[at] / values : sums_[at];
   }
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "output/core/number.h"
 #include "output/core/types.h"
 #include <weir/stream.h>
 
@@ -13,7 +14,7 @@ namespace weir::output {
 
 class Accumulator {
  public:
-  Accumulator(weir_operation operation, Type type, std::optional<double> missing, int64_t elements);
+  Accumulator(weir_operation operation, Type type, std::optional<Number> missing, int64_t elements);
 
   static int64_t memory_bytes(weir_operation operation, Type type, bool missing, int64_t elements);
   // The type of what result gives.
@@ -23,15 +24,15 @@ class Accumulator {
   void add(const void* values, int64_t first, int64_t count);
   // After the last add of a step.
   void end_step() { ++steps_; }
-  // Elements [first, first + count) in result_type.
-  void result(int64_t first, int64_t count, void* to) const;
+  // Elements [first, first + count) in result_type. Sums and means of nothing become `missing_sum`.
+  void result(int64_t first, int64_t count, double missing_sum, void* to) const;
   void restart() { steps_ = 0; }
   int64_t steps() const { return steps_; }
 
  private:
   weir_operation operation_;
   Type type_;
-  std::optional<double> missing_;
+  std::optional<Number> missing_;
   int64_t steps_ = 0;
   std::vector<char> extremes_;
   std::vector<double> sums_;

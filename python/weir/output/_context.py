@@ -49,6 +49,10 @@ class Costs:
     frames: int
 
 
+def _costs_of(costs: WeirCosts) -> Costs:
+    return Costs(*(getattr(costs, name) for name, _ in WeirCosts._fields_))
+
+
 def _text(text: str) -> bytes:
     return text.encode()
 
@@ -199,17 +203,20 @@ class Context:
     def finalize(self) -> None:
         """[collective] Wait until all is written, and free everything. A second call does nothing."""
         if self._handle:
-            self._costs = self.costs
-            self._library.weir_finalize(ctypes.byref(self._handle))
+            costs = WeirCosts()
+            try:
+                self._library.weir_finalize_costs(ctypes.byref(self._handle), ctypes.byref(costs))
+            finally:
+                self._costs = _costs_of(costs)
 
     @property
     def costs(self) -> Costs:
-        """What output has cost this rank so far; after finalize: before it."""
+        """What output has cost this rank so far; after finalize: in all."""
         if not self._handle and self._costs:
             return self._costs
         costs = WeirCosts()
         self._library.weir_context_costs(self._alive(), ctypes.byref(costs))
-        return Costs(*(getattr(costs, name) for name, _ in WeirCosts._fields_))
+        return _costs_of(costs)
 
 
 class _Step:
@@ -290,7 +297,9 @@ class Decomposition(_Thing):
                 self._library.weir_field_set_number(field._handle, _text(key), float(value))
         if file_dtype is not None:
             self._library.weir_field_set_file_type(field._handle, _type_of(file_dtype))
-        if missing_value is not None:
+        if isinstance(missing_value, (int, np.integer)):  # all of its bits, which a float may not have
+            self._library.weir_field_set_missing_int64(field._handle, int(missing_value))
+        elif missing_value is not None:
             self._library.weir_field_set_number(field._handle, b"missing_value", float(missing_value))
         if compression is not None:
             self._library.weir_field_set_compression(field._handle, _text(compression))

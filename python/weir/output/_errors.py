@@ -57,11 +57,15 @@ class MpiError(OutputError, RuntimeError):
     code, name = 11, "WEIR_E_MPI"
 
 
+class ValueLostError(OutputError, ValueError):
+    code, name = 13, "WEIR_E_VALUE"
+
+
 BY_CODE = {
     kind.code: kind
     for kind in (
         ArgumentError, ConfigError, OrderError, DecompositionError, MissingError, FileError, FormatError, OutputMemoryError, RemoteError,
-        LostError, MpiError,
+        LostError, MpiError, ValueLostError,
     )
 }  # fmt: skip
 

@@ -32,21 +32,9 @@ std::vector<int64_t> shard_chunks(const chunks::Layout& chunk, int64_t element_b
   return n;
 }
 
-const char* type_name(Type type) {
-  switch (type) {
-    case WEIR_FLOAT32: return "float32";
-    case WEIR_FLOAT64: return "float64";
-    case WEIR_INT32: return "int32";
-    case WEIR_INT64: return "int64";
-    case WEIR_INT16: return "int16";
-    case WEIR_INT8: return "int8";
-  }
-  return "";
-}
-
-std::string value_json(double value, Type type) {
-  if (type == WEIR_FLOAT32 || type == WEIR_FLOAT64) return written(value);
-  return std::to_string(static_cast<int64_t>(value));
+std::string value_json(const Number& value, Type type) {
+  if (type == WEIR_FLOAT32 || type == WEIR_FLOAT64) return written(value.real);
+  return std::to_string(value.whole);
 }
 
 std::string attributes_json(const Attributes& attributes, const Variable* variable) {
@@ -151,7 +139,7 @@ std::string array_json(const FileDescription& description, const Variable& v, co
   }
   const bool real = v.type == WEIR_FLOAT32 || v.type == WEIR_FLOAT64;
   const std::string fill = v.fill ? value_json(*v.fill, v.type) : real ? "\"NaN\"" : "0";
-  return R"({"zarr_format":3,"node_type":"array","shape":)" + written(shape) + R"(,"data_type":")" + type_name(v.type) +
+  return R"({"zarr_format":3,"node_type":"array","shape":)" + written(shape) + R"(,"data_type":")" + name_of(v.type) +
          R"(","chunk_grid":{"name":"regular","configuration":{"chunk_shape":)" + written(shard) +
          R"(}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":)" + fill + R"(,"codecs":)" +
          codecs_json(array) + R"(,"attributes":)" + attributes_json(v.attributes, &v) + R"(,"dimension_names":)" + names + "]}";
