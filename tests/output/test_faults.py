@@ -65,6 +65,25 @@ def test_a_full_disk(model):
         subprocess.run(["umount", "-l", disk], check=True)
 
 
+@pytest.mark.parametrize("mode", ["serial", "servers"])
+def test_a_disk_that_is_full_when_a_netcdf4_file_is_to_be_made(model, mode):
+    """Header and coordinates alone, 96 KB of them, go beyond what is left: each file is tried, and none takes the writer with it."""
+    disk = model.folder / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("no right to mount here")
+    try:
+        ran = model(4, mode, nx=12000, ny=2, levels=1, fields=1, steps=6, rotation=1, format="netcdf4", path="disk/o{file}.nc")
+        assert ran.done.returncode == 1 and "signal" not in ran.done.stderr  # the model's own: calls have failed
+        for rank in clients(mode, 4):
+            text = "\n".join(message for _, _, message in ran.said[rank])
+            assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"} and "No space left on device" in text
+        assert sorted(path.name for path in disk.iterdir() if path.name[0] != ".") == ["o0.nc"]
+        assert times(disk / "o0.nc") == [0]
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
 @pytest.mark.parametrize("mistake", [1, 2])
 def test_a_decomposition_that_does_not_cover_the_grid(model, mistake):
     ran = model(3, kind="scatter" if mistake == 1 else "block", wrong=mistake)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "output/format/netcdf/image.h"
 #include "output/format/netcdf/parts.h"
 #include "output/format/netcdf/quiet.h"
 
@@ -39,7 +40,6 @@ namespace {
 
 struct Creation {
   const FileDescription& description;
-  const char* path;
   Kind kind;
   int file;
   std::vector<int> dimensions, variables;
@@ -61,10 +61,9 @@ nc_type attribute_type(const std::string& name, Type variable) {
 }
 
 int put_fill(const Creation& c, int id, const Variable& v) {
-  const double fill = *v.fill;
   const nc_type type = to_nc(v.type);
-  if (type != NC_INT64) return nc_put_att_double(c.file, id, "_FillValue", type, 1, &fill);
-  const long long exact = static_cast<long long>(fill);
+  if (type != NC_INT64) return nc_put_att_double(c.file, id, "_FillValue", type, 1, &v.fill->real);
+  const long long exact = v.fill->whole;
   return nc_put_att_longlong(c.file, id, "_FillValue", type, 1, &exact);
 }
 
@@ -131,23 +130,37 @@ int put_coordinates(Creation& c) {
   return NC_NOERR;
 }
 
+// `path` is what netCDF opens, `name` what the user knows it by; `image`, when it is wanted, gets the file's bytes.
+bool make(const FileDescription& description, const char* path, int mode, const char* name, Kind kind, std::vector<char>* image, Why& why) {
+  const Quiet quiet;
+  register_zstd();
+  Creation c{description, kind, -1, {}, {}, "create"};
+  int error = nc_create(path, NC_CLOBBER | mode, &c.file);
+  if (error != NC_NOERR) return say(why, "cannot create", name, quiet.cause(nc_strerror(error)));
+  error = define(c);
+  if (error == NC_NOERR) error = put_coordinates(c);
+  if (error == NC_NOERR && image) {
+    c.doing = "make";
+    error = nc_sync(c.file);
+    if (error == NC_NOERR) *image = image_bytes();
+    if (error == NC_NOERR && image->empty()) error = NC_EHDFERR;
+  }
+  if (error != NC_NOERR) {
+    nc_abort(c.file);
+    return say(why, ("cannot " + c.doing).c_str(), name, quiet.cause(nc_strerror(error)));
+  }
+  error = nc_close(c.file);
+  return error == NC_NOERR || say(why, "cannot write", name, quiet.cause(nc_strerror(error)));
+}
+
 }  // namespace
 
 bool create(const FileDescription& description, const char* path, Kind kind, Why& why) {
-  const Quiet quiet;
-  register_zstd();
-  Creation c{description, path, kind, -1, {}, {}, "create"};
-  const int mode = kind == Kind::kCdf2 ? NC_64BIT_OFFSET : kind == Kind::kCdf5 ? NC_64BIT_DATA : NC_NETCDF4;
-  int error = nc_create(path, NC_CLOBBER | mode, &c.file);
-  if (error != NC_NOERR) return say(why, "cannot create", path, quiet.cause(nc_strerror(error)));
-  error = define(c);
-  if (error == NC_NOERR) error = put_coordinates(c);
-  if (error != NC_NOERR) {
-    nc_abort(c.file);
-    return say(why, ("cannot " + c.doing).c_str(), path, quiet.cause(nc_strerror(error)));
-  }
-  error = nc_close(c.file);
-  return error == NC_NOERR || say(why, "cannot write", path, quiet.cause(nc_strerror(error)));
+  if (kind != Kind::kNetcdf4) return make(description, path, kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA, path, kind, nullptr, why);
+  std::vector<char> image;
+  if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS, path, kind, &image, why)) return false;
+  const int error = write_image(image, path);
+  return error == 0 || say(why, "cannot write the header of", path, std::strerror(error));
 }
 
 }  // namespace weir::output::netcdf
