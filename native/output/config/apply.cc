@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/config/config.h"
+
+#include <utility>
+
+#include "output/model/check.h"
 #include "output/model/text.h"
 
 namespace weir::output {
@@ -53,29 +57,109 @@ void apply_plain(const StreamChoice& choice, Stream* stream) {
     stream->every_steps = *choice.every_steps;
     stream->every_s = 0;
   }
-  if (choice.rotation) stream->rotation = *choice.rotation;
+  if (choice.rotation) {
+    stream->rotation = *choice.rotation;
+    stream->period = choice.period.value_or(Period::kNone);
+  }
+  if (choice.existing) stream->existing = *choice.existing;
   if (choice.compression) stream->compression = choice.compression;
   for (const auto& hint : choice.hints) stream->hints.push_back(hint);
 }
 
+Status apply(const StreamChoice& choice, const Catalogue& catalogue, Stream* stream) {
+  apply_plain(choice, stream);
+  if (choice.fields) WEIR_TRY(apply_fields(choice, catalogue, stream));
+  if (!choice.enabled) stream->fields.clear();
+  return {};
+}
+
+// As its format will say on those that write; here it is known which choice was it.
+Status check_compressible(const Catalogue& catalogue, const Stream& stream) {
+  if (!is_classic(stream.format)) return {};
+  for (const StreamField& member : stream.fields) {
+    if (catalogue.compression_of(stream, member).kind == Compression::Kind::kNone) continue;
+    return {WEIR_E_ARGUMENT, "stream " + quoted(stream.name) + ": field " + quoted(catalogue.fields[member.field].name) +
+                                 " is to be compressed, which format " + stream.format +
+                                 " (classic netCDF) has not; use format = \"netcdf4\" or \"zarr\", or compression = \"none\""};
+  }
+  return {};
+}
+
+// Each key alone: what to say of a stream when the configuration had nothing but that.
+std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& choice) {
+  std::vector<std::pair<Place, StreamChoice>> all;
+  const auto add = [&](const Place& place) -> StreamChoice& {
+    all.emplace_back(place, StreamChoice{});
+    all.back().second.name = choice.name;
+    return all.back().second;
+  };
+  for (const auto& [key, place] : choice.places) {
+    if (key == "path") add(place).path = choice.path;
+    if (key == "format") add(place).format = choice.format;
+    if (key == "every_s") add(place).every_s = choice.every_s;
+    if (key == "every_steps") add(place).every_steps = choice.every_steps;
+    if (key == "rotation") {
+      StreamChoice& one = add(place);
+      one.rotation = choice.rotation;
+      one.period = choice.period;
+    }
+    if (key == "compression") add(place).compression = choice.compression;
+  }
+  for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
+    for (const auto& [key, place] : field.places) {
+      FieldChoice one;
+      one.name = field.name;
+      if (key == "compression") one.compression = field.compression;
+      if (key == "chunk") one.chunk = field.chunk;
+      if (one.compression || !one.chunk.empty()) add(place).fields = std::vector<FieldChoice>{one};
+    }
+  }
+  return all;
+}
+
+// With this stream in its place: what is wrong with it.
+Status check_as(Stream stream, size_t at, Catalogue& catalogue) {
+  Stream kept = std::exchange(catalogue.streams[at], std::move(stream));
+  Status status = check_stream(catalogue, catalogue.streams[at]);
+  if (status.ok()) status = check_compressible(catalogue, catalogue.streams[at]);
+  catalogue.streams[at] = std::move(kept);
+  return status;
+}
+
+// `program`: the stream without the configuration. What is wrong with that, too, is no mistake of the configuration.
+Status check_choice(const StreamChoice& choice, const Stream& program, size_t at, Catalogue& catalogue) {
+  const Status status = check_as(catalogue.streams[at], at, catalogue);
+  if (status.ok() || !check_as(program, at, catalogue).ok()) return {};
+  Place place = choice.place;
+  for (const auto& [where, one] : single_choices(choice)) {
+    Stream stream = program;
+    if (apply(one, catalogue, &stream).ok() && check_as(stream, at, catalogue).ok()) continue;
+    place = where;
+    break;
+  }
+  return {WEIR_E_CONFIG, place + ": " + status.message()};
+}
+
 }  // namespace
 
+bool is_classic(const std::string& format) { return format == "cdf2" || format == "cdf5"; }
+
 Status apply_config(const Config& config, Catalogue& catalogue) {
+  const std::vector<Stream> program = catalogue.streams;
+  std::vector<std::pair<const StreamChoice*, size_t>> chosen;
   for (const StreamChoice& choice : config.streams) {
-    Stream* stream = nullptr;
-    for (Stream& one : catalogue.streams) {
-      if (one.name == choice.name) stream = &one;
-    }
-    if (!stream && !choice.must_exist) continue;
-    if (!stream) {
-      const std::vector<std::string> names = names_of(catalogue.streams);
+    size_t at = 0;
+    while (at < program.size() && program[at].name != choice.name) at++;
+    if (at == program.size() && !choice.must_exist) continue;
+    if (at == program.size()) {
       return {WEIR_E_CONFIG, choice.place + ": stream " + quoted(choice.name) + " is not defined by the program" +
-                                 expected(choice.name, names, "it")};
+                                 expected(choice.name, names_of(program), "it")};
     }
-    apply_plain(choice, stream);
-    if (choice.fields) WEIR_TRY(apply_fields(choice, catalogue, stream));
-    if (!choice.enabled) stream->fields.clear();
+    WEIR_TRY(apply(choice, catalogue, &catalogue.streams[at]));
+    chosen.emplace_back(&choice, at);
   }
+  WEIR_TRY(check_structure(catalogue));
+  for (const auto& [choice, at] : chosen) WEIR_TRY(check_choice(*choice, program[at], at, catalogue));
   return {};
 }
 

@@ -29,6 +29,7 @@ struct Settings {
   int64_t client_memory_bytes = 0;          // 0: two slots of every stream
   double time_limit_s = 300;
   bool sync = false, verbose = false;
+  std::string folder, run;                  // see Source; not of the configuration
 
   bool has_servers() const { return mode == Mode::kServers || mode == Mode::kServersParallel; }
   int64_t servers() const { return has_servers() ? groups * tasks_per_group : 0; }
@@ -43,6 +44,7 @@ struct FieldChoice {
   std::optional<Compression> compression;
   std::vector<int64_t> chunk;
   Place place;
+  std::vector<std::pair<std::string, Place>> places;  // of its keys
 };
 
 // What is said of the stream of this name; what is not set is the program's.
@@ -52,11 +54,14 @@ struct StreamChoice {
   bool must_exist = true;  // false: WRF's namelists speak of domains which the program may not have
   std::optional<std::string> path, format;
   std::optional<double> every_s;
-  std::optional<int64_t> every_steps, rotation;
+  std::optional<int64_t> every_steps, rotation;  // rotation 0 with a period
+  std::optional<Period> period;
+  std::optional<Existing> existing;
   std::optional<Compression> compression;
   std::vector<std::pair<std::string, std::string>> hints;
   std::optional<std::vector<FieldChoice>> fields;  // replaces the program's list
   Place place;
+  std::vector<std::pair<std::string, Place>> places;  // of its keys, where the text has one for each
 };
 
 struct Config {
@@ -72,6 +77,8 @@ struct Source {
   std::string path;  // "": no file
   std::string text;
   std::vector<std::pair<std::string, std::string>> environment;  // of the WEIR_OUTPUT_* that are set
+  std::string folder = {};  // in which the process was: where relative paths begin
+  std::string run = {};     // a word that no other run has
 };
 
 // path null or "": the file that WEIR_OUTPUT_CONFIG names, else none. Reads the calling process's environment.
@@ -83,8 +90,11 @@ Result<Source> decode_source(std::span<const char> bytes);
 Result<Config> parse_config(const Source& source);
 
 // Change the catalogue's streams as the configuration says; disabled streams are removed from `catalogue.streams`' work by having no
-// fields. Errors: a stream or field that does not exist.
+// fields. Errors: a stream or field that does not exist; what the program's streams cannot be with these choices, with the place of the choice.
 Status apply_config(const Config& config, Catalogue& catalogue);
+
+// Whether the format is one of classic netCDF, which has no compression.
+bool is_classic(const std::string& format);
 
 const char* name_of(Mode mode);
 const char* name_of(Placement placement);

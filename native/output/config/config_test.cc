@@ -123,7 +123,11 @@ TEST(config, each_mistake_is_told_with_its_place) {
       {"[[stream.h.field]]\nname = \"u\"\noperation = \"avg\"", "operation is 'avg'; expected instant, mean"},
       {"[[stream.h.field]]\nname = \"u\"\nchunk = [0]", "a list of numbers from 1"},
       {"[[stream.h.field]]\nname = \"u\"\n[[stream.h.field]]\nname = \"u\"", "field 'u' is in the stream twice"},
+      {"[stream.\"a b\"]", "o.toml:1:1: stream 'a b': the name has ' ' in it; expected a letter"},
       {"stream = 1", "expected tables [stream.<name>]"},
+      {"[stream.h]\nformat = \"cdf5\"\ncompression = \"zstd:3\"", "o.toml:2:10: format 'cdf5' has no compression, which the stream asks for"},
+      {"[stream.h]\nformat = \"cdf2\"\n[[stream.h.field]]\nname = \"u\"\ncompression = \"deflate:1\"", "o.toml:2:10: format 'cdf2' has no compression"},
+      {"[stream.h]\nformat = \"cdf5\"\ncompression = \"none\"", "fine"},
   };
   for (const auto& [text, says] : cases) EXPECT_NE(told(text).find(says), std::string::npos) << text << "\n  but: " << told(text);
 }
@@ -177,6 +181,7 @@ TEST(config, streams_are_changed_by_name) {
   Result<Config> config = read(R"(
 [stream.history]
 path = "x_{step}.nc"
+format = "netcdf4"
 every_steps = 5
 compression = "zstd:1"
 [[stream.history.field]]
@@ -205,6 +210,34 @@ TEST(config, streams_and_fields_that_are_not_there_are_named) {
   EXPECT_EQ(told("[stream.histroy]"), "o.toml:1:1: stream 'histroy' is not defined by the program; did you mean 'history'?");
   EXPECT_EQ(told("[stream.history]\n[[stream.history.field]]\nname = \"xx\""),
             "o.toml:2:1: stream 'history' wants field 'xx', which the program does not define; it has t or ps");
+}
+
+TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_key) {
+  const auto told = [](const std::string& text, const char* format) {
+    Catalogue c = small_catalogue();
+    c.streams[0].format = format;
+    c.streams[0].path = "x.nc";
+    c.streams[0].rotation = 0;
+    c.streams[0].fields[1].compression.reset();
+    if (!is_classic(format)) c.fields[0].compression = Compression{Compression::Kind::kDeflate, 1};
+    Result<Config> config = read("[stream.history]\n" + text);
+    if (!config.ok()) return config.status().message();
+    const Status status = apply_config(*config, c);
+    EXPECT_TRUE(status.ok() || status.code() == WEIR_E_CONFIG);
+    EXPECT_EQ(c.streams[0].name, "history");
+    return status.ok() ? "fine" : status.message();
+  };
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"compression = \"zstd:3\"", "cdf5", "o.toml:2:15: stream 'history': field 't' is to be compressed, which format cdf5 (classic netCDF) has not"},
+      {"every_s = 60\n[[stream.history.field]]\nname = \"ps\"\n[[stream.history.field]]\nname = \"t\"\ncompression = \"zstd:3\"", "cdf2", "o.toml:7:15: "},
+      {"format = \"cdf5\"", "netcdf4", "o.toml:2:10: stream 'history': field 't' is to be compressed"},
+      {"format = \"zarr\"\ncompression = \"zstd:3\"", "cdf5", "fine"},
+      {"compression = \"none\"\nformat = \"cdf5\"", "netcdf4", "fine"},
+      {"rotation = 2", "cdf5", "o.toml:2:12: stream 'history': a new file begins"},
+      {"rotation = 2\npath = \"x_{file}.nc\"", "cdf5", "fine"},
+      {"[[stream.history.field]]\nname = \"t\"\nchunk = [1]", "netcdf4", "o.toml:4:9: stream 'history', field 't': a chunk of 1 numbers"},
+  };
+  for (const auto& [text, format, says] : cases) EXPECT_EQ(told(text, format).find(says), 0u) << text << "\n  but: " << told(text, format);
 }
 
 TEST(config, a_disabled_stream_writes_nothing) {

@@ -72,6 +72,12 @@ std::string compression_text(const Compression& c) {
   return (c.kind == Compression::Kind::kDeflate ? "deflate, level " : "zstd, level ") + std::to_string(c.level);
 }
 
+// What is not known here decides whether a job with this configuration begins.
+std::string needs_text(const StreamChoice& stream, const std::optional<Compression>& c) {
+  if (!c || c->kind == Compression::Kind::kNone || stream.format) return "";
+  return "; refused unless the program's format is netcdf4 or zarr (without a word of it, it is cdf5): format says so here";
+}
+
 // Two names that files would have, from a date that shows every code.
 std::string examples_text(const StreamChoice& stream) {
   const double interval_s = stream.every_s.value_or(0) * static_cast<double>(stream.rotation.value_or(0));
@@ -109,26 +115,35 @@ std::string field_text(const FieldChoice& field) {
   return text;
 }
 
+std::string files_text(const StreamChoice& s) {
+  constexpr const char* kPeriods[] = {"", "day", "month", "year"};
+  if (!s.rotation) return "as the program says";
+  if (s.period) return "a new one for each " + std::string(kPeriods[static_cast<int>(*s.period)]);
+  return *s.rotation == 0 ? "one for the whole run" : "a new one after " + counted(*s.rotation, "frame");
+}
+
 std::string stream_text(const StreamChoice& s) {
   std::string text = "\nstream " + s.name + (s.must_exist ? "" : ", if the program has it") + (s.enabled ? "\n" : ": switched off\n");
   if (!s.enabled) return text;
   const std::string program = "as the program says";
   text += line("every", s.every_s ? duration_text(*s.every_s) : s.every_steps ? counted(*s.every_steps, "step") : program);
-  text += line("files", !s.rotation        ? program
-                        : *s.rotation == 0 ? std::string("one for the whole run")
-                                           : "a new one after " + counted(*s.rotation, "frame"));
+  text += line("files", files_text(s));
+  if (s.existing) text += line("existing", *s.existing == Existing::kRefuse ? "a file that is there already is an error" : "files that are there already are replaced");
   text += line("names", s.path ? examples_text(s) : program);
   text += line("format", s.format.value_or(program));
-  if (s.compression) text += line("compression", compression_text(*s.compression));
+  if (s.compression) text += line("compression", compression_text(*s.compression) + needs_text(s, s.compression));
   for (const auto& [key, value] : s.hints) text += line("hint", key + " = " + value);
   if (!s.fields) return text + line("fields", program);
-  for (const FieldChoice& field : *s.fields) text += line("field", field_text(field));
+  for (const FieldChoice& field : *s.fields) text += line("field", field_text(field) + needs_text(s, field.compression));
   return text;
 }
 
 }  // namespace
 
 Status check_ranks(const Settings& settings, int64_t ranks) {
+  if (ranks > 0 && settings.mode == Mode::kCollective && settings.aggregators > ranks) {
+    return {WEIR_E_CONFIG, "aggregators is " + std::to_string(settings.aggregators) + ", but the job has only " + counted(ranks, "rank")};
+  }
   if (ranks <= 0 || settings.servers() < ranks) return {};
   return {WEIR_E_CONFIG, std::to_string(settings.groups) + " groups of " + std::to_string(settings.tasks_per_group) + " tasks are " +
                              std::to_string(settings.servers()) + " servers, but the job has only " + counted(ranks, "rank") +

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "output/config/settings.h"
+#include "output/model/check.h"
+#include "output/model/check.h"
 #include "output/model/path.h"
 #include "output/model/text.h"
 
@@ -33,6 +35,12 @@ class Reader {
   Status expected(const std::string& key, const toml::node& node, const std::string& what) const {
     std::string is = node.is_table() ? "a table" : node.is_array() ? "a list" : quoted(value_text(value_of(node)));
     return wrong(node, key + " is " + is + "; expected " + what);
+  }
+
+  std::vector<std::pair<std::string, Place>> places(const toml::table& table) const {
+    std::vector<std::pair<std::string, Place>> all;
+    for (const auto& [key, node] : table) all.emplace_back(std::string(key.str()), place(node.source()));
+    return all;
   }
 
   // Keys of a table that are none of these.
@@ -119,6 +127,7 @@ class Reader {
     if (!name) return wrong(node, "a field of a stream has no name; expected name = \"...\"");
     to->name = *name;
     to->place = place(node.source());
+    to->places = places(*table);
     WEIR_TRY(read(*table, "operation", "one of the words for it", &operation));
     if (operation) {
       const std::vector<std::string> words = {"instant", "mean", "minimum", "maximum", "accumulate"};
@@ -144,16 +153,63 @@ class Reader {
     return {};
   }
 
+  Status rotation(const toml::table& table, StreamChoice* to) const {
+    const char* what = "a number of frames, 0 for one file, or \"day\", \"month\" or \"year\"";
+    const toml::node* node = table.get("rotation");
+    const std::vector<std::string> periods = {"day", "month", "year"};
+    if (node && node->is_string()) {
+      const auto found = std::find(periods.begin(), periods.end(), node->as_string()->get());
+      if (found == periods.end()) return expected("rotation", *node, what);
+      to->rotation = 0;
+      to->period = static_cast<Period>(found - periods.begin() + 1);
+      return {};
+    }
+    WEIR_TRY(read(table, "rotation", what, &to->rotation));
+    if (to->rotation && *to->rotation < 0) return expected("rotation", *node, what);
+    return {};
+  }
+
+  Status existing(const toml::table& table, StreamChoice* to) const {
+    const char* what = "\"replace\" or \"refuse\"";
+    std::optional<std::string> word;
+    WEIR_TRY(read(table, "existing", what, &word));
+    if (!word) return {};
+    if (*word != "replace" && *word != "refuse") return expected("existing", *table.get("existing"), what);
+    to->existing = *word == "refuse" ? Existing::kRefuse : Existing::kReplace;
+    return {};
+  }
+
+  // What no calendar and no program can make good; the rest is known at the end of definitions, or at the step.
+  Status names(const toml::table& table, const StreamChoice& choice) const {
+    Stream stream;
+    stream.name = choice.name;
+    stream.path = choice.path.value_or("");
+    stream.every_s = choice.every_s.value_or(0);
+    stream.rotation = choice.rotation.value_or(0);
+    stream.period = choice.period.value_or(Period::kNone);
+    if (!choice.path || !choice.enabled) return {};
+    const Status status = check_file_names(stream, "360_day");
+    return status.ok() ? status : wrong(*table.get("path"), status.message());
+  }
+
   Status frequency(const toml::table& table, StreamChoice* to) const {
     WEIR_TRY(read(table, "every_s", "seconds above 0", &to->every_s));
     WEIR_TRY(read(table, "every_steps", "a number of steps from 1", &to->every_steps));
-    WEIR_TRY(read(table, "rotation", "a number of frames, or 0 for one file", &to->rotation));
+    WEIR_TRY(rotation(table, to));
     if (to->every_steps == 0) to->every_steps.reset();  // 0: every_s decides
     if (to->every_s && !(*to->every_s > 0 && std::isfinite(*to->every_s))) return expected("every_s", *table.get("every_s"), "seconds above 0");
     if (to->every_steps && *to->every_steps < 1) return expected("every_steps", *table.get("every_steps"), "a number of steps from 1");
-    if (to->rotation && *to->rotation < 0) return expected("rotation", *table.get("rotation"), "a number of frames, or 0 for one file");
     if (to->every_s && to->every_steps) return wrong(*table.get("every_steps"), "every_s and every_steps are both given; expected one of them");
     return {};
+  }
+
+  Status compressible(const toml::table& table, const StreamChoice& choice) const {
+    bool asked = choice.compression && choice.compression->kind != Compression::Kind::kNone;
+    for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
+      asked |= field.compression && field.compression->kind != Compression::Kind::kNone;
+    }
+    if (!asked || !choice.format || !is_classic(*choice.format)) return {};
+    return wrong(*table.get("format"), "format " + quoted(*choice.format) + " has no compression, which the stream asks for; use netcdf4 or zarr");
   }
 
   Status stream(const std::string& name, const toml::node& node, StreamChoice* to) const {
@@ -161,8 +217,9 @@ class Reader {
     if (!table) return expected(name, node, "a table [stream." + name + "]");
     to->name = name;
     to->place = place(node.source());
+    to->places = places(*table);
     WEIR_TRY(known(*table, "[stream." + name + "]",
-                   {"path", "format", "every_s", "every_steps", "rotation", "compression", "enabled", "hints", "field"}));
+                   {"path", "format", "every_s", "every_steps", "rotation", "existing", "compression", "enabled", "hints", "field"}));
     std::optional<bool> enabled;
     WEIR_TRY(read(*table, "enabled", "true or false", &enabled));
     to->enabled = enabled.value_or(true);
@@ -176,9 +233,12 @@ class Reader {
       return expected("format", *table->get("format"), formats);
     }
     WEIR_TRY(frequency(*table, to));
+    WEIR_TRY(existing(*table, to));
+    WEIR_TRY(names(*table, *to));
     WEIR_TRY(compression(*table, &to->compression));
     WEIR_TRY(hints(*table, &to->hints));
-    return fields(*table, to);
+    WEIR_TRY(fields(*table, to));
+    return compressible(*table, *to);
   }
 
   Status everything(const toml::table& table, Config* config) const {
@@ -188,6 +248,9 @@ class Reader {
     if (!node) return {};
     const toml::table* streams = node->as_table();
     if (!streams) return expected("stream", *node, "tables [stream.<name>]");
+    for (const auto& [key, value] : *streams) {
+      if (Status status = check_name("stream", std::string(key.str())); !status.ok()) return wrong(value, status.message());
+    }
     for (const auto& [key, value] : *streams) WEIR_TRY(stream(std::string(key.str()), value, &config->streams.emplace_back()));
     return {};
   }
