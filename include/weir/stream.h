@@ -18,7 +18,7 @@ typedef struct weir_stream weir_stream;
 WEIR_OUTPUT_API int weir_stream_create(weir_context *context, const char *name, const char *path, const char *format, weir_stream **stream,
                                        weir_error *err);
 
-/* [collective] Write at times that are multiples of `seconds` since the reference (default: at every step). */
+/* [collective] Write at the first step at or after each multiple of `seconds` since the reference (default: at every step). */
 WEIR_OUTPUT_API int weir_stream_set_every(weir_stream *stream, double seconds, weir_error *err);
 /* [collective] Write at every n-th step, the first of them step 0. */
 WEIR_OUTPUT_API int weir_stream_set_every_steps(weir_stream *stream, int64_t steps, weir_error *err);

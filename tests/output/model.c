@@ -16,9 +16,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step;
-  const char *kind, *format, *path, *type;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, "block", "cdf5", "out.nc", "float"};
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step;
+  const char *kind, *format, *path, *type, *second, *chdir, *wait;
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, "block", "cdf5", "out.nc", "float", 0, 0, 0};
 
 static void options(int argc, char **argv) {
   struct {
@@ -30,8 +30,9 @@ static void options(int argc, char **argv) {
              {"skip_step", &o.skip_step, 0}, {"skip_rank", &o.skip_rank, 0}, {"mean", &o.mean, 0}, {"lonlat", &o.lonlat, 0},
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
              {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
-             {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"kind", 0, &o.kind},
-             {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type}};
+             {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"step_s", &o.step_s, 0},
+             {"check_step", &o.check_step, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
+             {"second", 0, &o.second}, {"chdir", 0, &o.chdir}, {"wait", 0, &o.wait}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
     int found = 0;
@@ -120,6 +121,7 @@ static void fill(long field, long step, void *data, int as_double, long halo) {
 static int check(weir_field *f, long field, void *data, size_t bytes, int as_double) {
   weir_error err;
   memset(data, 0xff, bytes);
+  long s = o.check_step >= 0 ? o.check_step : o.get - 1;
   if (SAY(weir_get, f, o.path, o.get - 1, data)) return 1;
   long wrong = 0;
   for (long level = 0; level < o.levels; level++)
@@ -127,7 +129,7 @@ static int check(weir_field *f, long field, void *data, size_t bytes, int as_dou
       long at = level * count + k;
       if (o.halo) at = (level * (nj + 2 * o.halo) + k / ni + o.halo) * (ni + 2 * o.halo) + k % ni + o.halo;
       double got = as_double ? ((double *)data)[at] : ((float *)data)[at];
-      if (got != (as_double ? value(field, indices[k], level, o.get - 1) : (float)value(field, indices[k], level, o.get - 1))) wrong++;
+      if (got != (as_double ? value(field, indices[k], level, s) : (float)value(field, indices[k], level, s))) wrong++;
     }
   printf("rank %d: field %ld: %ld values wrong of %ld\n", me, field, wrong, o.levels * count);
   return wrong != 0;
@@ -173,6 +175,12 @@ static int define(int rank, int ranks) {
     if (!strcmp(o.type, "double-float")) SAY(weir_field_set_file_type, fields[f], WEIR_FLOAT32);
     SAY(weir_stream_add_field, stream, fields[f], o.mean && f == 0 ? WEIR_MEAN : WEIR_INSTANT);
   }
+  if (o.second) {
+    weir_stream *second;
+    SAY(weir_stream_create, context, "second", o.second, o.format, &second);
+    SAY(weir_stream_add_field, second, fields[0], WEIR_INSTANT);
+  }
+  if (o.chdir && chdir(o.chdir)) perror(o.chdir);
   free(x);
   return SAY(weir_context_end_definition, context);
 }
@@ -185,7 +193,7 @@ static double now(void) {
 
 static int step(long s, int rank, void *data) {
   weir_error err;
-  int bad = SAY(weir_step, context, (o.order == 2 && s == 2 ? 0 : s) * 60.0) != 0;
+  int bad = SAY(weir_step, context, (o.order == 2 && s == 2 ? 0 : s) * (double)o.step_s) != 0;
   for (long k = 0; k < o.fields; k++) {
     long f = o.order == 1 ? o.fields - 1 - k : k;
     if (s == o.skip_step && rank == o.skip_rank && f == 1) continue;
@@ -203,6 +211,11 @@ static int step(long s, int rank, void *data) {
   if (s == o.go_on_step && rank == 0) kill(pids[o.stop_rank], SIGCONT);
   if (s == o.hang_step && rank == o.skip_rank) sleep((unsigned)o.hang_s);
   bad |= SAY(weir_end_step, context) != 0;
+  if (o.wait && s == 1 && rank == 0) {  // until somebody has opened the pipe for writing, and closed it
+    FILE *pipe = fopen(o.wait, "r");
+    if (pipe == NULL || fgetc(pipe) != EOF) perror(o.wait);
+    if (pipe) fclose(pipe);
+  }
   if (o.pause_ms) usleep((useconds_t)(o.pause_ms * 1000));
   return bad;
 }

@@ -115,7 +115,7 @@ def test_no_incomplete_file_has_its_final_name(model):
         growing = list(job.folder.glob(".h*.weir-part"))
         count.update(["kills", f"kills of {victim}", f"kills with {form}"])
         count.update({"named files": len(named), "files checked": min(25, len(named)), "kills that left a growing file": bool(growing)})
-        odd = [path.name for path in job.folder.iterdir() if not re.fullmatch(r"h\d+|\.h\d+\.weir-part(\.\d+)?(\.journal)?", path.name)]
+        odd = [path.name for path in job.folder.iterdir() if not re.fullmatch(r"h\d+|\.h\d+\.weir-part(\.\d+)?(\.journal|\.lock)?", path.name)]
         assert not odd
         subprocess.run(["rm", "-rf", job.folder], check=True)
     print(model.mpi.name, dict(count))

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <random>
 
 #include "output/config/settings.h"
 #include "output/model/text.h"
@@ -61,6 +63,20 @@ bool is_namelist(const std::string& text) {
   return false;
 }
 
+// Empty when the folder has been removed, or is out of reach: relative paths stay what they are.
+std::string current_folder() {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::current_path(error);
+  return error ? std::string() : folder.string();
+}
+
+std::string new_word() {
+  std::random_device random;
+  char text[20];
+  std::snprintf(text, sizeof text, "%08x%08x", random(), random());
+  return text;
+}
+
 // A setting that is misspelt would be none.
 Status check_names_of_environment() {
   std::vector<std::string> known = {"WEIR_OUTPUT_CONFIG"};
@@ -81,6 +97,8 @@ Result<Source> load_source(const char* path) {
   Source source;
   const char* named = std::getenv("WEIR_OUTPUT_CONFIG");
   source.path = path && *path ? path : named ? named : "";
+  source.folder = current_folder();
+  source.run = new_word();
   WEIR_TRY(check_names_of_environment());
   for (const SettingKey& key : setting_keys()) {
     const char* value = std::getenv(key.variable);
@@ -97,6 +115,8 @@ std::vector<char> encode_source(const Source& source) {
   std::vector<char> bytes;
   put(&bytes, source.path);
   put(&bytes, source.text);
+  put(&bytes, source.folder);
+  put(&bytes, source.run);
   for (const auto& [name, value] : source.environment) {
     put(&bytes, name);
     put(&bytes, value);
@@ -107,7 +127,9 @@ std::vector<char> encode_source(const Source& source) {
 Result<Source> decode_source(std::span<const char> bytes) {
   const Status damaged(WEIR_E_INTERNAL, "the configuration that rank 0 sent is damaged");
   Source source;
-  if (!take(&bytes, &source.path) || !take(&bytes, &source.text)) return damaged;
+  for (std::string* text : {&source.path, &source.text, &source.folder, &source.run}) {
+    if (!take(&bytes, text)) return damaged;
+  }
   while (!bytes.empty()) {
     auto& [name, value] = source.environment.emplace_back();
     if (!take(&bytes, &name) || !take(&bytes, &value)) return damaged;
@@ -119,6 +141,8 @@ Result<Config> parse_config(const Source& source) {
   Result<Config> config = is_namelist(source.text) ? parse_wrf_namelist(source) : parse_toml(source);
   if (!config.ok()) return config;
   config->source = source.path.empty() ? "defaults" : source.path;
+  config->settings.folder = source.folder;
+  config->settings.run = source.run;
   WEIR_TRY(apply_environment(source, &*config));
   if (Status status = check_settings(config->settings); !status.ok()) return Status(WEIR_E_CONFIG, config->source + ": " + status.message());
   return config;

@@ -9,7 +9,6 @@
 
 #include "output/config/settings.h"
 #include "output/model/check.h"
-#include "output/model/check.h"
 #include "output/model/path.h"
 #include "output/model/text.h"
 

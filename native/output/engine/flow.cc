@@ -14,9 +14,9 @@ Flow::Flow(const Setup& setup, int stream) : setup_(setup), stream_(stream) {
 
 void Flow::begin(double time_s, int64_t step) {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
-  if (!began_) last_due_s_ = time_s;
-  began_ = true;
-  const bool due = is_due(stream, time_s, step);
+  if (!step_s_) last_due_s_ = time_s;
+  const bool due = is_due(stream, step_s_, time_s, step);
+  step_s_ = time_s;
   active_ = !stream.fields.empty() && (due || stream.reduces());
   if (!active_) return;
   put_.assign(put_.size(), false);
@@ -26,7 +26,23 @@ void Flow::begin(double time_s, int64_t step) {
   frame_.begin_s = last_due_s_;
   frame_.previous_s = frame_.number == 0 ? time_s : last_s_;
   last_s_ = time_s;
-  if (frame_.record == 0) frame_.file_step = step, frame_.file_time_s = time_s;
+  frame_.last = 0;
+  if (due) begin_file(time_s, step);
+}
+
+void Flow::begin_file(double time_s, int64_t step) {
+  const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
+  if (stream.period != Period::kNone) time_s = due_since_s(stream, time_s);
+  const Result<int64_t> period = period_at(setup_.catalogue, stream.period, time_s);
+  if (frame_.record > 0 && period.ok() && *period != period_) ++frame_.file, frame_.record = 0;
+  if (frame_.record == 0) frame_.file_step = step, frame_.file_time_s = time_s, period_ = period.ok() ? *period : 0;
+  frame_.last = stream.rotation > 0 ? frame_.record + 1 == stream.rotation : ends_period(setup_.catalogue, stream, time_s);
+  count_written();
+}
+
+void Flow::refuse() {
+  frame_.due = frame_.last = 0;
+  active_ = setup_.catalogue.streams[static_cast<size_t>(stream_)].reduces();
 }
 
 bool Flow::wants(int column) const {
@@ -42,11 +58,10 @@ int Flow::lacking() const {
 }
 
 void Flow::end() {
-  const int64_t rotation = setup_.catalogue.streams[static_cast<size_t>(stream_)].rotation;
   if (frame_.due) {
     last_due_s_ = frame_.time_s;
     ++frame_.record;
-    if (rotation > 0 && frame_.record == rotation) ++frame_.file, frame_.record = 0;
+    if (frame_.last) ++frame_.file, frame_.record = 0;
     frame_.interval = frame_.number + 1;
   }
   ++frame_.number;

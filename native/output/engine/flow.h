@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "output/engine/note.h"
@@ -19,6 +20,10 @@ class Flow {
   void begin(double time_s, int64_t step);
   bool active() const { return active_; }
   bool due() const { return active_ && frame_.due; }
+  // The frame is to be the first of a file.
+  bool begins_file() const { return due() && frame_.record == 0; }
+  // This frame is not to be written after all. The next one begins the file.
+  void refuse();
   bool wants(int column) const;
   bool has(int column) const { return put_[static_cast<size_t>(column)]; }
   void mark(int column) { put_[static_cast<size_t>(column)] = true; }
@@ -53,7 +58,9 @@ class Flow {
 
   const Setup& setup_;
   int stream_;
-  bool active_ = false, began_ = false;
+  void begin_file(double time_s, int64_t step);
+
+  bool active_ = false;
   Frame frame_;  // the next one, or the one being filled
   double last_due_s_ = 0, last_s_ = 0;
   struct Written {
@@ -64,6 +71,8 @@ class Flow {
   int64_t group_file_ = -1;  // which file group_ has
   int group_ = 0;
   bool lonlat_given_ = false;  // to the group, for that file
+  std::optional<double> step_s_;  // the time of the last step, frame or not
+  int64_t period_ = 0;            // of the file
   std::vector<bool> put_;
   std::map<int, int64_t> last_finished_;  // by group
 };

@@ -6,6 +6,7 @@
 #include "output/core/trace.h"
 #include "output/engine/convert.h"
 #include "output/engine/session.h"
+#include "output/engine/target.h"
 #include "output/engine/writer.h"
 #include "output/format/reader.h"
 #include "output/plan/cover.h"
@@ -96,7 +97,7 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
   Status mine;
   Bytes answer;
   if (g->leader >= 0) {
-    Result<std::unique_ptr<Reader>> reader = open_reader(path);
+    Result<std::unique_ptr<Reader>> reader = open_reader(absolute_path(setup_.settings.folder, path));
     mine = reader.status();
     if (reader.ok()) {
       g->reader = std::move(*reader);

@@ -17,6 +17,7 @@ struct Frame {
   int32_t stream = 0;
   int32_t due = 0;      // it is written; else it only adds to means, sums and extremes
   int32_t lonlat = 0;   // the group's first frame of the file: longitude and latitude come with it
+  int32_t last = 0;     // of its file, as far as is known
   int64_t number = 0;   // of the stream, all frames counted
   int64_t step = 0;
   int64_t file = 0;     // the file's number

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "output/engine/flow.h"
+#include "output/engine/names.h"
 #include "output/engine/setup.h"
 
 namespace weir::output {
@@ -92,6 +93,8 @@ class Session {
   double time_s_ = 0;
   int64_t steps_ = 0;
   std::vector<Flow> flows_;                // by stream
+  Names names_;
+  Status repeated_;                        // of this step: a name that the run has had
   std::vector<std::vector<Use>> uses_;     // by field
   std::unique_ptr<Writer> writer_;         // of an owner in a mode without servers
   std::unique_ptr<Agreement> agreement_;

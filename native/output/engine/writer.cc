@@ -61,7 +61,7 @@ Status Writer::open(const Frame& frame, Open* open) {
   Status ready;
   if (owners.rank() == 0) {
     const std::string owner = setup_.settings.run + "-" + std::to_string(frame.stream);
-    ready = prepare_target(open->target, owner, stream.existing, open->written == 0, &open->lock);
+    ready = prepare_target(open->target, owner, stream.existing, open->written == 0 ? frame.generation : -1, &open->lock);
   }
   WEIR_TRY(owners.agree(ready));
   FileOptions options{stream.hints, setup_.settings.sync, stream.rotation};
@@ -244,7 +244,7 @@ Status Writer::write(const Frame& frame, const Status& refused) {
   if (open.number != frame.file) {
     // A step longer than every_s has left out the frame that would have been the last of the period.
     const bool ended = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].period != Period::kNone && open.number < frame.file;
-    if (ended && open.file != nullptr && open.failed.ok()) remark_ = publish(open, frame.stream);
+    if (ended && open.file != nullptr && open.failed.ok() && given_up_.ok()) remark_ = publish(open, frame.stream);
     open = Open{};
   }
   open.number = frame.file;

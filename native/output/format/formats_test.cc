@@ -140,7 +140,7 @@ TEST(publish, a_store_or_a_file_of_a_run_before_is_replaced_and_other_folders_ar
       }
       Written w = odd_file(after, scratch / ".x.part", 1, 2);
       ASSERT_TRUE(w.status.ok()) << w.status.message();
-      const Status published = publish_file(w.path, scratch / "x");
+      const Status published = publish_file(w.path, scratch / "x", true);
       ASSERT_TRUE(published.ok()) << published.message();
       w.path = scratch / "x";
       expect_contents(w, 2);
@@ -151,7 +151,7 @@ TEST(publish, a_store_or_a_file_of_a_run_before_is_replaced_and_other_folders_ar
   const Written w = odd_file("zarr", scratch / ".y.part", 1, 1);
   std::filesystem::create_directory(scratch / "y");
   std::ofstream(scratch / "y/precious") << "data";
-  EXPECT_FALSE(publish_file(w.path, scratch / "y").ok());
+  EXPECT_FALSE(publish_file(w.path, scratch / "y", true).ok());
   EXPECT_TRUE(std::filesystem::exists(scratch / "y/precious"));
 }
 

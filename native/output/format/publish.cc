@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -11,7 +12,25 @@
 
 namespace weir::output {
 
-Status publish_file(const std::string& temporary, const std::string& path) {
+namespace {
+
+Status publish_beside(const std::string& temporary, const std::string& path) {
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return file_error("give its final name to", path, errno);
+  // File systems without it: a second name is given to files only, and never to one that is there.
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(temporary, ignored);
+  if (folder ? std::filesystem::exists(path, ignored) : ::link(temporary.c_str(), path.c_str()) != 0) {
+    return file_error("give its final name to", path, folder ? EEXIST : errno);
+  }
+  if ((folder ? ::rename(temporary.c_str(), path.c_str()) : ::unlink(temporary.c_str())) != 0) return file_error("rename", temporary, errno);
+  return {};
+}
+
+}  // namespace
+
+Status publish_file(const std::string& temporary, const std::string& path, bool replace) {
+  if (!replace) return publish_beside(temporary, path);
   if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
   const int error = errno;
   std::error_code ignored;

@@ -61,6 +61,11 @@ TEST(check, each_mistake_is_named_with_its_object) {
        [](Catalogue& c) { c.fields[0].attributes.push_back({"_FillValue", 1.0}); }},
       {"all would have the name 'a.nc'", [](Catalogue& c) { c.streams[0].path = "a.nc"; }},
       {"do not differ so soon", [](Catalogue& c) { c.streams[0].path = "a_%Y%m%d.nc"; c.streams[0].every_s = 3600; }},
+      {"do not differ so soon", [](Catalogue& c) { c.streams[0].path = "a_%Y%m.nc"; c.streams[0].every_s = 86400; c.streams[0].rotation = 30; }},
+      {"each month (%Y%m), but the names from 'a_%m.nc'", [](Catalogue& c) { c.streams[0].path = "a_%m.nc"; c.streams[0].every_s = 60; c.streams[0].rotation = 0; c.streams[0].period = Period::kMonth; }},
+      {"needs every_s", [](Catalogue& c) { c.streams[0].path = "a_%Y%j.nc"; c.streams[0].rotation = 0; c.streams[0].period = Period::kDay; }},
+      {"expected one of both", [](Catalogue& c) { c.streams[0].period = Period::kDay; }},
+      {"fine", [](Catalogue& c) { c.streams[0].path = "a_%Y%j.nc"; c.streams[0].every_s = 60; c.streams[0].rotation = 0; c.streams[0].period = Period::kDay; }},
       {"every -1 steps", [](Catalogue& c) { c.streams[0].every_steps = -1; }},
       {"stream 'history': path 'x_%q'", [](Catalogue& c) { c.streams[0].path = "x_%q"; }},
       {"field 'ps' is in the stream twice", [](Catalogue& c) { c.streams[0].fields.push_back({1, WEIR_INSTANT, {}, {}}); }},
@@ -91,9 +96,9 @@ TEST(schedule, multiples_of_seconds_survive_the_rounding_of_a_models_clock) {
   s.every_s = 900;
   int due = 0;
   double time = 0;
-  for (int step = 0; step <= 36000; step++, time += 0.1) due += is_due(s, time, step);
+  for (int step = 0; step <= 36000; step++, time += 0.1) due += is_due(s, step ? std::optional(time - 0.1) : std::nullopt, time, step);
   EXPECT_EQ(due, 5);  // 0, 900, ..., 3600
-  EXPECT_FALSE(is_due(s, 901, 0));
+  EXPECT_FALSE(is_due(s, {}, 901, 0));
 }
 
 TEST(schedule, steps_count_from_0) {
@@ -101,11 +106,39 @@ TEST(schedule, steps_count_from_0) {
   s.every_steps = 3;
   std::vector<int> due;
   for (int step = 0; step < 8; step++) {
-    if (is_due(s, step * 17.3, step)) due.push_back(step);
+    if (is_due(s, {}, step * 17.3, step)) due.push_back(step);
   }
   EXPECT_EQ(due, (std::vector<int>{0, 3, 6}));
   s.fields.clear();
-  EXPECT_FALSE(is_due(s, 0, 0));
+  EXPECT_FALSE(is_due(s, {}, 0, 0));
+}
+
+TEST(schedule, steps_that_do_not_divide_the_interval_are_due_at_or_after_each_multiple) {
+  Stream s = small_catalogue().streams[0];
+  s.every_s = 3600;
+  std::vector<double> due;
+  for (int step = -20; step < 40; step++) {
+    if (is_due(s, step > -20 ? std::optional(420.0 * (step - 1)) : std::nullopt, 420.0 * step, step + 20)) due.push_back(420.0 * step);
+  }
+  EXPECT_EQ(due, (std::vector<double>{-7140, -3360, 0, 3780, 7560, 10920, 14700}));
+  EXPECT_TRUE(is_due(s, 100, 9000, 1));   // a step over several multiples has one frame
+  EXPECT_FALSE(is_due(s, 3780, 7199, 1));
+}
+
+TEST(schedule, a_period_ends_with_the_last_multiple_in_it) {
+  Catalogue c = small_catalogue();
+  c.reference = "2000-02-28";
+  c.calendar = "standard";
+  Stream& s = c.streams[0];
+  s.every_s = 86400;
+  s.period = Period::kMonth;
+  std::vector<int> last;
+  for (int day = 0; day < 70; day++) {
+    if (ends_period(c, s, 86400.0 * day + 100)) last.push_back(day);
+  }
+  EXPECT_EQ(last, (std::vector<int>{1, 32, 62}));  // 29 February, 31 March, 30 April
+  s.period = Period::kNone;
+  EXPECT_FALSE(ends_period(c, s, 86400));
 }
 
 TEST(text, words_of_messages) {

@@ -99,6 +99,9 @@ Status check_path_template(const std::string& path) {
   if (path.empty()) return {WEIR_E_ARGUMENT, "the path is empty; expected something like out/history_%Y-%m-%d_%H.nc"};
   if (path.find('\0') != std::string::npos) return {WEIR_E_ARGUMENT, "the path has a zero byte in it"};
   if (path.back() == '/') return {WEIR_E_ARGUMENT, "path " + quoted(path) + " ends in a slash; expected the name of a file"};
+  if (const std::string name = path.substr(path.rfind('/') + 1); name == "." || name == "..") {
+    return {WEIR_E_ARGUMENT, "path " + quoted(path) + " is a folder; expected the name of a file"};
+  }
   Result<std::vector<Piece>> pieces = scan(path);
   if (!pieces.ok()) return {WEIR_E_ARGUMENT, "path " + quoted(path) + ": " + pieces.status().message()};
   return {};
@@ -122,7 +125,21 @@ std::string expand_path(const std::string& path, const PathValues& values) {
   return out;
 }
 
-double path_resolution_s(const std::string& path) {
+bool path_has(const std::string& path, PathPart part) {
+  Result<std::vector<Piece>> pieces = scan(path);
+  if (!pieces.ok()) return false;
+  constexpr const char* kText[] = {"YmdHMSj", "Y", "m", "d", "j", "step", "file", "stream"};
+  const std::string wanted = kText[static_cast<int>(part)];
+  for (const Piece& piece : *pieces) {
+    if (piece.kind == Piece::Kind::kWord && piece.text == wanted) return true;
+    if (piece.kind == Piece::Kind::kCode && part < PathPart::kStep && wanted.find(piece.text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+double path_resolution_s(const std::string& path, const std::string& calendar) {
+  const bool equal = calendar == "360_day", no_leap = calendar == "noleap" || calendar == "365_day";
+  const double month_s = (equal ? 30 : 31) * 86400.0, year_s = (equal ? 360 : no_leap ? 365 : 366) * 86400.0;
   Result<std::vector<Piece>> pieces = scan(path);
   double finest = 0;
   if (!pieces.ok()) return finest;
@@ -131,7 +148,7 @@ double path_resolution_s(const std::string& path) {
     if (piece.kind != Piece::Kind::kCode) continue;
     const char code = piece.text[0];
     const double unit = code == 'S' ? 1 : code == 'M' ? 60 : code == 'H' ? 3600 : code == 'd' || code == 'j' ? 86400
-                        : code == 'm' ? 28 * 86400.0 : code == 'Y' ? 360 * 86400.0 : 0;
+                        : code == 'm' ? month_s : code == 'Y' ? year_s : 0;
     if (unit > 0 && (finest == 0 || unit < finest)) finest = unit;
   }
   return finest;

@@ -31,8 +31,12 @@ struct PathValues {
 // Whether the template can be expanded: only %Y %m %d %H %M %S %j %%, {step} {file} {stream}, with widths ({step:06}).
 Status check_path_template(const std::string& path);
 std::string expand_path(const std::string& path, const PathValues& values);
-// How far apart in time two files must be to have different names: seconds of the finest code (months 28 days, years 360). -1: any two
-// have, by {step} or {file}; 0: none have.
-double path_resolution_s(const std::string& path);
+// How far apart in time two files must be to have different names: seconds of the finest code, of the calendar's longest month or year.
+// -1: any two have, by {step} or {file}; 0: none have.
+double path_resolution_s(const std::string& path, const std::string& calendar);
+
+enum class PathPart { kTime, kYear, kMonth, kDay, kDayOfYear, kStep, kFile, kStream };
+// Whether the template has such a part; kTime: any of the codes of time.
+bool path_has(const std::string& path, PathPart part);
 
 }  // namespace weir::output

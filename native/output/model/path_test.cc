@@ -95,16 +95,28 @@ TEST(path, mistakes_are_named) {
   EXPECT_NE(says("a_{stream:3}").find("expected a width"), std::string::npos);
   EXPECT_NE(says("").find("empty"), std::string::npos);
   EXPECT_NE(says("out/").find("slash"), std::string::npos);
+  for (const char* folder : {".", "..", "out/.", "out/.."}) EXPECT_NE(says(folder).find("is a folder"), std::string::npos) << folder;
   EXPECT_NE(says("a%").find("expected one of"), std::string::npos);
   EXPECT_TRUE(check_path_template("plain.nc").ok());
 }
 
 TEST(path, resolution_tells_names_apart) {
-  EXPECT_EQ(path_resolution_s("a.nc"), 0);
-  EXPECT_EQ(path_resolution_s("{stream}.nc"), 0);
-  EXPECT_EQ(path_resolution_s("a_%Y%m.nc"), 28 * 86400);
-  EXPECT_EQ(path_resolution_s("a_%Y%m%d%H.nc"), 3600);
-  EXPECT_EQ(path_resolution_s("a_%Y_{file}.nc"), -1);
+  const auto apart = [](const char* path, const char* calendar = "standard") { return path_resolution_s(path, calendar); };
+  EXPECT_EQ(apart("a.nc"), 0);
+  EXPECT_EQ(apart("{stream}.nc"), 0);
+  EXPECT_EQ(apart("a_%Y%m.nc"), 31 * 86400);
+  EXPECT_EQ(apart("a_%Y%m.nc", "360_day"), 30 * 86400);
+  EXPECT_EQ(apart("a_%Y.nc", "noleap"), 365 * 86400);
+  EXPECT_EQ(apart("a_%Y%m%d%H.nc"), 3600);
+  EXPECT_EQ(apart("a_%Y_{file}.nc"), -1);
+}
+
+TEST(path, parts_of_a_template_are_found) {
+  EXPECT_TRUE(path_has("a_%j.nc", PathPart::kTime));
+  EXPECT_FALSE(path_has("a_%%Y_{{step}}.nc", PathPart::kTime));
+  EXPECT_FALSE(path_has("a_%%Y_{{step}}.nc", PathPart::kStep));
+  EXPECT_TRUE(path_has("a_{step:03}.nc", PathPart::kStep));
+  EXPECT_FALSE(path_has("%m", PathPart::kYear));
 }
 
 }  // namespace

@@ -128,6 +128,8 @@ class RandomCatalogue {
     s.every_s = below(100) / 3.0;
     s.every_steps = below(100);
     s.rotation = below(5);
+    s.period = static_cast<Period>(below(4));
+    s.existing = static_cast<Existing>(below(2));
     for (int n = below(5); n > 0; n--) {
       s.fields.push_back({below(static_cast<int>(c.fields.size())), static_cast<weir_operation>(below(5)), compression(), {}});
     }
