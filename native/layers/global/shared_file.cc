@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include "base/text.h"
 #include "cache/between.h"
@@ -252,17 +251,7 @@ void invalidate(Layer& l) {
   stack::invalidate_below(l);
 }
 
-// The helper's copy of the descriptor stays while other tasks use the file, and would keep its locks with it.
-static void end_locks(const File& f) {
-  if (!f.locked || f.references != 0) return;
-  os::system_call(SYS_flock, f.descriptor, LOCK_UN);
-  struct flock all{};
-  all.l_type = F_UNLCK;
-  os::system_call(SYS_fcntl, f.descriptor, F_OFD_SETLK, reinterpret_cast<long>(&all));
-}
-
 void close(Layer& l) {
-  end_locks(*l.file);
   State& s = state_of(l);
   if (!s.attached) return;
   if (s.opening.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, ~0u);

@@ -45,7 +45,7 @@ stream history
   files        a new one after 1 frame
   names        out/h_2026112106.nc, then out/h_2026112112.nc
   format       as the program says
-  field        u: mean since the frame before, compression zstd, level 3, chunks of 1 x 50 x 60
+  field        u: mean since the frame before, compression zstd, level 3, chunks of 1 x 50 x 60; refused unless the program's format is netcdf4 or zarr (without a word of it, it is cdf5): format says so here
 
 stream old: switched off
 
