@@ -43,7 +43,7 @@ static void steps(const char *mistake, int rank) {
   float data[kColumns * kRows] = {0};
   for (int s = 0; s < 4; s++) {
     double time_s = 60.0 * s;
-    if (!strcmp(mistake, "other_time") && rank == 1 && s == 2) time_s += 60.0 * 0.5;  // not due there
+    if (!strcmp(mistake, "other_time") && rank == 1 && s == 2) time_s -= 60.0 * 0.5;  // not due there
     if (!strcmp(mistake, "ahead") && rank == 1) time_s += 60.0;                       // due, and another step
     if (!strcmp(mistake, "infinite") && s == 2) time_s = INFINITY;
     if (!strcmp(mistake, "early_end") && rank == 1 && s == 3) return;
