@@ -50,7 +50,7 @@ def check_contents(path) -> None:
             for name, fill in (("plain", -32767), ("marked", -999)):
                 assert np.array_equal(file[name][step].reshape(2, 96), np.where(lost, fill, np.where(lost, 0, data))), (name, step)
             with np.errstate(over="ignore"):
-        single = np.where(data > 1e38, np.float32(9.9692099683868690e36), data.astype(np.float32))
+                single = np.where(data > 1e38, np.float32(9.9692099683868690e36), data.astype(np.float32))
             assert np.array_equal(file["single"][step].reshape(2, 96), single, equal_nan=True)
         g = np.arange(96)
         top = np.iinfo(np.int64).max
