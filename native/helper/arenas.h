@@ -3,6 +3,7 @@
 // lets go, drainers look up.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +19,7 @@ struct Held {
   std::vector<int> files;   // descriptor by slot, -1: none
   std::vector<node::Identity> givers;  // whose open file each of them is a copy of
   std::mutex lock;          // of the two
+  std::atomic<int> ending{0};  // copies that another one has replaced and that are not closed yet
   bool gone = false;        // its file has been removed
 
   ~Held();

@@ -108,17 +108,23 @@ void Server::live(bool on) {
   }
 }
 
-void Server::take_file(Held& held, const drain::Message& message, int descriptor) {
-  drain::FileSlot& slot = held.arena.slots[message.slot];
+void Server::take_file(const std::shared_ptr<Held>& held, const drain::Message& message, int descriptor) {
+  drain::FileSlot& slot = held->arena.slots[message.slot];
   struct stat about;
   bool good = descriptor >= 0 && fstat(descriptor, &about) == 0 && about.st_dev == slot.device && about.st_ino == slot.inode;
   int old = descriptor;
   if (good) {
-    const std::lock_guard<std::mutex> guard(held.lock);
-    old = std::exchange(held.files[message.slot], descriptor);
-    held.givers[message.slot] = {message.pid, message.start};
+    const std::lock_guard<std::mutex> guard(held->lock);
+    old = std::exchange(held->files[message.slot], descriptor);
+    held->givers[message.slot] = {message.pid, message.start};
   }
-  if (old >= 0) drainer_.run([old] { close(old); });
+  if (old >= 0) {
+    ++held->ending;
+    drainer_.run([held, old] {
+      close(old);
+      --held->ending;
+    });
+  }
   base::store(&slot.generation, page_->generation);
   base::store(&slot.state, uint32_t{good ? drain::kSlotHeld : drain::kSlotRefused});
   node::wake(&slot.state);
@@ -132,6 +138,7 @@ void Server::let_go(const std::shared_ptr<Held>& held, uint32_t slot) {
   }
   drainer_.run([held, descriptor, slot] {
     if (descriptor >= 0) close(descriptor);
+    while (held->ending != 0) usleep(50);  // a file may have been told twice, when the helper had just begun
     base::store(&held->arena.slots[slot].closing, 0u);
     node::wake(&held->arena.slots[slot].closing);
   });
@@ -148,7 +155,7 @@ void Server::handle(const drain::Message& message, int descriptor) {
     if (!sound) return;
   }
   if (message.kind == drain::kTellWithdraw) return let_go(held, message.slot);
-  if (message.kind == drain::kTellFile) take_file(*held, message, descriptor);
+  if (message.kind == drain::kTellFile) take_file(held, message, descriptor);
   base::store(&held->arena.header->generation, page_->generation);
   node::wake(&held->arena.header->generation);
   if (!watch_.add(sender)) ended(sender);

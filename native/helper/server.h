@@ -31,7 +31,7 @@ class Server {
   bool take_lock();
   void receive();
   void handle(const drain::Message& message, int descriptor);
-  void take_file(Held& held, const drain::Message& message, int descriptor);
+  void take_file(const std::shared_ptr<Held>& held, const drain::Message& message, int descriptor);
   void let_go(const std::shared_ptr<Held>& held, uint32_t slot);
   void ended(node::Identity who);
   static void end_locks(Held& held, uint32_t slot, node::Identity dead);
