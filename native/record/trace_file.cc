@@ -18,6 +18,7 @@ constexpr uint64_t kLargestReserve = 64u << 20;
 constexpr uint64_t kLargestFolio = 2u << 20;
 constexpr uint64_t kAlignedFrom = 128u << 10;
 constexpr int kMostPieces = 16;
+constexpr int kTries = 3;
 constexpr int kPatience = 20000;  // turns of other threads; past them a file system hangs
 alignas(64) constinit char zeros[64u << 10] = {};  // never written: its pages are all the kernel's one page of zeros
 
@@ -183,6 +184,24 @@ uint64_t TraceFile::limit_for(Use use) const {
   return limit < largest ? limit : largest;
 }
 
+// A part of the file; null: *refusal says whether there may be one later.
+void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal) {
+  const os::HoldsDescriptor held;
+  const long fd = open_here(path_);
+  if (os::failed(fd)) {
+    if (passes(fd)) *refusal = Refusal::passing;
+    return nullptr;
+  }
+  void* chunk = nullptr;
+  os::Identity found{};  // in a chroot, or when the folder was made anew, the path leads to another file or to none
+  if (os::identify(static_cast<int>(fd), &found) && found == identity_ && back_with_storage(static_cast<int>(fd), offset, size)) {
+    chunk = map_ready(static_cast<int>(fd), offset, size);
+    if (chunk == nullptr) *refusal = Refusal::passing;
+  }
+  os::close_fd(static_cast<int>(fd));
+  return chunk;
+}
+
 void TraceFile::forked() { base::store(&opening, 0u); }
 
 void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal) {
@@ -194,19 +213,9 @@ void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal
     if (end > limit || size > limit - end) return nullptr;
   } while (!base::compare_exchange(&header_->end_bytes, &end, end + size));
 
+  // Again: a program that closes numbers which it does not own may have closed this one in between.
   void* chunk = nullptr;
-  const os::HoldsDescriptor held;
-  const long fd = open_here(path_);
-  if (!os::failed(fd)) {
-    os::Identity found{};  // in a chroot, or when the folder was made anew, the path leads to another file or to none
-    if (os::identify(static_cast<int>(fd), &found) && found == identity_ && back_with_storage(static_cast<int>(fd), end, size)) {
-      chunk = map_ready(static_cast<int>(fd), end, size);
-      if (chunk == nullptr) *refusal = Refusal::passing;
-    }
-    os::close_fd(static_cast<int>(fd));
-  } else if (passes(fd)) {
-    *refusal = Refusal::passing;
-  }
+  for (int tries = 0; tries < kTries && chunk == nullptr && *refusal == Refusal::final; ++tries) chunk = map_chunk(end, size, refusal);
   if (chunk != nullptr) {
     *refusal = Refusal::none;
   } else {  // give the space back if nobody took any behind it

@@ -44,6 +44,7 @@ class TraceFile {
   uint64_t limit_for(Use use) const;
   bool back_with_storage(int fd, uint64_t offset, uint64_t size);
   void* map_ready(int fd, uint64_t offset, uint64_t size);
+  void* map_chunk(uint64_t offset, uint64_t size, Refusal* refusal);
 
   wire::FileHeader* header_ = nullptr;
   os::Identity identity_{};
