@@ -46,12 +46,12 @@ bool may_be_mapped(int fd) {
 
 // Which file it is, before: another thread may close it meanwhile.
 template <typename Real>
-void* mapping(int fd, size_t n, Real real) {
+void* mapping(int fd, size_t n, bool writes, Real real) {
   const stack::File* const f = stack::known_at(fd);
   if (WEIR_LIKELY(f == nullptr)) return real();
   const uint64_t device = f->device, inode = f->inode;
   void* const at = real();
-  if (at != MAP_FAILED) stack::remember_mapping(device, inode, at, n);
+  if (at != MAP_FAILED) stack::remember_mapping(device, inode, writes, at, n);
   return at;
 }
 
@@ -75,10 +75,11 @@ ssize_t through_both(int a, int b, Real real) {
     const auto real = [=] { return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); };                                     \
     if ((flags & MAP_ANONYMOUS) != 0) return real();                                                                             \
     if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;                                   \
-    if (WEIR_UNLIKELY(!recording())) return mapping(fd, n, real);                                                                \
+    const bool writes = (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0;                                             \
+    if (WEIR_UNLIKELY(!recording())) return mapping(fd, n, writes, real);                                                        \
     void* result = nullptr;                                                                                                      \
     on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {                                                             \
-      result = mapping(fd, n, real);                                                                                             \
+      result = mapping(fd, n, writes, real);                                                                                     \
       return result == MAP_FAILED ? -1 : 0;                                                                                      \
     });                                                                                                                          \
     if (result != MAP_FAILED) mapped(result, file_of(fd));                                                                       \

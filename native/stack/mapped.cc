@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/mapped.h"
 
+#include <errno.h>
+
+#include "node/registry.h"
+#include "os/syscall.h"
+
 namespace weir::stack {
 
 constinit uint32_t mappings = 0;
@@ -14,12 +19,15 @@ struct Mapping {
   uint64_t device, inode;
   const void* at;
   size_t bytes;
+  node::Lease* lease;
+  int owner;  // the process that has the lease: a forked child has the mapping, and not that
 };
 constinit Mapping table[256] = {};
 
 }  // namespace
 
-void remember_mapping(uint64_t device, uint64_t inode, const void* at, size_t bytes) {
+void remember_mapping(uint64_t device, uint64_t inode, bool writes, const void* at, size_t bytes) {
+  const int before = errno;
   forget_mapping(at, bytes);  // MAP_FIXED
   for (Mapping& m : table) {
     uint32_t state = kFree;
@@ -28,10 +36,14 @@ void remember_mapping(uint64_t device, uint64_t inode, const void* at, size_t by
     m.inode = inode;
     m.at = at;
     m.bytes = bytes;
+    m.owner = static_cast<int>(os::process_id());
+    m.lease = nullptr;
+    node::open({device, inode, uint32_t{node::kReads} | (writes ? node::kWrites : 0u), 0, nullptr}, &m.lease);
     base::fetch_add(&mappings, 1u);
     base::store(&m.state, uint32_t{kKnown});
-    return;
+    break;
   }
+  errno = before;
 }
 
 void forget_mapping(const void* at, size_t bytes) {
@@ -39,7 +51,9 @@ void forget_mapping(const void* at, size_t bytes) {
   for (Mapping& m : table) {
     uint32_t state = kKnown;
     if (base::load(&m.state) != kKnown || m.at != at || m.bytes > bytes) continue;
-    if (!base::compare_exchange(&m.state, &state, uint32_t{kFree})) continue;
+    if (!base::compare_exchange(&m.state, &state, uint32_t{kChanging})) continue;
+    if (m.owner == os::process_id()) node::close(m.lease);
+    base::store(&m.state, uint32_t{kFree});
     base::fetch_add(&mappings, ~0u);
   }
 }
