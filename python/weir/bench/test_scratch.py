@@ -44,7 +44,9 @@ def gone(pid):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_programs_and_removes_folders(tmp_path, number):
-    bench = subprocess.Popen([sys.executable, "-c", BENCH.format(parent=str(tmp_path))], stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", BENCH.format(parent=str(tmp_path))]
+    # What a shell starts in the background ignores SIGINT, and so would the bench.
+    bench = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     found = wait_for(lambda: [path for path in tmp_path.glob("weir-bench-*/rank") if path.read_text().strip()])
     assert found and len(list(tmp_path.iterdir())) == 2
     rank = int(found[0].read_text())
