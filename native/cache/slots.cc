@@ -252,8 +252,4 @@ bool Patience::others_go_on() {
   return false;
 }
 
-void Patience::paid() {
-  if (begun_ != 0) base::store_relaxed(&entry(opening_).fruitless, 0u);
-}
-
 }  // namespace weir::cache

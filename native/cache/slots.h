@@ -101,7 +101,9 @@ class Patience {
   Patience& operator=(const Patience&) = delete;
   bool others_go_on();
   // What was waited for has come.
-  void paid();
+  void paid() {
+    if (begun_ != 0) base::store_relaxed(&entry(opening_).fruitless, 0u);
+  }
 
  private:
   uint32_t writers() const;

@@ -18,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "node/registry.h"
+#include "os/syscall.h"
 
 namespace weir::helper {
 
@@ -224,10 +225,7 @@ void Server::drain_private(const std::shared_ptr<Held>& held, node::Identity who
 void Server::end_locks(Held& held, uint32_t slot, node::Identity dead) {
   const std::lock_guard<std::mutex> guard(held.lock);
   if (held.files[slot] < 0 || !(held.givers[slot] == dead)) return;
-  flock(held.files[slot], LOCK_UN);
-  struct flock all{};
-  all.l_type = F_UNLCK;
-  fcntl(held.files[slot], F_OFD_SETLK, &all);
+  os::end_locks(held.files[slot]);
 }
 
 // Bytes of the others in the same files are written as well: no harm. The last one removes the arena.

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -79,6 +80,13 @@ inline long resize(int fd, uint64_t bytes) {
 }
 inline long allocate(int fd, uint64_t offset, uint64_t bytes) {
   return offset + bytes > largest_size() ? -EFBIG : system_call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
+}
+// All locks that belong to the open file, whoever else has a copy of the descriptor: flock's and those of F_OFD_SETLK.
+inline void end_locks(int fd) {
+  system_call(SYS_flock, fd, LOCK_UN);
+  struct flock all{};
+  all.l_type = F_UNLCK;
+  system_call(SYS_fcntl, fd, F_OFD_SETLK, reinterpret_cast<long>(&all));
 }
 inline long map(size_t bytes, int protection, int flags, int fd = -1, uint64_t offset = 0) {
   return system_call(SYS_mmap, 0, static_cast<long>(bytes), protection, flags, fd, static_cast<long>(offset));

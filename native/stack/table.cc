@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 
+#include "os/syscall.h"
 #include "record/log.h"
 #include "stack/build.h"
 #include "stack/busy.h"
@@ -45,18 +45,11 @@ int other_number(const File* f, int going) {
 }
 
 // The layers of a file that no number names any more; what is left of it goes with give_up().
-// The drain helper has a copy of the descriptor, which may stay for a while and would keep the locks with it.
-void end_locks(const File* f) {
-  os::system_call(SYS_flock, f->descriptor, LOCK_UN);
-  struct flock all{};
-  all.l_type = F_UNLCK;
-  os::system_call(SYS_fcntl, f->descriptor, F_OFD_SETLK, reinterpret_cast<long>(&all));
-}
-
 void end_layers(File* f) {
   if (f->left) return;
   close_layers(f);
-  if (f->locked && f->holds && f->references == 0) end_locks(f);
+  // The drain helper has a copy of the descriptor, which may stay for a while and would keep the locks with it.
+  if (f->locked && f->holds && f->references == 0) os::end_locks(f->descriptor);
   note_statistics(f);
   withdraw(f, true);
   if (f->holds) no_longer_holds();

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from weir.capture._command import CannotStart, find_program
 
 _PROGRAM_HEADER_OF_INTERPRETER = 3  # PT_INTERP, elf(5)
-_WRAP_MARK = b"WEIR_TRACE_DIR must be an absolute path"  # of weir's library, linked into a static program
+WRAP_MARK = b"WEIR_TRACE_DIR must be an absolute path"  # of weir's library, linked into a static program
 
 
 def unseen_programs(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -48,4 +48,4 @@ def _reason(path: str) -> str | None:
 
 def _has_wrap_archive(path: str) -> bool:
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-        return whole.find(_WRAP_MARK) >= 0
+        return whole.find(WRAP_MARK) >= 0

@@ -14,6 +14,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from weir._errors import InputError
+from weir.capture._unseen import WRAP_MARK
 from weir.capture.doctor._direct import Candidate, candidates, direct_io_calls
 
 _LARGEST_SCAN_BYTES = 512 << 20
@@ -52,7 +53,7 @@ _MARKS = {
     "libgfortran": b"Fortran runtime error: ",
     "glibc": b"GLIBC_TUNABLES",
     "intel_fortran": b"forrtl: ",
-    "weir": b"WEIR_TRACE_DIR must be an absolute path",
+    "weir": WRAP_MARK,
 }
 
 
