@@ -3,11 +3,10 @@
 // those of C. What MPI is told goes by its profiling names (PMPI_), so that no other tool counts it.
 #include "hook/mpi.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "hook/mpi_between.h"
+#include "hook/mpi_handles.h"
 #include "hook/observe.h"
 #include "os/syscall.h"
 
@@ -19,11 +18,7 @@ namespace {
 
 using wire::MpiKind;
 
-// A communicator as the ABI passes it: a pointer for Open MPI, an int for MPICH and its kin. Both fit and travel in one register.
-using Communicator = uintptr_t;
-constexpr Communicator kMpichWorld = 0x44000000;
-constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
-constexpr size_t kStatusBytes = 128;          // more than any MPI_Status
+using Communicator = Handle;
 constexpr uint64_t kPatienceNs = 20000000000;
 
 struct World {
@@ -37,33 +32,6 @@ struct World {
 };
 constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, nullptr, nullptr, 0};
 WEIR_THREAD int depth = 0;  // of calls of MPI_Init and MPI_Finalize
-
-template <typename Function>
-Function profiled(const char* name) {
-  return reinterpret_cast<Function>(find_function(name, Library::mpi));
-}
-
-bool is_of_mpich() {
-  const auto version = profiled<int (*)(char*, int*)>("PMPI_Get_library_version");
-  if (version == nullptr) return false;
-  char text[kVersionBytes];
-  int length = 0;
-  text[0] = 0;
-  if (version(text, &length) != 0) return false;
-  text[sizeof text - 1] = 0;
-  constexpr const char* kKin[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation"};
-  for (const char* name : kKin) {
-    if (strstr(text, name) != nullptr) return true;
-  }
-  return false;
-}
-
-// The object MPI_COMM_WORLD points to. A program that names it may hold it itself (copy relocation), so the program is asked first.
-Communicator open_mpi_world() {
-  void* found = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
-  if (found == nullptr) found = find_function("ompi_mpi_comm_world", Library::mpi);
-  return reinterpret_cast<Communicator>(found);
-}
 
 void say_that_some_are_missing() {
   const char* quiet = getenv("WEIR_QUIET");
@@ -92,16 +60,9 @@ bool passed_barrier(uint64_t patience_ns) {
 
 // Who this task is. Nothing of an implementation that weir does not know: its handles mean something else.
 void meet_world() {
-  world.communicator = open_mpi_world();
-  if (world.communicator != 0) {
-    world.kind = MpiKind::kOpenMpi;
-  } else if (is_of_mpich()) {
-    world.kind = MpiKind::kMpich;
-    world.communicator = kMpichWorld;
-  } else {
-    world.kind = MpiKind::kOther;
-    return;
-  }
+  world.kind = mpi_kind();
+  if (world.kind == MpiKind::kOther) return;
+  world.communicator = world.kind == MpiKind::kMpich ? kMpichWorld : open_mpi_object("ompi_mpi_comm_world");
   const auto rank = profiled<int (*)(Communicator, int*)>("PMPI_Comm_rank");
   const auto size = profiled<int (*)(Communicator, int*)>("PMPI_Comm_size");
   if (rank == nullptr || size == nullptr || rank(world.communicator, &world.rank) != 0 || size(world.communicator, &world.ranks) != 0) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hook/mpi_between.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "cache/between.h"
 #include "cache/job.h"
 #include "courier/courier.h"
+#include "hook/mpi_handles.h"
 #include "hook/mpi_needs.h"
 #include "hook/observe.h"
 
@@ -17,8 +17,6 @@ constinit bool between_wanted = false;
 namespace {
 
 constexpr int kMultiple = 3;  // MPI_THREAD_MULTIPLE, of every implementation
-constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
-constexpr uintptr_t kMpichByte = 0x4c00010d, kMpichErrorsReturn = 0x54000001;
 
 constinit bool got_multiple = false;
 constinit bool begun = false;
@@ -27,12 +25,6 @@ template <typename Function>
 void find(Function& to, const char* name, bool* all) {
   to = reinterpret_cast<Function>(find_function(name, Library::mpi));
   *all = *all && to != nullptr;
-}
-
-uintptr_t object(const char* name) {
-  void* found = dlsym(RTLD_DEFAULT, name);  // the program may hold a copy
-  if (found == nullptr) found = find_function(name, Library::mpi);
-  return reinterpret_cast<uintptr_t>(found);
 }
 
 bool has_global(const rules::Rules& rules) {
@@ -48,11 +40,8 @@ bool has_global(const rules::Rules& rules) {
 // MPICH before 4.2 over UCX lets tasks wait at the end of MPI_Finalize for others that make no progress any more (its pull request
 // 6596): the more connections the program had, the likelier it is that it never ends. It gets no more of them from here.
 bool may_hang_at_its_end() {
-  static char text[kVersionBytes];
-  int length = 0, major = 0, minor = 0;
-  const auto version = reinterpret_cast<int (*)(char*, int*)>(find_function("PMPI_Get_library_version", Library::mpi));
-  if (version == nullptr || version(text, &length) != 0) return false;
-  text[sizeof text - 1] = 0;
+  int major = 0, minor = 0;
+  const char* const text = mpi_version();
   const char* at = strstr(text, "MPICH Version:");
   if (at == nullptr || strstr(text, "ch4:ucx") == nullptr) return false;
   for (at += sizeof "MPICH Version:" - 1; *at == ' ' || *at == '\t';) ++at;
@@ -68,12 +57,12 @@ bool is_forced() { return cache::wished_way() == cache::Way::kMessages; }
 bool may_raise() {
   if (is_forced()) return true;
   if (may_hang_at_its_end()) return false;
-  return object("ompi_mpi_comm_world") == 0 || !program_needs("MPI_Win_", "mpi_win_");
+  return open_mpi_object("ompi_mpi_comm_world") == 0 || !program_needs("MPI_Win_", "mpi_win_");
 }
 
 void find_all(courier::Mpi& mpi, bool open_mpi, bool* all) {
-  mpi.byte = open_mpi ? object("ompi_mpi_byte") : kMpichByte;
-  mpi.errors_return = open_mpi ? object("ompi_mpi_errors_return") : kMpichErrorsReturn;
+  mpi.byte = open_mpi ? open_mpi_object("ompi_mpi_byte") : kMpichByte;
+  mpi.errors_return = open_mpi ? open_mpi_object("ompi_mpi_errors_return") : kMpichErrorsReturn;
   mpi.any_source = open_mpi ? -1 : -2;
   *all = mpi.byte != 0 && mpi.errors_return != 0;
   find(mpi.barrier, "PMPI_Ibarrier", all);

@@ -4,10 +4,10 @@
 // passed as they come: a pointer for Open MPI, an int for MPICH and its kin.
 #include "hook/mpi_file.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <string.h>
 
+#include "hook/mpi_handles.h"
 #include "hook/observe.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
@@ -15,28 +15,15 @@
 namespace weir::hook {
 namespace {
 
-using Handle = uintptr_t;
-constexpr Handle kMpichNoInfo = 0x1c000000;
 constexpr int kCreate = 1, kWriteOnly = 4, kReadWrite = 8;  // MPI_MODE_*, of every implementation since ROMIO
 
 constinit const rules::Rules* known = nullptr;
 constinit int own_rank = -1;
 WEIR_THREAD bool inside;  // Fortran's wrappers may end in MPI_File_open
 
-template <typename Function>
-Function profiled(const char* name) {
-  return reinterpret_cast<Function>(find_function(name, Library::mpi));
-}
-
-// A program that names the object may hold it itself (copy relocation), so the program is asked first.
-Handle open_mpi_no_info() {
-  void* found = dlsym(RTLD_DEFAULT, "ompi_mpi_info_null");
-  if (found == nullptr) found = find_function("ompi_mpi_info_null", Library::mpi);
-  return reinterpret_cast<Handle>(found);
-}
-
 // Only the low half of an int's register is meant.
-bool is_none(Handle info, Handle open_mpi_none) {
+bool is_none(Handle info) {
+  const Handle open_mpi_none = open_mpi_object("ompi_mpi_info_null");
   return open_mpi_none != 0 ? info == open_mpi_none : static_cast<uint32_t>(info) == kMpichNoInfo;
 }
 
@@ -72,12 +59,12 @@ const rules::Hints* hints_for(const char* name, int mode) {
 // An info with the hints: the program's copied, or a new one. 0: MPI refused.
 class Hinted {
  public:
-  Hinted(const rules::Hints& hints, Handle info) : none_(open_mpi_no_info()) {
+  Hinted(const rules::Hints& hints, Handle info) {
     const auto create = profiled<int (*)(Handle*)>("PMPI_Info_create");
     const auto copy = profiled<int (*)(Handle, Handle*)>("PMPI_Info_dup");
     const auto set = profiled<int (*)(Handle, const char*, const char*)>("PMPI_Info_set");
     if (create == nullptr || copy == nullptr || set == nullptr) return;
-    const int failed = is_none(info, none_) ? create(&info_) : copy(info, &info_);
+    const int failed = is_none(info) ? create(&info_) : copy(info, &info_);
     if (failed != 0) {
       info_ = 0;
       return;
@@ -92,23 +79,10 @@ class Hinted {
   Hinted& operator=(const Hinted&) = delete;
 
   Handle info() const { return info_; }
-  // As Fortran names it; MPICH's handles are the same in both languages.
-  int of_fortran() const {
-    if (none_ == 0) return static_cast<int>(info_);
-    const auto convert = profiled<int (*)(Handle)>("PMPI_Info_c2f");
-    return convert != nullptr ? convert(info_) : 0;
-  }
 
  private:
-  Handle none_;
   Handle info_ = 0;
 };
-
-Handle from_fortran(int info) {
-  if (open_mpi_no_info() == 0) return static_cast<uint32_t>(info);
-  const auto convert = profiled<Handle (*)(int)>("PMPI_Info_f2c");
-  return convert != nullptr ? convert(info) : open_mpi_no_info();
-}
 
 const rules::Hints* hints_for_fortran(const char* name, size_t length, int mode) {
   if (known == nullptr || known->hint_count == 0 || length >= os::Scratch::kBytes) return nullptr;
@@ -126,9 +100,9 @@ template <typename Real>
 void opening_of_fortran(const char* name, size_t length, int mode, int* info, Real real) {
   const rules::Hints* const hints = hints_for_fortran(name, length, mode);
   if (hints == nullptr) return real(info);
-  const Hinted hinted(*hints, from_fortran(*info));
+  const Hinted hinted(*hints, from_fortran("PMPI_Info_f2c", *info));
   if (hinted.info() == 0) return real(info);
-  int replaced = hinted.of_fortran();
+  int replaced = to_fortran("PMPI_Info_c2f", hinted.info());
   const bool before = inside;
   inside = true;
   real(&replaced);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hook/mpi_handles.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+namespace weir::hook {
+namespace {
+
+using wire::MpiKind;
+
+constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
+
+bool is_of_mpich() {
+  constexpr const char* kKin[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation"};
+  for (const char* name : kKin) {
+    if (strstr(mpi_version(), name) != nullptr) return true;
+  }
+  return false;
+}
+
+// Files alone are pointers in every implementation.
+bool is_int(const char* converter) { return mpi_kind() == MpiKind::kMpich && strncmp(converter, "PMPI_File_", 10) != 0; }
+
+}  // namespace
+
+// A program that names the object may hold it itself (copy relocation), so the program is asked first.
+Handle open_mpi_object(const char* name) {
+  void* found = dlsym(RTLD_DEFAULT, name);
+  if (found == nullptr) found = find_function(name, Library::mpi);
+  return reinterpret_cast<Handle>(found);
+}
+
+const char* mpi_version() {
+  static char text[kVersionBytes];
+  if (text[0] != 0) return text;
+  const auto version = profiled<int (*)(char*, int*)>("PMPI_Get_library_version");
+  int length = 0;
+  if (version == nullptr || version(text, &length) != 0) return "";
+  text[sizeof text - 1] = 0;
+  return text;
+}
+
+MpiKind mpi_kind() {
+  static MpiKind known = MpiKind::kNone;
+  MpiKind kind = base::load_relaxed(&known);
+  if (WEIR_LIKELY(kind != MpiKind::kNone)) return kind;
+  kind = open_mpi_object("ompi_mpi_comm_world") != 0 ? MpiKind::kOpenMpi : is_of_mpich() ? MpiKind::kMpich : MpiKind::kOther;
+  base::store_relaxed(&known, kind);
+  return kind;
+}
+
+Handle from_fortran(const char* converter, int handle) {
+  if (is_int(converter)) return static_cast<uint32_t>(handle);
+  const auto convert = profiled<Handle (*)(int)>(converter);
+  return convert != nullptr ? convert(handle) : 0;
+}
+
+int to_fortran(const char* converter, Handle handle) {
+  if (is_int(converter)) return static_cast<int>(handle);
+  const auto convert = profiled<int (*)(Handle)>(converter);
+  return convert != nullptr ? convert(handle) : 0;
+}
+
+}  // namespace weir::hook
