@@ -5,6 +5,9 @@
 #include <string.h>
 
 namespace weir::hook {
+
+WEIR_THREAD int mpi_depth = 0;
+
 namespace {
 
 using wire::MpiKind;
@@ -53,6 +56,12 @@ MpiKind mpi_kind() {
 Handle from_fortran(const char* converter, int handle) {
   if (is_int(converter)) return static_cast<uint32_t>(handle);
   const auto convert = profiled<Handle (*)(int)>(converter);
+  return convert != nullptr ? convert(handle) : 0;
+}
+
+Handle from_fortran(Profiled<Handle(int)>& converter, int handle) {
+  if (is_int(converter.name)) return static_cast<uint32_t>(handle);
+  const auto convert = converter.get();
   return convert != nullptr ? convert(handle) : 0;
 }
 

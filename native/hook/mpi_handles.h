@@ -47,9 +47,15 @@ const char* mpi_version();
 // Whose handles these are. kOther: of an implementation that weir does not know, so they mean nothing.
 wire::MpiKind mpi_kind();
 
+// Calls of MPI that this thread is within: the outermost alone is the program's. Fortran's wrappers end in the calls of C, files
+// and windows in collectives.
+extern WEIR_OWN WEIR_THREAD int mpi_depth;
+
 // Fortran's handles. converter: "PMPI_Comm_f2c", or "PMPI_Comm_c2f". MPICH's are the same in both languages, but for files, whose
 // converters are called always.
 Handle from_fortran(const char* converter, int handle);
 int to_fortran(const char* converter, Handle handle);
+// The same with a converter that is remembered.
+Handle from_fortran(Profiled<Handle(int)>& converter, int handle);
 
 }  // namespace weir::hook
