@@ -36,6 +36,15 @@ constexpr std::array<OpInfo, 256> make_ops() {
 
 inline constexpr std::array<OpInfo, 256> kOps = make_ops();
 
+// Operations that take the program's time with I/O: no markers, nothing of class X.
+inline constexpr std::array<bool, 256> kIsIo = [] {
+  std::array<bool, 256> counts{};
+  for (size_t op = 0; op < 256; ++op) {
+    counts[op] = kOps[op].treatment == Treatment::call || kOps[op].treatment == Treatment::fortran;
+  }
+  return counts;
+}();
+
 struct LayerInfo {
   const char* name = nullptr;
   struct {
@@ -59,7 +68,8 @@ inline constexpr auto kLayers = make_layers();
 
 // What a record or counter of a call may bear: the program's own layers, event layers, notes about layers.
 constexpr bool is_known_layer(uint8_t layer) {
-  return layer <= uint8_t(wire::Layer::mpi) || layer == uint8_t(wire::Layer::output) || (layer >= wire::kEvents && layer < wire::kLayersEnd);
+  return layer <= uint8_t(wire::Layer::mpi) || (layer >= uint8_t(wire::Layer::output) && layer <= uint8_t(wire::Layer::hdf5)) ||
+          (layer >= wire::kEvents && layer < wire::kLayersEnd);
 }
 
 }  // namespace weir::reader

@@ -25,8 +25,10 @@ enum class MpiKind : uint32_t { kNone = 0, kOpenMpi = 1, kMpich = 2, kOther = 3 
 enum class End : uint32_t { kNone = 0, kExit = 1, kQuickExit = 2, kExec = 3, kSignal = 4 };
 enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2 };
 // Who made the record. Above these: kEvents + p, an event layer at position p of its file's stack, and kNotes + k, a note about a
-// layer of kind k (layers.def).
-enum class Layer : uint8_t { marker = 0, posix = 1, stdio = 2, fortran = 3, mpi = 4, layers = 5, output = 6 };
+// layer of kind k (layers.def). From output on: no I/O of its own, the calls to the system below it are.
+enum class Layer : uint8_t {
+  marker = 0, posix = 1, stdio = 2, fortran = 3, mpi = 4, layers = 5, output = 6, mpi_io = 7, pnetcdf = 8, netcdf = 9, hdf5 = 10
+};
 inline constexpr uint8_t kEvents = 16;
 inline constexpr uint8_t kNotes = 32;
 inline constexpr uint8_t kLayersEnd = 64;

@@ -15,7 +15,7 @@ from typing import NamedTuple
 ERROR, SHORT, LONG, BELOW, NESTED = 1, 2, 4, 8, 16
 UNKNOWN_OFFSET = (1 << 48) - 1
 PAGE = 4096
-LAYERS = {0: "marker", 1: "posix", 2: "stdio", 3: "fortran", 4: "mpi", 6: "output"}
+LAYERS = {0: "marker", 1: "posix", 2: "stdio", 3: "fortran", 4: "mpi", 6: "output", 7: "mpi_io", 8: "pnetcdf", 9: "netcdf", 10: "hdf5"}
 LAYERS |= {16 + position: f"event{position}" for position in range(16)} | {32 + kind: f"note{kind}" for kind in range(32)}
 OPS_DEF = Path(__file__).resolve().parents[2] / "native" / "wire" / "ops.def"
 OPS = {

@@ -9,8 +9,8 @@ from functools import cache
 
 from weir.trace._abi import library
 
-LAYER_NAMES = ("marker", "posix", "stdio", "fortran", "mpi", "layers", "output")
-MARKER, POSIX, STDIO, FORTRAN, MPI, LAYERS, OUTPUT = range(7)
+LAYER_NAMES = ("marker", "posix", "stdio", "fortran", "mpi", "layers", "output", "mpi_io", "pnetcdf", "netcdf", "hdf5")
+MARKER, POSIX, STDIO, FORTRAN, MPI, LAYERS, OUTPUT, MPI_IO, PNETCDF, NETCDF, HDF5 = range(11)
 EVENTS, NOTES = 16, 32  # layer of a record: EVENTS + position of an event layer in its stack; NOTES + kind of the layer noted
 ERROR, SHORT, LONG, BELOW, NESTED, OF_OUTPUT = 1, 2, 4, 8, 16, 32
 
