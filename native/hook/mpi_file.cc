@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI_File_open with the hints of the rules: the program's own MPI_Info, copied, with the rules' pairs set over it. The
-// implementation (OMPIO, ROMIO) gets them as if the program had set them, and MPI_File_get_info tells which it took. Handles are
-// passed as they come: a pointer for Open MPI, an int for MPICH and its kin.
+// MPI_File_open, recorded, and with the hints of the rules: the program's own MPI_Info, copied, with the rules' pairs set over it. The
+// implementation (OMPIO, ROMIO) gets them as if the program had set them, and MPI_File_get_info tells which it took.
 #include "hook/mpi_file.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-#include "hook/mpi_handles.h"
-#include "hook/observe.h"
+#include "hook/mpi_io.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
 
@@ -19,28 +17,14 @@ constexpr int kCreate = 1, kWriteOnly = 4, kReadWrite = 8;  // MPI_MODE_*, of ev
 
 constinit const rules::Rules* known = nullptr;
 constinit int own_rank = -1;
-WEIR_THREAD bool inside;  // Fortran's wrappers may end in MPI_File_open
-
-// Only the low half of an int's register is meant.
-bool is_none(Handle info) {
-  const Handle open_mpi_none = open_mpi_object("ompi_mpi_info_null");
-  return open_mpi_none != 0 ? info == open_mpi_none : static_cast<uint32_t>(info) == kMpichNoInfo;
-}
 
 int open_flags(int mode) {
   const int access = (mode & kReadWrite) != 0 ? O_RDWR : (mode & kWriteOnly) != 0 ? O_WRONLY : O_RDONLY;
   return access | ((mode & kCreate) != 0 ? O_CREAT : 0);
 }
 
-// ROMIO's names may begin with a file system, "lustre:/scratch/x"; a path that has a slash before the colon has no such prefix.
-const char* without_prefix(const char* name) {
-  const char* colon = strchr(name, ':');
-  const char* slash = strchr(name, '/');
-  return colon != nullptr && colon - name > 1 && (slash == nullptr || colon < slash) ? colon + 1 : name;
-}
-
 const rules::Hints* hints_for(const char* name, int mode) {
-  if (known == nullptr || known->hint_count == 0 || inside || name == nullptr) return nullptr;
+  if (known == nullptr || known->hint_count == 0 || mpi_depth != 0 || name == nullptr) return nullptr;
   const os::Scratch room;
   char* const folder = room.data();
   if (folder == nullptr) return nullptr;
@@ -48,7 +32,7 @@ const rules::Hints* hints_for(const char* name, int mode) {
   char* const path = folder + kHalf;
   const long size = os::working_directory(folder, kHalf);
   const base::Text directory = os::failed(size) ? base::Text{} : base::text(folder);
-  if (!rules::make_absolute(directory, base::text(without_prefix(name)), path, kHalf)) return nullptr;
+  if (!rules::make_absolute(directory, base::text(without_file_system(name)), path, kHalf)) return nullptr;
   rules::Open what;
   what.path = path;
   what.flags = open_flags(mode);
@@ -56,15 +40,19 @@ const rules::Hints* hints_for(const char* name, int mode) {
   return rules::match_hints(*known, what);
 }
 
-// An info with the hints: the program's copied, or a new one. 0: MPI refused.
+// Somebody wants to know of this open: the recorder, or rules with hints.
+bool is_looked_at() { return mpi_depth == 0 && (recording() || (known != nullptr && known->hint_count != 0)); }
+
+// An info with the hints: the program's copied, or a new one. 0: none, or MPI refused.
 class Hinted {
  public:
+  Hinted() = default;
   Hinted(const rules::Hints& hints, Handle info) {
     const auto create = profiled<int (*)(Handle*)>("PMPI_Info_create");
     const auto copy = profiled<int (*)(Handle, Handle*)>("PMPI_Info_dup");
     const auto set = profiled<int (*)(Handle, const char*, const char*)>("PMPI_Info_set");
     if (create == nullptr || copy == nullptr || set == nullptr) return;
-    const int failed = is_none(info) ? create(&info_) : copy(info, &info_);
+    const int failed = is_no_info(info) ? create(&info_) : copy(info, &info_);
     if (failed != 0) {
       info_ = 0;
       return;
@@ -84,29 +72,24 @@ class Hinted {
   Handle info_ = 0;
 };
 
-const rules::Hints* hints_for_fortran(const char* name, size_t length, int mode) {
-  if (known == nullptr || known->hint_count == 0 || length >= os::Scratch::kBytes) return nullptr;
-  const os::Scratch room;
-  char* const text = room.data();
-  if (text == nullptr) return nullptr;
-  while (length > 0 && name[length - 1] == ' ') --length;
-  memcpy(text, name, length);
-  text[length] = 0;
-  return hints_for(text, mode);
-}
+struct Opening {
+  Handle communicator, info;
+  const char* name;
+  int mode;
+};
 
-// real(info) opens the file.
-template <typename Real>
-void opening_of_fortran(const char* name, size_t length, int mode, int* info, Real real) {
-  const rules::Hints* const hints = hints_for_fortran(name, length, mode);
-  if (hints == nullptr) return real(info);
-  const Hinted hinted(*hints, from_fortran("PMPI_Info_f2c", *info));
-  if (hinted.info() == 0) return real(info);
-  int replaced = to_fortran("PMPI_Info_c2f", hinted.info());
-  const bool before = inside;
-  inside = true;
-  real(&replaced);
-  inside = before;
+// real(info) opens the file and returns MPI's error; handle(), asked for behind it, is the file's.
+template <typename Real, typename Of>
+int opening(const Opening& what, Real real, Of handle) {
+  const rules::Hints* const hints = hints_for(what.name, what.mode);
+  const bool recorded = observed();
+  if (WEIR_LIKELY(hints == nullptr && !recorded)) return real(what.info);
+  const Hinted hinted = hints != nullptr ? Hinted(*hints, what.info) : Hinted();
+  const Handle info = hinted.info() != 0 ? hinted.info() : what.info;
+  int error = 0;
+  const Span span = timed(error, [&] { return real(info); });
+  if (recorded) keep_opened({what.communicator, info, error == 0 ? handle() : 0, what.name, what.mode}, error, span);
+  return error;
 }
 
 }  // namespace
@@ -120,16 +103,25 @@ void set_hints(const rules::Rules& rules, int rank) {
 
 using namespace weir::hook;
 
-WEIR_HOOK(int, MPI_File_open, Handle communicator, const char* name, int mode, Handle info, void* file) {
-  const weir::rules::Hints* hints = hints_for(name, mode);
-  if (hints == nullptr) return WEIR_REAL(MPI_File_open)(communicator, name, mode, info, file);
-  const Hinted hinted(*hints, info);
-  return WEIR_REAL(MPI_File_open)(communicator, name, mode, hinted.info() != 0 ? hinted.info() : info, file);
+WEIR_HOOK(int, MPI_File_open, Handle communicator, const char* name, int mode, Handle info, Handle* file) {
+  return opening({communicator, info, name, mode}, [&](Handle given) { return WEIR_REAL(MPI_File_open)(communicator, name, mode, given, file); },
+                 [&] { return *file; });
 }
 
+// The hints go in as Fortran's number of the info that has them.
 #define WEIR_FORTRAN_FILE_OPEN(symbol)                                                                                                \
-  WEIR_HOOK(void, symbol, void* communicator, const char* name, int* mode, int* info, void* file, int* error, size_t length) {        \
-    opening_of_fortran(name, length, *mode, info, [&](int* given) { WEIR_REAL(symbol)(communicator, name, mode, given, file, error, length); }); \
+  WEIR_HOOK(void, symbol, int* communicator, const char* name, int* mode, int* info, int* file, int* error, size_t length) {          \
+    char room[kFortranPathBytes];                                                                                                     \
+    const char* const path = is_looked_at() ? text_of_fortran(name, length, room, sizeof room) : nullptr;                             \
+    if (path == nullptr) return WEIR_REAL(symbol)(communicator, name, mode, info, file, error, length);                               \
+    const Handle own = from_fortran("PMPI_Info_f2c", *info);                                                                          \
+    opening({from_fortran("PMPI_Comm_f2c", *communicator), own, path, *mode},                                                         \
+            [&](Handle given) {                                                                                                       \
+              int number = given == own ? *info : to_fortran("PMPI_Info_c2f", given);                                                 \
+              WEIR_REAL(symbol)(communicator, name, mode, &number, file, error, length);                                              \
+              return error_of(error);                                                                                                 \
+            },                                                                                                                        \
+            [&] { return file_of_fortran(*file); });                                                                                  \
   }
 WEIR_FORTRAN_FILE_OPEN(mpi_file_open_)
 WEIR_FORTRAN_FILE_OPEN(mpi_file_open__)
