@@ -14,7 +14,7 @@ Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N", help="Line
 Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T", help="Only files with at least T msec.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY", help="Sort files by msec, mb, rate, calls or file.")]
 Tables = Annotated[
-    str | None, typer.Option("--tables", metavar="LIST", help="Only these: steps,summary,files,requests,durations,units,layers,output,processes,detail.")
+    str | None, typer.Option("--tables", metavar="LIST", help="Only these: steps,summary,files,requests,durations,units,layers,output,mpi-io,variables,processes,detail.")
 ]
 File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose name fits: a word in it, or a shell pattern.")]
 Trace = Annotated[bool, typer.Option("--trace", help="A line for each record instead of tables.")]

@@ -15,6 +15,7 @@ from weir.analysis.columns import Columns
 from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.kernel import ProcessFigures, process_figures
 from weir.analysis.layers import LayeredFile, layered_files
+from weir.analysis.mpi_io import MpiFile, mpi_files
 from weir.analysis.names import NameTable
 from weir.analysis.output import StepOutput, step_output
 from weir.analysis.requests import Requests, requests
@@ -22,6 +23,7 @@ from weir.analysis.routines import FileDetail, RoutineTable, file_details, routi
 from weir.analysis.step import Member, StepData, read_step
 from weir.analysis.totals import Totals, totals, totals_by_rank
 from weir.analysis.units import FortranUnit, fortran_units
+from weir.analysis.variables import Variable, variables
 from weir.trace import Problem, RunNotFound, find_run
 from weir.trace.process import LEVELS
 
@@ -91,7 +93,22 @@ class StepReport(_Summed):
     @cached_property
     def output(self) -> StepOutput | None:
         """What libweir told, of the chosen members; None when it told nothing."""
-        return step_output(self.name, self.wall_ns, self.data.columns.where(self.members[self.data.columns.member]), self.names)
+        return step_output(self.name, self.wall_ns, self.seen, self.names)
+
+    @cached_property
+    def seen(self) -> Columns:
+        """All that the chosen members did, calls that are no I/O of their own included."""
+        return self.data.columns.where(self.members[self.data.columns.member])
+
+    @cached_property
+    def mpi_files(self) -> list[MpiFile]:
+        """Files opened through MPI-IO."""
+        return mpi_files(self.name, self.data, self.members, self.names)
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        """Variables of PnetCDF, netCDF-C and HDF5, the slowest first."""
+        return variables(self.name, self.seen, self.names)
 
     @property
     def keeps_names(self) -> bool:
@@ -253,6 +270,14 @@ class Report(_Summed):
     def output(self) -> list[StepOutput]:
         """Of the steps that wrote through libweir."""
         return [step.output for step in self.steps if step.output is not None]
+
+    @cached_property
+    def mpi_files(self) -> list[MpiFile]:
+        return [one for step in self.steps for one in step.mpi_files]
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        return [one for step in self.steps for one in step.variables]
 
     @property
     def processes(self) -> list[ProcessFigures]:

@@ -11,6 +11,7 @@ from weir.analysis.layers import LayeredFile
 from weir.analysis.layers import Requests as LayerRequests
 from weir.analysis.routines import RoutineTable
 from weir.analysis.totals import Totals
+from weir.report.mpi_io import mpi_io_json, variable_json
 from weir.report.notes import notes
 from weir.report.output import output_json
 
@@ -56,6 +57,8 @@ def report_json(
         "layers": [_layered(one) for one in report.layers],
         "processes": [_process(one) for one in report.processes],
         "output": [output_json(one) for one in report.output],
+        "mpi_io": [mpi_io_json(one) for one in report.mpi_files],
+        "variables": [variable_json(one) for one in report.variables],
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from weir.report.build import Report
 from weir.report.detail import detail_lines
+from weir.report.mpi_io import mpi_io_tables, variable_table
 from weir.report.notes import notes
 from weir.report.output import output_tables
 from weir.report.tables import (
@@ -18,7 +19,7 @@ from weir.report.tables import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-TABLES = ("steps", "summary", "files", "requests", "durations", "units", "layers", "output", "processes", "detail")
+TABLES = ("steps", "summary", "files", "requests", "durations", "units", "layers", "output", "mpi-io", "variables", "processes", "detail")
 DEFAULT_TOP = 20
 DEFAULT_DETAILS = 5
 
@@ -102,6 +103,18 @@ def _output(report: Report, options: Options) -> Iterator[Table]:
     yield from output_tables(report)
 
 
+def _mpi_io(report: Report, options: Options) -> Iterator[Table | str]:
+    top = DEFAULT_DETAILS if options.top is None else options.limit
+    yield from mpi_io_tables(report, pattern=options.pattern, top=top)
+    if top is not None and len(report.mpi_files) > top:
+        yield f"({top} of {len(report.mpi_files)} files: those with most bytes; --tables mpi-io --top 0 prints all)"
+
+
+def _variables(report: Report, options: Options) -> Iterator[Table]:
+    if report.variables:
+        yield variable_table(report, pattern=options.pattern, top=options.limit)
+
+
 def _processes(report: Report, options: Options) -> Iterator[Table]:
     yield process_table(report, options.limit)
 
@@ -123,6 +136,8 @@ _PARTS = {
     "units": _units,
     "layers": _layers,
     "output": _output,
+    "mpi-io": _mpi_io,
+    "variables": _variables,
     "processes": _processes,
     "detail": _detail,
 }

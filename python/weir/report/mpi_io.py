@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI-IO as the reference displays it: aggregator placement, hints, and the box of access patterns; variables of the libraries above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from weir.analysis.files import matches
+from weir.analysis.mpi_io import Access, MpiFile
+from weir.analysis.names import shown
+from weir.analysis.variables import Variable
+from weir.report.figures import megabytes, rate, size
+from weir.report.tables import Table
+
+if TYPE_CHECKING:
+    from weir.report.build import Report
+
+
+def mpi_io_tables(report: Report, *, pattern: str | None = None, top: int | None = None) -> Iterator[Table]:
+    """Three tables for each file that a step opened through MPI-IO, those with most bytes first."""
+    files = [one for one in report.mpi_files if pattern is None or matches(one.file, pattern)]
+    files.sort(key=lambda one: (-(one.reads.bytes + one.writes.bytes), one.file, one.step))
+    for one in files[:top]:
+        name = shown(one.file, report.cwd)
+        yield _aggregator_table(one, name)
+        if one.hints or one.given:
+            yield _hint_table(one, name)
+        yield _access_table(one, name)
+
+
+def _aggregator_table(one: MpiFile, name: str) -> Table:
+    nodes = len({task.node for task in one.aggregators})
+    rows = tuple(
+        (
+            str(i), str(task.rank), task.node, str(task.reads), f"{megabytes(task.read_bytes):.3f}", str(task.writes),
+            f"{megabytes(task.written_bytes):.3f}",
+        )
+        for i, task in enumerate(one.aggregators)
+    )  # fmt: skip
+    expected = f"; cb_nodes = {one.hints['cb_nodes']}" if "cb_nodes" in one.hints else ""
+    count = f"{len(one.aggregators)} of {one.ranks} tasks touch the file, on {nodes} {'node' if nodes == 1 else 'nodes'}{expected}"
+    columns = ("AGG", "Rank", "<node", "reads", "MB", "writes", "MB")
+    groups = (("", 3), ("system requests", 4))
+    return Table(f"Aggregator placement for {name} in {one.step}", columns, rows, groups, remarks=(count,))
+
+
+def _hint_table(one: MpiFile, name: str) -> Table:
+    keys = sorted(one.hints.keys() | one.given.keys())
+    rows = tuple((key, one.hints.get(key, "-"), one.given.get(key, "")) for key in keys)
+    remarks = tuple(f"{key} = {value} was asked for and is not in force" for key, value in sorted(one.ignored.items()))
+    return Table(f"MPI-IO hints for {name} in {one.step}", ("<hint", "<in force", "<given"), rows, remarks=remarks)
+
+
+def _access_table(one: MpiFile, name: str) -> Table:
+    both = (one.reads, one.writes)
+    rows: list[tuple[str, ...]] = []
+
+    def line(label: str, *cells: object) -> None:
+        rows.append((label, *map(str, cells)))
+
+    def count(label: str, key: str) -> None:
+        line(label, *(getattr(of, key) for of in both))
+
+    count("independent calls", "independent")
+    count("collective calls", "collective")
+    for label, key in (("shared pointer", "shared"), ("non-blocking", "nonblocking"), ("split", "split")):
+        if any(getattr(of, key) for of in both):
+            count(f"  of them {label}", key)
+    count("tasks with independent calls", "independent_ranks")
+    count("aggregators", "system_ranks")
+    if one.stripes is not None:
+        line("stripe count", one.stripes, one.stripes)
+    if one.stripe_bytes is not None:
+        line(_STRIPE[one.told_by], size(one.stripe_bytes), size(one.stripe_bytes))
+    count("system requests", "system")
+    if one.stripe_bytes is not None:
+        line("  of that size", *(_gap(of, "stripe_sized") for of in both))
+    count("bytes asked for", "bytes")
+    count("bytes of system requests", "system_bytes")
+    line("average system request", *(of.system_bytes // of.system if of.system else "-" for of in both))
+    line("gaps", *(_gap(of, "gaps") for of in both))
+    line("average gap", *(of.gaps.skipped_bytes // of.gaps.gaps if of.gaps and of.gaps.gaps else "-" for of in both))
+    line("steps back", *(_gap(of, "back") for of in both))
+    line("sec in calls, all tasks", *(f"{of.ns / 1e9:.3f}" for of in both))
+    line("sec in calls, busiest task", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
+    line("MB/s", *(f"{rate(of.bytes, of.busiest_ns):.0f}" if of.busiest_ns else "-" for of in both))
+    opened = f"opened {'once' if one.opens == 1 else f'{one.opens} times'} by {one.ranks} tasks; file views set: {one.views}"
+    return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"), tuple(rows), remarks=(opened,))
+
+
+_STRIPE = {"lustre": "stripe size", "hint": "stripe size (hint)", "block size": "block size of the file system", "": "stripe size"}
+
+
+def _gap(of: Access, key: str) -> str:
+    """Of the records; at lower levels of the trace there are none."""
+    return "-" if of.gaps is None else str(getattr(of.gaps, key))
+
+
+def variable_table(report: Report, *, pattern: str | None = None, top: int | None = 20) -> Table:
+    """Variables by time."""
+    every = [one for one in report.variables if pattern is None or matches(one.file, pattern) or matches(one.variable, pattern)]
+    every.sort(key=lambda one: -one.ns)
+    rows = tuple(_variable_cells(one, report.cwd) for one in every[:top])
+    of = f" ({len(rows)} of {len(every)})" if len(rows) < len(every) else ""
+    columns = ("<Variable", "<library", "tasks", "puts", "MB", "sec", "gets", "MB", "sec", "busiest", "<File")
+    return Table(f"Variables{of}", columns, rows, (("", 3), ("written", 3), ("read", 3), ("sec", 1), ("", 1)))
+
+
+def _variable_cells(one: Variable, cwd: str | None) -> tuple[str, ...]:
+    return (
+        shown(one.variable, None), one.library, str(one.ranks), str(one.puts), f"{megabytes(one.put_bytes):.3f}", f"{one.put_ns / 1e9:.3f}",
+        str(one.gets), f"{megabytes(one.get_bytes):.3f}", f"{one.get_ns / 1e9:.3f}", f"{one.busiest_ns / 1e9:.3f}", shown(one.file, cwd),
+    )  # fmt: skip
+
+
+def mpi_io_json(one: MpiFile) -> dict[str, Any]:
+    """The same figures; gaps are null where there are no records."""
+    return asdict(one) | {"ignored_hints": one.ignored}
+
+
+def variable_json(one: Variable) -> dict[str, Any]:
+    return asdict(one)
