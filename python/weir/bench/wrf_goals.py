@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable, Sequence
@@ -127,6 +128,7 @@ class Goals:
 
     def _on_disk(self, way: Way, tasks: int, frames: int) -> Run:
         with self.lab.fresh("files", self.lab.disk) as folder:
+            os.sync()  # else the disk is busy with removing what the run before has written
             return self.lab.call(way, tasks, self.options.servers if way.mode else 0, folder, sync=True, steps=frames, bare=1)
 
     def memory(self) -> list[Goal]:
