@@ -2,7 +2,6 @@
 #include "reader/active.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <memory>
 
@@ -23,12 +22,9 @@ struct Interval {
 class Hidden {
  public:
   Hidden(const Names& names, uint32_t process) {
-    for (;; process = names.parent_of[process]) {
-      for (uint64_t i = names.first_of[process]; i < names.first_of[process + 1]; ++i) {
-        if (names.texts[names.ids[i].text].is_file == 0) ids_.push_back(names.ids[i].id);
-      }
-      if (names.parent_of[process] == process) break;
-    }
+    names.each(process, [&](uint32_t id, uint32_t text) {
+      if (names.texts[text].is_file == 0) ids_.push_back(id);
+    });
     std::sort(ids_.begin(), ids_.end());
     for (uint32_t id : ids_) {
       if (id < kDense) dense_.resize(std::max<size_t>(dense_.size(), id + 1));
@@ -48,14 +44,6 @@ class Hidden {
   std::vector<uint32_t> ids_;
   std::vector<uint8_t> dense_;
 };
-
-constexpr std::array<bool, 256> kCounts = [] {
-  std::array<bool, 256> counts{};
-  for (size_t op = 0; op < 256; ++op) {
-    counts[op] = kOps[op].treatment == Treatment::call || kOps[op].treatment == Treatment::fortran;
-  }
-  return counts;
-}();
 
 // A chunk before it enters the merge.
 struct Waiting {
@@ -89,7 +77,7 @@ class Stream {
     while (at_ != first_) {
       at_ -= sizeof(Words);
       const Words record = Words::load(at_);
-      if (!kCounts[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
+      if (!kIsIo[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
       if (hidden_ != nullptr && hidden_->hides(record.file())) continue;
       if (!plausible_time(record.start(), created_)) continue;
       head = {instant_ns(clock_, record.start()), instant_ns(clock_, record.end())};

@@ -18,6 +18,22 @@
 
 namespace {
 
+void read_tiles(weir_reader* reader, const weir_reader_clock& clock) {
+  uint64_t processes, texts, entry;
+  weir_reader_get(reader, WEIR_READER_PROCESSES, &processes, &entry);
+  weir_reader_get(reader, WEIR_READER_TEXTS, &texts, &entry);
+  weir_reader_header header;
+  weir_reader_get_header(reader, &header);
+  const weir_reader_window window = {static_cast<int64_t>(header.created_ticks), 64, 20, 1, 3, 0};
+  std::vector<uint32_t> rows(processes);
+  std::vector<uint8_t> groups(texts);
+  for (size_t i = 0; i < groups.size(); ++i) groups[i] = uint8_t(i % 5);  // two of them are none of the window's
+  std::vector<weir_reader_tile> by_row(window.bins), by_group(3 * window.bins);
+  const uint32_t* rows_of = rows.data();
+  const uint8_t* groups_of = groups.data();
+  if (weir_reader_tiles(&reader, &clock, &rows_of, &groups_of, 1, 1, &window, by_row.data(), by_group.data()) != 0) abort();
+}
+
 void read_all(const char* path) {
   char message[256];
   uint64_t place = 0;
@@ -29,6 +45,7 @@ void read_all(const char* path) {
   int64_t total, first, last;
   uint64_t records;
   weir_reader_active(&reader, &clock, &mask, 1, 0, &total, &first, &last, &records);
+  read_tiles(reader, clock);
   for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_PROBLEMS; ++array) {
     uint64_t count, bytes, sum = 0;
     const auto* from = static_cast<const unsigned char*>(weir_reader_get(reader, array, &count, &bytes));

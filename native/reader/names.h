@@ -24,6 +24,16 @@ struct Names {
     return text == kLost ? nullptr : &texts[text];
   }
 
+  // Hands (id, index of its text) of each name that holds for a process to `take`: its own ids first, then those it inherited.
+  // Where an id comes twice, the first one holds.
+  template <class Take>
+  void each(uint32_t process, Take take) const {
+    for (;; process = parent_of[process]) {
+      for (uint64_t i = first_of[process]; i < first_of[process + 1]; ++i) take(ids[i].id, ids[i].text);
+      if (parent_of[process] == process) return;
+    }
+  }
+
   // Records of lost names and of no file count as those of files: hiding them could hide a forecast's I/O.
   bool is_file(uint32_t process, uint32_t id) const {
     const auto* text = find(process, id);

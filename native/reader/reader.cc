@@ -2,6 +2,7 @@
 // The C ABI over the rooms' parts. No logic: no exception leaves, arrays are handed out where they lie.
 #include "reader/weir_reader.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include "reader/clock.h"
 #include "reader/ops.h"
 #include "reader/scan.h"
+#include "reader/tiles.h"
 
 struct weir_reader {
   weir::reader::Mapping file;
@@ -135,6 +137,22 @@ WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_c
     *first_ns = active.first_ns;
     *last_ns = active.last_ns;
     *records = active.records;
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_clock* clocks, const uint32_t* const* rows_of,
+                               const uint8_t* const* groups_of, uint64_t count, uint32_t all_names,
+                               const weir_reader_window* window, weir_reader_tile* by_row, weir_reader_tile* by_group) {
+  if (window->shift > 52 || window->bins > std::min(uint64_t{1} << 19, uint64_t{1} << 62 >> window->shift)) return -1;
+  try {
+    std::vector<TilesInput> inputs;
+    for (uint64_t i = 0; i < count; ++i) {
+      inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i], rows_of[i], groups_of[i]});
+    }
+    make_tiles(inputs, all_names != 0, *window, by_row, by_group);
     return 0;
   } catch (const std::exception&) {
     return -1;

@@ -85,6 +85,20 @@ typedef struct {
   uint64_t multiplier;
 } weir_reader_clock;
 
+/* I/O in one slice of time: [0] reads, [1] writes, [2] anything else. busy_ns: of records within no other record of their
+ * thread; calls: that the application made, where they began; bytes: moved at the lowest level seen, evenly over the record. */
+typedef struct {
+  uint64_t busy_ns[3], calls[3], bytes[2];
+} weir_reader_tile;
+
+typedef struct { /* bin i is [origin_ns + (i << shift), origin_ns + (i + 1 << shift)); shift up to 52, bins up to 2^19, bins << shift up to 2^62 */
+  int64_t origin_ns;
+  uint64_t bins;
+  uint32_t shift, rows, groups, reserved;
+} weir_reader_window;
+
+#define WEIR_READER_NO_ROW 0xffffffffu
+
 enum weir_reader_array {
   WEIR_READER_CHUNKS, WEIR_READER_PROCESSES, WEIR_READER_TEXTS, WEIR_READER_NAMES, WEIR_READER_ROWS,
   WEIR_READER_HISTOGRAMS, WEIR_READER_UNITS, WEIR_READER_SYNCS, WEIR_READER_PROBLEMS
@@ -125,6 +139,15 @@ const char *weir_reader_statistic(uint32_t kind, uint32_t index, const char **un
 int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clocks, const uint8_t *const *masks,
                        uint64_t count, uint32_t all_names, int64_t *total_ns, int64_t *first_ns, int64_t *last_ns,
                        uint64_t *records);
+
+/* I/O over time of several files: by_row has rows x bins tiles, by_group groups x bins, zeroed by the caller.
+ * rows_of[i]: a row per process of reader i, WEIR_READER_NO_ROW leaves it out. groups_of[i]: a group per text of reader i, or
+ * NULL for group 0; the files of group 255 count nowhere. Rows and groups that the window does not have are left out, as is what
+ * lies outside it.
+ * before: each reader has been scanned. cost: one pass. fails: -1 when memory ran out or the window is impossible. */
+int weir_reader_tiles(weir_reader *const *readers, const weir_reader_clock *clocks, const uint32_t *const *rows_of,
+                      const uint8_t *const *groups_of, uint64_t count, uint32_t all_names, const weir_reader_window *window,
+                      weir_reader_tile *by_row, weir_reader_tile *by_group);
 
 void weir_reader_instants(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, int64_t *out_ns);
 void weir_reader_lengths(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, uint64_t *out_ns);

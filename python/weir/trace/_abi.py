@@ -58,6 +58,17 @@ class Clock(c.Structure):
     _fields_ = [("origin_ticks", c.c_uint64), ("base_ns", c.c_int64), ("multiplier", c.c_uint64)]
 
 
+class Window(c.Structure):
+    _fields_ = [
+        ("origin_ns", c.c_int64), ("bins", c.c_uint64),
+        ("shift", c.c_uint32), ("rows", c.c_uint32), ("groups", c.c_uint32), ("reserved", c.c_uint32),
+    ]  # fmt: skip
+
+
+TILE = np.dtype([("busy_ns", "<u8", (3,)), ("calls", "<u8", (3,)), ("bytes", "<u8", (2,))])
+NO_ROW = 2**32 - 1
+
+
 @functools.cache
 def library() -> c.CDLL:
     """The loaded library with its signatures set. Raises weir._native.LibraryMissing."""
@@ -90,3 +101,13 @@ def library() -> c.CDLL:
     if lib.weir_reader_abi() != ABI:
         raise ImportError(f"{library_path(READER)} has ABI {lib.weir_reader_abi()}, this package needs {ABI}")
     return lib
+
+
+@functools.cache
+def tiles_function() -> object:
+    """weir_reader_tiles with its signature set."""
+    function = library().weir_reader_tiles
+    pointers = [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.POINTER(c.c_void_p)]
+    function.argtypes = [*pointers, c.c_uint64, c.c_uint32, c.POINTER(Window), c.c_void_p, c.c_void_p]
+    function.restype = c.c_int
+    return function
