@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace weir::reader {
 
 std::string Mapping::open(const char* path) {
@@ -24,6 +26,11 @@ std::string Mapping::open(const char* path) {
   }
   data_ = static_cast<const char*>(place);
   return "";
+}
+
+void Mapping::leave(uint64_t offset, uint64_t bytes) const {
+  const uint64_t first = (offset + wire::kPageBytes - 1) & ~(wire::kPageBytes - 1), end = std::min(offset + bytes, size_) & ~(wire::kPageBytes - 1);
+  if (first < end) madvise(const_cast<char*>(data_) + first, end - first, MADV_DONTNEED);
 }
 
 uint64_t Mapping::next_stored(uint64_t offset) const {

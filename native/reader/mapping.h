@@ -31,6 +31,9 @@ class Mapping {
     return value;
   }
 
+  // These bytes will not be read again soon: they need not stay in the memory of this process. What is left of a page at both ends stays.
+  void leave(uint64_t offset, uint64_t bytes) const;
+
   // First byte at or behind `offset` that the file system stores, or size() when only holes follow.
   uint64_t next_stored(uint64_t offset) const;
 

@@ -23,6 +23,7 @@ class Scan {
     for (auto& chunk : index_.chunks) {
       if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
       if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
+      file_.leave(chunk.offset, chunk.size_bytes);
     }
     out_.rows = rows();
     out_.histograms.assign(histograms_.begin(), histograms_.end());
