@@ -57,8 +57,10 @@ struct Waiting {
 class Stream {
  public:
   Stream(const Waiting& from)
-      : first_(from.input->file->data() + from.chunk->offset + sizeof(wire::ChunkHeader)),
+      : file_(*from.input->file),
+        first_(from.input->file->data() + from.chunk->offset + sizeof(wire::ChunkHeader)),
         at_(first_ + from.chunk->entries * sizeof(Words)),
+        end_(place()),
         created_(from.input->index->header.created_ticks),
         clock_(from.input->clock),
         hidden_(from.hidden) {
@@ -76,6 +78,7 @@ class Stream {
     }
     while (at_ != first_) {
       at_ -= sizeof(Words);
+      if (place() % kLeftBytes == 0) file_.leave(place(), end_ - place());
       const Words record = Words::load(at_);
       if (!kIsIo[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
       if (hidden_ != nullptr && hidden_->hides(record.file())) continue;
@@ -83,6 +86,7 @@ class Stream {
       head = {instant_ns(clock_, record.start()), instant_ns(clock_, record.end())};
       return true;
     }
+    file_.leave(std::max(place(), kFolioBytes) - kFolioBytes, end_ - place() + 2 * kFolioBytes);
     head = {0, kNever};
     return false;
   }
@@ -96,8 +100,15 @@ class Stream {
     is_sorted_ = true;
   }
 
+  uint64_t place() const { return uint64_t(at_ - file_.data()); }
+
+  static constexpr uint64_t kLeftBytes = 128 << 10;   // of as many chunks as there are threads at once
+  static constexpr uint64_t kFolioBytes = 2 << 20;    // the kernel may map so much around a byte that is read
+
+  const Mapping& file_;
   const char* first_;
   const char* at_;
+  uint64_t end_;  // of the records in the file
   uint64_t created_;
   weir_reader_clock clock_;
   const Hidden* hidden_;

@@ -98,6 +98,7 @@ class Maker {
       const uint32_t row = input.row_of[chunk.process];
       if (row >= window_.rows) continue;
       records(input, chunk, groups[chunk.process], row);
+      input.file->leave(chunk.offset, chunk.size_bytes);
     }
   }
 
