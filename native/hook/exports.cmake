@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Version script of the preload library: the hooks of table.def, the function that libweir looks for (output.cc), and nothing else. cmake -DTABLE= -DOUT= -P exports.cmake
+# Version script of the preload library: the hooks of table.def, the functions that libweir and phase.h look for (output.cc, phase.cc), and nothing else. cmake -DTABLE= -DOUT= -P exports.cmake
 file(STRINGS "${TABLE}" rows REGEX "^WEIR_HOOKED[A-Z_]*\\(")
 set(types text schar uchar short ushort int uint long float double longlong ulonglong)
 set(text "{\n  global:\n")
@@ -9,6 +9,9 @@ foreach(row ${rows})
   set(symbols "${first}")
   if(CMAKE_MATCH_1 STREQUAL "WEIR_HOOKED_FORTRAN")
     set(symbols "${first}_" "${first}__" "${first}" "${CMAKE_MATCH_3}" "${first}_f08_")
+  elseif(CMAKE_MATCH_1 STREQUAL "WEIR_HOOKED_MPI")
+    set(name "mpi_${CMAKE_MATCH_3}")
+    set(symbols "MPI_${first}" "${name}_" "${name}__" "${name}" "MPI_${CMAKE_MATCH_5}" "${name}_f08_")
   elseif(CMAKE_MATCH_1 STREQUAL "WEIR_HOOKED_TYPES")
     list(TRANSFORM types PREPEND "${first}_" OUTPUT_VARIABLE symbols)
     list(TRANSFORM symbols APPEND "${CMAKE_MATCH_5}")
@@ -16,5 +19,5 @@ foreach(row ${rows})
   list(JOIN symbols ";\n    " lines)
   string(APPEND text "    ${lines};\n")
 endforeach()
-string(APPEND text "    weir_output_event;\n  local: *;\n};\n")
+string(APPEND text "    weir_output_event;\n    weir_phase_event;\n  local: *;\n};\n")
 file(WRITE "${OUT}" "${text}")

@@ -64,9 +64,9 @@ def test_it_needs_nothing_of_the_cpp_library_or_mpi(library):
     assert [s for s in sorted(library.imported) if CPP_RUNTIME.match(s) or re.match(r"P?MPI_|mpi_|pmpi_", s)] == []
 
 
-def test_it_exports_the_hooks_and_what_libweir_looks_for_and_nothing_else(library):
+def test_it_exports_the_hooks_and_what_libweir_and_clients_look_for_and_nothing_else(library):
     assert len(hooked()) > 100
-    assert library.exported == hooked() | {"weir_output_event"}
+    assert library.exported == hooked() | {"weir_output_event", "weir_phase_event"}
 
 
 def test_thread_local_storage_costs_no_call(library):

@@ -11,15 +11,20 @@ import weir
 from weir.cli import (
     assign_command,
     bench_command,
+    compare_command,
     doctor_command,
     drain_command,
     env_command,
+    export_command,
     join_command,
     output_command,
+    query_command,
     report_command,
     run_command,
+    scaling_command,
     testfs_command,
     trace_command,
+    watch_command,
     wrap_flags_command,
 )
 
@@ -55,6 +60,11 @@ app.command("run", context_settings={"allow_interspersed_args": False})(run_comm
 app.command("assign")(assign_command.assign)
 app.command("env")(env_command.env)
 app.command("report")(report_command.report)
+app.command("compare")(compare_command.compare)
+app.command("scaling")(scaling_command.scaling)
+app.command("query")(query_command.query)
+app.command("export")(export_command.export)
+app.command("watch")(watch_command.watch)
 app.command("doctor")(doctor_command.doctor)
 app.add_typer(testfs_command.app, name="testfs")
 app.add_typer(bench_command.app, name="bench")

@@ -14,7 +14,7 @@ Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N", help="Line
 Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T", help="Only files with at least T msec.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY", help="Sort files by msec, mb, rate, calls or file.")]
 Tables = Annotated[
-    str | None, typer.Option("--tables", metavar="LIST", help="Only these: steps,summary,files,requests,durations,units,layers,output,mpi-io,variables,processes,detail.")
+    str | None, typer.Option("--tables", metavar="LIST", help="Only these: steps,waits,phases,summary,files,requests,durations,units,layers,output,mpi-io,variables,filesystems,flow,processes,detail; and graph,reads.")
 ]
 File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose name fits: a word in it, or a shell pattern.")]
 Trace = Annotated[bool, typer.Option("--trace", help="A line for each record instead of tables.")]
@@ -22,6 +22,8 @@ Op = Annotated[str | None, typer.Option("--op", metavar="OP", help="With --trace
 From = Annotated[float | None, typer.Option("--from", metavar="S", help="With --trace: from S seconds after the step's start.")]
 To = Annotated[float | None, typer.Option("--to", metavar="S", help="With --trace: to S seconds after the step's start.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
+Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page for a browser instead of printing.")]
+Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="Phases that begin at files or barriers, as this TOML file says.")]
 Everything = Annotated[bool, typer.Option("--all", help="Launchers, pipes, sockets, devices, /proc and /sys too.")]
 
 
@@ -39,7 +41,9 @@ def report(
     t_from: From = None,
     t_to: To = None,
     json: Json = False,
+    html: Html = None,
     everything: Everything = False,
+    phases: Phases = None,
 ) -> None:
     """Print the tables of a run.
 
@@ -47,29 +51,37 @@ def report(
     """
     from weir._errors import UsageError
     from weir.analysis.files import SORT_KEYS
-    from weir.report import TABLES, build
+    from weir.analysis.phase_rules import read_phase_rules
+    from weir.report import BY_NAME, TABLES, build
     from weir.report.render import Options
 
     if by not in SORT_KEYS:
         raise UsageError(f"--by {by}: choose one of {', '.join(SORT_KEYS)}")
     wanted = tuple(tables.split(",")) if tables is not None else TABLES
-    unknown = [name for name in wanted if name not in TABLES]
+    unknown = [name for name in wanted if name not in (*TABLES, *BY_NAME)]
     if unknown:
-        raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join(TABLES)}")
+        raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join((*TABLES, *BY_NAME))}")
     if not trace and (op, t_from, t_to) != (None, None, None):
         raise UsageError("--op, --from and --to choose trace lines: add --trace")
     if trace and json:
         raise UsageError("--trace prints lines, not JSON: leave one of --trace and --json out")
+    if html is not None and (trace or json):
+        raise UsageError(f"--html {html}: leave --trace and --json out, the page is instead of them")
+    if html is not None and (top, threshold_ms, by, tables, file) != (None, 0.0, "msec", None, None):
+        raise UsageError(f"--html {html}: the page has all tables, --step and --rank choose; leave --top, --threshold-ms, --by, --tables, --file out")
     if t_from is not None and t_to is not None and t_from >= t_to:
         raise UsageError(f"--from {t_from:g} --to {t_to:g}: nothing lies between; --to must be the later")
     if op is not None:
         _check_op(op)
-    made = build(run, step=step, rank=rank, all=everything)
+    rules = read_phase_rules(phases) if phases is not None else ()
+    made = build(run, step=step, rank=rank, all=everything, phase_rules=rules)
     options = Options(wanted, by, top, round(threshold_ms * 1e6), file)
     if trace:
         _print_lines(made, file, op, t_from, t_to)
     elif json:
         _print_json(made, options)
+    elif html is not None:
+        _write_page(made, html)
     else:
         _print_tables(made, options)
     if not made.is_complete:
@@ -106,11 +118,23 @@ def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | No
         print(f"weir: no lines: {why}", file=sys.stderr)
 
 
+def _write_page(made: Any, path: str) -> None:
+    import sys
+
+    from weir.report.html import write_html
+
+    size = write_html(made, path)
+    print(f"weir: {path}: {size / 1e6:.2f} MB, for any browser", file=sys.stderr)
+
+
 def _print_json(made: Any, options: Any) -> None:
     import json
     import sys
 
+    from weir.report.flow import MORE_JSON
+
     figures = made.to_json(by=options.by, top=options.top or None, threshold_ns=options.threshold_ns, pattern=options.pattern)
+    figures.update({name: of(made, options.pattern) for name, of in MORE_JSON.items() if name in options.tables})
     json.dump(figures, sys.stdout, indent=1)
     sys.stdout.write("\n")
 

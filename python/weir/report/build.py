@@ -12,17 +12,20 @@ import numpy as np
 
 from weir.analysis.active import Active, active_time
 from weir.analysis.columns import Columns
+from weir.analysis.file_systems import UNKNOWN, FileSystemTotals, Mount, file_system_totals, mount_of
 from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.kernel import ProcessFigures, process_figures
 from weir.analysis.layers import LayeredFile, layered_files
 from weir.analysis.mpi_io import MpiFile, mpi_files
 from weir.analysis.names import NameTable
 from weir.analysis.output import StepOutput, step_output
+from weir.analysis.phase_rules import PhaseRule
 from weir.analysis.requests import Requests, requests
 from weir.analysis.routines import FileDetail, RoutineTable, file_details, routine_table
 from weir.analysis.step import Member, StepData, read_step
 from weir.analysis.totals import Totals, totals, totals_by_rank
 from weir.analysis.units import FortranUnit, fortran_units
+from weir.analysis.waits.summary import Synchronisation, synchronisation
 from weir.analysis.variables import Variable, variables
 from weir.trace import Problem, RunNotFound, find_run
 from weir.trace.process import LEVELS
@@ -71,6 +74,7 @@ class StepReport(_Summed):
     data: StepData
     choice: Choice
     names: NameTable = field(repr=False)
+    phase_rules: tuple[PhaseRule, ...] = ()
 
     @property
     def name(self) -> str:
@@ -109,6 +113,11 @@ class StepReport(_Summed):
     def variables(self) -> list[Variable]:
         """Variables of PnetCDF, netCDF-C and HDF5, the slowest first."""
         return variables(self.name, self.seen, self.names)
+
+    @cached_property
+    def synchronisation(self) -> Synchronisation:
+        """Waits and phases, always of all tasks: who waits for one task is another."""
+        return synchronisation(self.data, self.names, self.phase_rules)
 
     @property
     def keeps_names(self) -> bool:
@@ -276,6 +285,14 @@ class Report(_Summed):
         return [one for step in self.steps for one in step.mpi_files]
 
     @cached_property
+    def file_systems(self) -> list[FileSystemTotals]:
+        return file_system_totals(((step.data, step.columns) for step in self.steps), self.names)
+
+    def mount_of(self, path: str) -> Mount:
+        """Where a file lies, as the first node that knows it saw it."""
+        return next((found for step in self.steps if (found := mount_of(step.data, path)) != UNKNOWN), UNKNOWN)
+
+    @cached_property
     def variables(self) -> list[Variable]:
         return [one for step in self.steps for one in step.variables]
 
@@ -305,16 +322,17 @@ class Report(_Summed):
 
 
 def build(
-    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None, all: bool = False
+    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None, all: bool = False,
+    phase_rules: tuple[PhaseRule, ...] = (),
 ) -> Report:
     """Read a run (or one step of it) and make its report; damage is in the report's problems.
 
-    rank: only the processes of this task. all: launchers, pipes and devices too. Raises weir.trace.RunNotFound, for a
-    task that is not there too.
+    rank: only the processes of this task. all: launchers, pipes and devices too. phase_rules: marks of phases besides the program's
+    (weir.analysis.phase_rules). Raises weir.trace.RunNotFound, for a task that is not there too.
     """
     run = find_run(run_path, step)
     names, choice = NameTable(), Choice(rank, all)
-    steps = [StepReport(read_step(one, names), choice, names) for one in run.steps]
+    steps = [StepReport(read_step(one, names), choice, names, phase_rules) for one in run.steps]
     steps.sort(key=lambda one: (one.started_ns, one.name))
     if rank is not None and not any(rank in one.ranks for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})

@@ -11,9 +11,12 @@ from weir.analysis.layers import LayeredFile
 from weir.analysis.layers import Requests as LayerRequests
 from weir.analysis.routines import RoutineTable
 from weir.analysis.totals import Totals
+from weir.report.flow import flow_json
 from weir.report.mpi_io import mpi_io_json, variable_json
 from weir.report.notes import notes
 from weir.report.output import output_json
+from weir.report.phases import phases_json
+from weir.report.waits import waits_json
 
 if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
@@ -36,7 +39,7 @@ def report_json(
             "active_s": _seconds(report.active_ns),
             **_totals(whole),
         },
-        "files": [_file(one) for one in chosen(report.files, by=by, top=top, threshold_ns=threshold_ns, pattern=pattern)],
+        "files": [_file(one, report) for one in chosen(report.files, by=by, top=top, threshold_ns=threshold_ns, pattern=pattern)],
         "lost_events": report.lost_events,
         "complete": report.is_complete,
         "notes": notes(report),
@@ -57,8 +60,18 @@ def report_json(
         "layers": [_layered(one) for one in report.layers],
         "processes": [_process(one) for one in report.processes],
         "output": [output_json(one) for one in report.output],
+        "waits": waits_json(report),
+        "phases": phases_json(report),
         "mpi_io": [mpi_io_json(one) for one in report.mpi_files],
         "variables": [variable_json(one) for one in report.variables],
+        "filesystems": [
+            {
+                "mount": fs.mount.point, "kind": fs.mount.kind, "source": fs.mount.source, "nodes": fs.nodes, "files": fs.files,
+                "calls": fs.calls, "bytes_read": fs.bytes_read, "bytes_written": fs.bytes_written, "seconds": fs.ns / 1e9,
+            }
+            for fs in report.file_systems
+        ],
+        "flow": flow_json(report, pattern),
     }  # fmt: skip
 
 
@@ -127,13 +140,16 @@ def _routines(table: RoutineTable) -> dict[str, Any]:
     return {"rows": listed(table.rows), "total": listed([table.total])[0], "below": listed(table.below)}
 
 
-def _file(one: FileTotals) -> dict[str, Any]:
+def _file(one: FileTotals, report: Report) -> dict[str, Any]:
+    mount = report.mount_of(one.file)
     return {
         "file": one.file,
         "calls": one.calls,
         "bytes_read": one.bytes_read,
         "bytes_written": one.bytes_written,
         "seconds": one.ns / 1e9,
+        "mount": mount.point,
+        "file_system": mount.kind,
         "ops": {
             op.op: {"calls": op.calls, "bytes": op.bytes, "seconds": op.ns / 1e9, "below": op.below} for op in one.ops
         },

@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from weir.report.output import output_findings
+from weir.report.waits import wait_findings
 from weir.trace.process import LEVELS
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def _of_step(step: StepReport) -> list[str]:
     found += _of_later_work(step)
     if step.output is not None:
         found += output_findings(step.output)
+    found += wait_findings(step)
     return found
 
 

@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from weir.report.build import Report
 from weir.report.detail import detail_lines
+from weir.report.flow import flow_tables, graph_tables, read_tables
 from weir.report.mpi_io import mpi_io_tables, variable_table
 from weir.report.notes import notes
 from weir.report.output import output_tables
+from weir.report.phases import phase_tables
 from weir.report.tables import (
-    Table, duration_table, file_table, layer_figure_table, layer_table, process_table, request_table, step_table, summary_table, unit_table,
+    Table, duration_table, file_system_table, file_table, layer_figure_table, layer_table, process_table, request_table, step_table, summary_table, unit_table,
 )  # fmt: skip
+from weir.report.waits import wait_tables
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-TABLES = ("steps", "summary", "files", "requests", "durations", "units", "layers", "output", "mpi-io", "variables", "processes", "detail")
+TABLES = ("steps", "waits", "phases", "summary", "files", "requests", "durations", "units", "layers", "output", "mpi-io", "variables", "filesystems", "flow", "processes", "detail")
+BY_NAME = ("graph", "reads")  # not among those that are printed when none is named
 DEFAULT_TOP = 20
 DEFAULT_DETAILS = 5
 
@@ -47,8 +51,8 @@ class Options:
 def report_tables(report: Report, options: Options) -> Iterator[Table | str]:
     """The tables that were asked for; plain lines (of details) as text."""
     for name in options.tables:
-        if name not in TABLES:
-            raise ValueError(f"no table {name!r}; choose of {', '.join(TABLES)}")
+        if name not in _PARTS:
+            raise ValueError(f"no table {name!r}; choose of {', '.join(_PARTS)}")
         yield from _PARTS[name](report, options)
 
 
@@ -62,6 +66,15 @@ def _ranks(report: Report) -> list[int | None]:
 
 def _steps(report: Report, options: Options) -> Iterator[Table]:
     yield step_table(report)
+
+
+def _waits(report: Report, options: Options) -> Iterator[Table]:
+    yield from wait_tables(report, options.limit)
+
+
+def _phases(report: Report, options: Options) -> Iterator[Table]:
+    """Those between barriers only when they are asked for: a run may have thousands."""
+    yield from phase_tables(report, options.limit, automatic=tuple(options.tables) != TABLES)
 
 
 def _summary(report: Report, options: Options) -> Iterator[Table]:
@@ -110,9 +123,27 @@ def _mpi_io(report: Report, options: Options) -> Iterator[Table | str]:
         yield f"({top} of {len(report.mpi_files)} files: those with most bytes; --tables mpi-io --top 0 prints all)"
 
 
+def _file_systems(report: Report, options: Options) -> Iterator[Table]:
+    if report.file_systems:
+        yield file_system_table(report)
+
+
 def _variables(report: Report, options: Options) -> Iterator[Table]:
     if report.variables:
         yield variable_table(report, pattern=options.pattern, top=options.limit)
+
+
+def _flow(report: Report, options: Options) -> Iterator[Table]:
+    if len(report.steps) > 1 or tuple(options.tables) != TABLES:  # of one step only when asked for
+        yield from flow_tables(report, options.limit, options.pattern)
+
+
+def _graph(report: Report, options: Options) -> Iterator[Table]:
+    yield from graph_tables(report, options.limit, options.pattern)
+
+
+def _reads(report: Report, options: Options) -> Iterator[Table]:
+    yield from read_tables(report, options.limit, options.pattern)
 
 
 def _processes(report: Report, options: Options) -> Iterator[Table]:
@@ -129,6 +160,8 @@ def _detail(report: Report, options: Options) -> Iterator[str]:
 
 _PARTS = {
     "steps": _steps,
+    "waits": _waits,
+    "phases": _phases,
     "summary": _summary,
     "files": _files,
     "requests": _requests,
@@ -136,8 +169,12 @@ _PARTS = {
     "units": _units,
     "layers": _layers,
     "output": _output,
+    "flow": _flow,
+    "graph": _graph,
+    "reads": _reads,
     "mpi-io": _mpi_io,
     "variables": _variables,
+    "filesystems": _file_systems,
     "processes": _processes,
     "detail": _detail,
 }
@@ -145,9 +182,14 @@ _PARTS = {
 
 def render_text(report: Report, stream: TextIO, options: Options = Options()) -> None:
     """Print to a file or pipe: no colours, no box lines, columns aligned with blanks."""
-    for sentence in notes(report):
+    write_text(notes(report), report_tables(report, options), stream)
+
+
+def write_text(sentences: Sequence[str], parts: Iterable[Table | str], stream: TextIO) -> None:
+    """Notes and tables, as render_text prints them."""
+    for sentence in sentences:
         stream.write(f"note: {sentence}\n")
-    for part in report_tables(report, options):
+    for part in parts:
         if isinstance(part, str):
             stream.write(part + "\n")
         else:
@@ -180,12 +222,17 @@ def text_lines(table: Table) -> Iterator[str]:
 
 def render_rich(report: Report, console: Console, options: Options = Options()) -> None:
     """Print to a terminal."""
+    write_rich(notes(report), report_tables(report, options), console)
+
+
+def write_rich(sentences: Sequence[str], parts: Iterable[Table | str], console: Console) -> None:
+    """Notes and tables, as render_rich prints them."""
     from rich.text import Text
 
-    for sentence in notes(report):
-        grave = sentence.startswith(("INCOMPLETE", "damaged"))
+    for sentence in sentences:
+        grave = "INCOMPLETE:" in sentence or "damaged:" in sentence
         console.print(Text(f"note: {sentence}", style="bold red" if grave else "yellow"))
-    for part in report_tables(report, options):
+    for part in parts:
         if isinstance(part, str):
             console.print(Text(part), soft_wrap=True)
         else:

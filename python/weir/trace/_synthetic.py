@@ -11,18 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from weir.trace._abi import RECORD
+from weir.trace._abi import COUNTER, RECORD
 from weir.trace.ops import BELOW, LONG, NESTED, op_named, ops
 from weir.trace.process import CHUNK
 
 PAGE = 4096
 MAX_CHUNK = 1 << 20
 UNKNOWN_OFFSET = 2**48 - 1
-COUNTER = np.dtype(
-    [("file", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("zero", "u1"), ("calls", "<u8"), ("bytes", "<u8"),
-     ("ticks", "<u8"), ("errors", "<u8"), ("first", "<u8"), ("last", "<u8"), ("reserved", "<u8"),
-     ("by_size", "<u8", (36,)), ("by_duration", "<u8", (36,))]
-)  # fmt: skip
 
 
 def records(
@@ -58,6 +53,16 @@ def event(name: str, start: int, duration: int, **fields: Any) -> np.ndarray:
 def sync(ticks: int, index: int, ranks: int) -> np.ndarray:
     """The marker of a barrier left."""
     return records(251, ticks, 0, file=index, size=ranks, offset=0, layer=0)
+
+
+def mpi(name: str, start: Any, duration: Any, routine: Any, *, size: Any = 0, **fields: Any) -> np.ndarray:
+    """A record of MPI: what a collective, wait or message is stands with its bytes in one field (docs/formats/trace.md 3.7)."""
+    return event(name, start, duration, size=np.asarray(routine) << 32 | np.asarray(size), **fields)
+
+
+def mark(begins: bool, at: int, file: int) -> np.ndarray:
+    """The program says that a phase begins or ends; file: id of the name `phase:NAME`."""
+    return event("phase_begin" if begins else "phase_end", at, 0, file=file)
 
 
 def counter(

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phases: stretches of code between two marks, over tasks, and how long tasks waited for one another at their ends.
+
+Marks come from the program (weir_phase_begin, weir_phase_end), from rules (weir.analysis.phase_rules) or, where there are neither, from the
+barriers of MPI_COMM_WORLD. The n-th time that a task is in a phase belongs to the n-th time of every other task. The table is that of the OLAM
+study: time of a phase per task, and its sync time, which is the last arrival at its end less the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.phase_rules import PhaseRule, ruled
+from weir.analysis.step import StepData
+from weir.analysis.waits.records import Records, silent_ops
+from weir.analysis.waits.tasks import Tasks
+
+PREFIX = "phase:"
+MARKS = ("phase_begin", "phase_end")
+BARRIER = "MPI_Barrier"
+_WORLD = "mpi:world:"
+
+
+@dataclass(frozen=True)
+class PhaseSpans:
+    """Arrays by stretch: the phase (index in names), task, which time it is in that phase (from 0), begin and end in ns."""
+
+    names: tuple[str, ...]
+    phase: np.ndarray
+    task: np.ndarray
+    nth: np.ndarray
+    begin_ns: np.ndarray
+    end_ns: np.ndarray
+    source: str  # marks, rules, barriers
+
+    def __len__(self) -> int:
+        return len(self.phase)
+
+
+@dataclass(frozen=True)
+class PhaseTotals:
+    """One phase. times: how often a task was in it, at most. least_ns to most_ns: over the tasks that were in it, each task's times added up. sync_ns:
+    last end less first end, wall_ns: last end less first begin, added up over the times. io_ns to paid_ns: of all tasks."""
+
+    name: str
+    times: int
+    tasks: int
+    least_ns: int
+    mean_ns: int
+    most_ns: int
+    sync_ns: int
+    wall_ns: int
+    io_ns: int
+    waited_ns: int
+    exposed_ns: int
+    paid_ns: int
+
+
+def no_phases() -> PhaseSpans:
+    nothing = np.empty(0, np.int64)
+    return PhaseSpans((), nothing, nothing, nothing, nothing, nothing, "marks")
+
+
+def phases_of(
+    data: StepData, names: NameTable, records: Records, tasks: Tasks, routines: dict[int, str], rules: tuple[PhaseRule, ...] = ()
+) -> PhaseSpans:
+    """records: of MPI and marks. Rules come before marks of the program, these before barriers."""
+    lives = _lives(data, tasks)
+    if rules:
+        return _spans(*ruled(data, names, rules, tasks, lives, barriers_left(records, tasks, names, routines)), "rules")
+    marked = _marked(records.of(*MARKS), tasks, names, lives)
+    return _spans(*marked, "marks") if len(marked[1]) else _spans(*_between(records, tasks, names, routines, lives), "barriers")
+
+
+def _lives(data: StepData, tasks: Tasks) -> np.ndarray:
+    """Start and last sign of life of each task's own process."""
+    lives = np.zeros((len(tasks), 2), np.int64)
+    own = tasks.speaker
+    last = np.zeros(len(data.members), np.int64)
+    np.maximum.at(last, data.columns.member, data.columns.last_ns)
+    for task, member in enumerate(own.tolist()):
+        one = data.members[member]
+        line, process = data.lines[one.file], one.process
+        ends = [line.instant(t) for t in (process.last_ticks, process.end_ticks) if t]
+        lives[task] = line.instant(process.start_ticks), max([*ends, int(last[member])])
+    return lives
+
+
+def _marked(records: Records, tasks: Tasks, names: NameTable, lives: np.ndarray):  # type: ignore[no-untyped-def]
+    """Begins and the ends that follow them, of one name in one task. A mark without its partner ends where the next begins, or with the task."""
+    task = tasks.of_member[records.member]
+    kept = (task >= 0) & (records.name != NO_NAME)
+    records, task = records.where(kept), task[kept]
+    is_begin = records.op == silent_ops().get(MARKS[0], -1)
+    order = np.lexsort((is_begin, records.start, records.name, task))  # an end before a begin at the same instant
+    task, name, start, is_begin = (column[order] for column in (task, records.name, records.start, is_begin))
+    follows = np.r_[(task[1:] == task[:-1]) & (name[1:] == name[:-1]), False]
+    end = np.where(follows, np.r_[start[1:], 0], lives[task, 1])
+    at = np.flatnonzero(is_begin)
+    numbers, phase = np.unique(name[at], return_inverse=True)
+    texts = tuple(names[number].removeprefix(PREFIX) for number in numbers.tolist())
+    return texts, phase, task[at], start[at], end[at]
+
+
+def barriers_left(records: Records, tasks: Tasks, names: NameTable, routines: dict[int, str]) -> Records:
+    """Barriers of MPI_COMM_WORLD, by task and time."""
+    numbers = [number for number in np.unique(records.name[records.name != NO_NAME]).tolist() if names[number].startswith(_WORLD)]
+    barriers = [value for value, name in routines.items() if name == BARRIER]
+    records = records.of("MPI_collective")
+    records = records.where(np.isin(records.name, numbers) & np.isin(records.size >> 32, barriers) & (tasks.of_member[records.member] >= 0))
+    return records.where(np.lexsort((records.start, tasks.of_member[records.member])))
+
+
+def _between(records: Records, tasks: Tasks, names: NameTable, routines: dict[int, str], lives: np.ndarray):  # type: ignore[no-untyped-def]
+    """From one barrier to the next, the first from the task's start, the last to its end: the wait at the barrier is in none of them."""
+    barriers = barriers_left(records, tasks, names, routines)
+    nothing = np.empty(0, np.int64)
+    if not len(barriers):
+        return (), nothing, nothing, nothing, nothing
+    task = tasks.of_member[barriers.member]
+    everyone = np.unique(task)
+    order = np.lexsort((np.r_[barriers.end, lives[everyone, 0]], np.r_[task, everyone]))
+    who, begin = np.r_[task, everyone][order], np.r_[barriers.end, lives[everyone, 0]][order]
+    order = np.lexsort((np.r_[barriers.start, lives[everyone, 1]], np.r_[task, everyone]))
+    end = np.r_[barriers.start, lives[everyone, 1]][order]
+    first = np.flatnonzero(np.r_[True, who[1:] != who[:-1]])
+    counts = np.diff(np.r_[first, len(who)])
+    phase = np.arange(len(who)) - np.repeat(first, counts)
+    phase = np.where(phase == np.repeat(counts, counts) - 1, counts.max() - 1, phase)  # the end of all
+    most = int(counts.max())
+    texts = ("to barrier 1", *(f"barrier {n} to {n + 1}" for n in range(1, most - 1)), "after the last barrier")
+    return texts, phase, who, begin, end
+
+
+def _spans(texts: tuple[str, ...], phase: np.ndarray, task: np.ndarray, begin: np.ndarray, end: np.ndarray, source: str) -> PhaseSpans:
+    """In the order of phase, task and time; phases in the order in which they were first entered."""
+    begin, end = np.asarray(begin, np.int64), np.asarray(end, np.int64)
+    end = np.maximum(begin, end)
+    if len(phase):
+        first = np.full(len(texts), np.iinfo(np.int64).max)
+        np.minimum.at(first, phase, begin)
+        rank = np.argsort(first, kind="stable")
+        place = np.empty(len(texts), np.int64)
+        place[rank] = np.arange(len(texts))
+        texts, phase = tuple(texts[at] for at in rank.tolist()), place[phase]
+    order = np.lexsort((begin, task, phase))
+    phase, task, begin, end = (column[order] for column in (phase, task, begin, end))
+    is_first = np.r_[True, (np.diff(phase) != 0) | (np.diff(task) != 0)] if len(phase) else np.empty(0, bool)
+    at = np.flatnonzero(is_first)
+    nth = np.arange(len(phase)) - np.repeat(at, np.diff(np.r_[at, len(phase)]))
+    return PhaseSpans(texts, phase, task, nth, begin, end, source)
+
+
+def phase_totals(spans: PhaseSpans, figures: np.ndarray) -> list[PhaseTotals]:
+    """figures: by stretch I/O, waited, exposed, paid in ns (weir.analysis.waits.account)."""
+    made = []
+    limits = np.searchsorted(spans.phase, np.arange(len(spans.names) + 1))
+    for number, name in enumerate(spans.names):
+        rows = slice(int(limits[number]), int(limits[number + 1]))
+        task, nth, begin, end = (getattr(spans, key)[rows] for key in ("task", "nth", "begin_ns", "end_ns"))
+        if not len(task):
+            continue
+        _, at = np.unique(task, return_inverse=True)
+        by_task = np.bincount(at, (end - begin).astype(np.float64))
+        first_begin, first_end = (np.full(int(nth.max()) + 1, np.iinfo(np.int64).max) for _ in range(2))
+        last_end = np.full(int(nth.max()) + 1, np.iinfo(np.int64).min)
+        np.minimum.at(first_begin, nth, begin)
+        np.minimum.at(first_end, nth, end)
+        np.maximum.at(last_end, nth, end)
+        sums = (round(float(column.sum())) for column in figures[rows].T)
+        made.append(
+            PhaseTotals(
+                name, int(nth.max()) + 1, len(by_task), round(float(by_task.min())), round(float(by_task.mean())), round(float(by_task.max())),
+                int((last_end - first_end).sum()), int((last_end - first_begin).sum()), *sums,
+            )  # fmt: skip
+        )
+    return made

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several runs of one program on different numbers of tasks: speed-up, efficiency, where the curve halts and which part of the program halts it.
+
+As in the OLAM study: runs with several tasks on a node and runs with one task on each node are two curves from one beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HALT_GAIN = 0.25  # of what more tasks could gain at best: a curve that gains less has halted
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """One run. parts_ns: wall time by phase (or step), in order; paid_ns: for I/O, None where MPI was not recorded."""
+
+    name: str
+    tasks: int
+    nodes: int
+    wall_ns: int
+    parts_ns: dict[str, int]
+    paid_ns: int | None = None
+
+    @property
+    def is_one_per_node(self) -> bool:
+        return self.tasks == self.nodes
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run on a curve. speedup: of the reference's wall time; efficiency: speed-up per task, 1 at the reference."""
+
+    run: RunTimes
+    speedup: float
+    efficiency: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A part of the program from one run to the next larger one. lost_ns: more than its share of the tasks would let it take."""
+
+    part: str
+    before_ns: int
+    after_ns: int
+    lost_ns: int
+
+
+@dataclass(frozen=True)
+class Halt:
+    """From `before` to `after` the curve gains `gain` of what it could at best. losses: those of all parts, greatest first."""
+
+    before: RunTimes
+    after: RunTimes
+    gain: float
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Runs by rising number of tasks. halt: None when the curve goes on. placement: `one task per node`, `several tasks per node` or, when all runs are of one
+    kind, empty."""
+
+    placement: str
+    points: tuple[Point, ...]
+    halt: Halt | None
+
+
+@dataclass(frozen=True)
+class Crowding:
+    """The same number of tasks, one on each node and several on a node: which parts take longer among neighbours."""
+
+    apart: RunTimes
+    together: RunTimes
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    reference: RunTimes
+    parts: tuple[str, ...]
+    curves: tuple[Curve, ...]
+    crowding: tuple[Crowding, ...]
+
+
+def scaling(runs: Sequence[RunTimes], halt_gain: float = HALT_GAIN) -> Scaling:
+    """Of at least two runs; those of as many tasks and nodes count with the shortest. The reference is the one with the fewest tasks.
+
+    Raises ValueError when there is nothing to compare.
+    """
+    best: dict[tuple[int, int], RunTimes] = {}
+    for run in runs:
+        other = best.get((run.tasks, run.nodes))
+        if other is None or run.wall_ns < other.wall_ns:
+            best[run.tasks, run.nodes] = run
+    kept = sorted(best.values(), key=lambda run: (run.tasks, -run.nodes))
+    if len(kept) < 2:
+        raise ValueError("speed-up needs runs on at least two numbers of tasks or nodes")
+    reference = kept[0]
+    common = [part for part in reference.parts_ns if all(part in run.parts_ns for run in kept)]
+    apart = [run for run in kept if run.is_one_per_node]
+    together = [run for run in kept if not run.is_one_per_node]
+    if apart and together and len(apart) > 1:
+        begin = [reference] if reference.tasks == 1 else []
+        groups = [("one task per node", apart), ("several tasks per node", [*begin, *together])]
+    else:
+        groups = [("", kept)]
+    curves = tuple(_curve(placement, group, reference, common, halt_gain) for placement, group in groups)
+    return Scaling(reference, tuple(common), curves, tuple(_crowding(apart, together, common)))
+
+
+def _curve(placement: str, runs: list[RunTimes], reference: RunTimes, parts: list[str], halt_gain: float) -> Curve:
+    points = []
+    for run in runs:
+        speedup = reference.wall_ns / run.wall_ns if run.wall_ns else 0.0
+        points.append(Point(run, speedup, speedup * reference.tasks / run.tasks))
+    return Curve(placement, tuple(points), _halt(runs, parts, halt_gain))
+
+
+def _halt(runs: list[RunTimes], parts: list[str], halt_gain: float) -> Halt | None:
+    """The first step of the curve that gains too little."""
+    for before, after in zip(runs, runs[1:]):
+        if after.tasks == before.tasks or not after.wall_ns:
+            continue
+        gain = (before.wall_ns / after.wall_ns - 1) / (after.tasks / before.tasks - 1)
+        if gain < halt_gain:
+            return Halt(before, after, gain, _losses(before, after, before.tasks / after.tasks, parts))
+    return None
+
+
+def _losses(before: RunTimes, after: RunTimes, share: float, parts: list[str]) -> tuple[Loss, ...]:
+    made = [
+        Loss(part, before.parts_ns[part], after.parts_ns[part], round(after.parts_ns[part] - share * before.parts_ns[part])) for part in parts
+    ]
+    return tuple(sorted(made, key=lambda loss: -loss.lost_ns))
+
+
+def _crowding(apart: list[RunTimes], together: list[RunTimes], parts: list[str]) -> list[Crowding]:
+    made = []
+    for one in apart:
+        made += [Crowding(one, other, _losses(one, other, 1.0, parts)) for other in together if other.tasks == one.tasks]
+    return made

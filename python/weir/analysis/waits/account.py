@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who waits for whose I/O: the account of one step, by file and operation, by collective, by span of time.
+
+Words (docs/guide/waits.md): **waited**, task-seconds in which a task waited while the awaited one was in I/O; **exposed**, seconds that
+collectives would have been earlier had the awaited task's I/O cost nothing; **paid**, the same of the I/O of all tasks. A second of a task's
+I/O that several collectives wait for is exposed, and paid, once. Each figure is told apart by the awaited task's files and operations, in
+proportion to the time of its calls.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from weir.analysis.columns import starts
+from weir.analysis.names import NameTable
+from weir.analysis.step import StepData
+from weir.analysis.waits.awaited import Waits, waiting_ns, waits_of
+from weir.analysis.waits.instances import Communicators, Instances, communicators, instances_of, meeting_routines
+from weir.analysis.waits.intervals import Price, Sum, Union
+from weir.analysis.waits.paid import Payment, by_task, payment
+from weir.analysis.waits.records import Calls, Records, calls_of
+from weir.analysis.waits.tasks import Tasks
+
+COSTS = ("waited_ns", "exposed_ns", "paid_ns")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Rows by task, file name (its number) and operation, those that cost something; times in ns."""
+
+    task: np.ndarray
+    name: np.ndarray
+    op: np.ndarray
+    waited_ns: np.ndarray
+    exposed_ns: np.ndarray
+    paid_ns: np.ndarray
+
+    def total(self, figure: str) -> int:
+        return round(float(getattr(self, figure).sum()))
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Stretches of time of tasks, in ns; figures of each come with the account."""
+
+    task: np.ndarray
+    begin_ns: np.ndarray
+    end_ns: np.ndarray
+
+    @staticmethod
+    def none() -> Spans:
+        return Spans(*(np.empty(0, np.int64),) * 3)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What came of a step. span_figures: by span, the union of its I/O, then COSTS."""
+
+    tasks: Tasks
+    comms: Communicators
+    instances: Instances
+    waits: Waits
+    waited_ns: np.ndarray  # of each wait: while the awaited task was in I/O
+    payment: Payment
+    costs: Costs
+    span_figures: np.ndarray
+    waiting_ns: int
+    routines: dict[int, str]
+
+    @cached_property
+    def has_mpi(self) -> bool:
+        return bool(len(self.instances) or len(self.waits) or self.waiting_ns or self.instances.incomplete)
+
+
+_NO_COSTS = tuple(np.empty(0, kind) for kind in (np.int64, np.int32, np.uint8, *(float,) * len(COSTS)))
+
+
+def account(
+    data: StepData, names: NameTable, records: Records, tasks: Tasks, routines: dict[int, str], spans: Spans | None = None
+) -> Account:
+    """records: of MPI, of any member; routines: names of MPI's routines by number.
+
+    cost: two passes over the I/O of tasks that others wait for, one over that of the others; memory for the calls of a task per processor.
+    """
+    spans = spans or Spans.none()
+    task = tasks.of_member[records.member]
+    comms = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
+    instances = instances_of(records, comms, tasks, meeting_routines(routines))
+    waits = waits_of(records, comms, tasks, instances)
+    unions = _each(tasks, lambda one: _union(calls_of(data, tasks.members[one], names)))
+    paid = payment(instances, waits, lambda one, begins, ends: unions[one].within(begins, ends))
+    low = min([int(one.begins[0]) for one in unions if len(one.begins)], default=0)
+    paid = replace(paid, since_ns=np.maximum(paid.since_ns, low))
+    waited = np.zeros(len(waits), np.int64)
+    for one, rows in by_task(waits.awaited):
+        waited[rows] = unions[one].within(waits.begin_ns[rows], waits.until_ns[rows])
+    waited = _once(waits, waited)
+    prices = _prices(len(tasks), instances, waits, waited, paid)
+    figures = np.zeros((len(spans.task), 1 + len(COSTS)))
+    for one, rows in by_task(spans.task):
+        begins, ends = spans.begin_ns[rows], spans.end_ns[rows]
+        figures[rows, 0] = unions[one].within(begins, ends)
+        for column, price in enumerate(prices[one], 1):
+            cost = price.cost(unions[one])
+            figures[rows, column] = cost.until(ends) - cost.until(begins)
+    parts = _each(tasks, lambda one: _task_costs(data, tasks, one, names, unions[one], prices[one]))
+    costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *parts)))
+    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, instances), routines)
+
+
+def _each(tasks: Tasks, work: Callable[[int], object]) -> list:
+    """Of each task; numpy and the reader work without the interpreter's lock."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return list(pool.map(work, range(len(tasks))))
+
+
+def _union(calls: Calls) -> Union:
+    return Union.of(calls.start, calls.end)
+
+
+def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
+    """Of a call that waits for several tasks, the one that was longest in I/O: the call cannot have waited for each of them."""
+    if not len(waits):
+        return waited
+    order = np.lexsort((waited, waits.group))
+    is_last = np.r_[np.diff(waits.group[order]) != 0, True]
+    kept = np.zeros(len(waited), np.int64)
+    kept[order[is_last]] = waited[order[is_last]]
+    return kept
+
+
+def _prices(count: int, instances: Instances, waits: Waits, waited: np.ndarray, paid: Payment) -> list[tuple[Price, Price, Price]]:
+    """By task: what a second of its I/O costs in waited, exposed and paid time."""
+    nothing = Price.nothing()
+    made = [(nothing, nothing, nothing)] * count
+    seen = np.flatnonzero(waited > 0)
+    of_waits = {one: seen[rows] for one, rows in by_task(waits.awaited[seen])}
+    costly = np.flatnonzero((paid.paid_ns > 0) | (paid.exposed_ns > 0))
+    of_instances = {one: costly[rows] for one, rows in by_task(instances.critical[costly])}
+    for one in of_waits.keys() | of_instances.keys():
+        rows, at = of_waits.get(one, seen[:0]), of_instances.get(one, costly[:0])
+        messages = rows[waits.instance[rows] < 0]
+        by_message = Price.added(waits.begin_ns[messages], waits.until_ns[messages])
+        by_message = Price(by_message.edges, np.minimum(by_message.values, 1.0))
+        collective = [
+            Price.greatest([by_message, *(_of_set(instances, paid, at[group], ns) for _, group in by_task(paid.kind[at]))])
+            for ns in (paid.exposed_ns, paid.paid_ns)
+        ]
+        made[one] = Price.added(waits.begin_ns[rows], waits.until_ns[rows]), collective[0], Price.greatest(collective)
+    return made
+
+
+def _of_set(instances: Instances, paid: Payment, at: np.ndarray, ns: np.ndarray) -> Price:
+    """Of the collectives of one set of tasks, which follow one another."""
+    at = at[np.argsort(instances.arrival_ns[at], kind="stable")]
+    share = ns[at] / np.maximum(paid.io_ns[at], 1)
+    return Price.of_windows(paid.since_ns[at], instances.arrival_ns[at], share)
+
+
+def _task_costs(
+    data: StepData, tasks: Tasks, task: int, names: NameTable, union: Union, prices: tuple[Price, ...]
+) -> tuple[np.ndarray, ...]:
+    """Arrays of Costs for one task."""
+    if not any(len(price.edges) for price in prices):
+        return _NO_COSTS
+    calls = calls_of(data, tasks.members[task], names).own()
+    if not len(calls.start):
+        return _NO_COSTS
+    own = Sum.of(calls.start, calls.end)
+    shares = [price.cost(union).shares(calls.start, calls.end, own) for price in prices]
+    key = calls.name.astype(np.int64) << 8 | calls.op
+    order = np.argsort(key, kind="stable")
+    begins = starts(key[order])
+    found = key[order][begins]
+    sums = [np.add.reduceat(share[order], begins) for share in shares]
+    return np.full(len(found), task, np.int64), (found >> 8).astype(np.int32), (found & 255).astype(np.uint8), *sums

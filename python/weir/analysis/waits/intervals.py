@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of time made of the intervals of one task: how long it was in I/O, and what a second of its I/O costs others.
+
+All are cumulative arrays that are asked at many instants at once; instants are ns, int64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Union:
+    """The union of intervals as disjoint blocks, rising."""
+
+    begins: np.ndarray
+    ends: np.ndarray
+    before: np.ndarray  # length of all blocks before each
+
+    @staticmethod
+    def of(starts: np.ndarray, ends: np.ndarray) -> Union:
+        """Of intervals in any order."""
+        if not len(starts):
+            nothing = np.empty(0, np.int64)
+            return Union(nothing, nothing, nothing)
+        order = np.argsort(starts, kind="stable")  # nearly sorted as it comes
+        starts, reach = starts[order], np.maximum.accumulate(ends[order])
+        first = np.flatnonzero(np.r_[True, starts[1:] > reach[:-1]])
+        begins, ends = starts[first], reach[np.r_[first[1:] - 1, len(reach) - 1]]
+        return Union(begins, ends, np.cumsum(ends - begins) - (ends - begins))
+
+    def until(self, instants: np.ndarray) -> np.ndarray:
+        """Length of the union up to each instant."""
+        if not len(self.begins):
+            return np.zeros(len(instants), np.int64)
+        at = np.searchsorted(self.begins, instants, "right") - 1
+        inside = np.minimum(instants, self.ends[at]) - self.begins[at]
+        return np.where(at < 0, 0, self.before[at] + inside)
+
+    def within(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Length of the union within each window."""
+        return self.until(ends) - self.until(begins)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The lengths of intervals added up, overlaps as often as they are there. Integers may wrap around on the way: what comes out is exact."""
+
+    starts: np.ndarray
+    ends: np.ndarray
+    sums: tuple[np.ndarray, np.ndarray]  # of the first k starts, of the first k ends
+
+    @staticmethod
+    def of(starts: np.ndarray, ends: np.ndarray) -> Sum:
+        sides = [np.sort(side, kind="stable") for side in (starts, ends)]
+        return Sum(*sides, tuple(np.r_[np.int64(0), np.cumsum(side)] for side in sides))
+
+    def until(self, instants: np.ndarray) -> np.ndarray:
+        """Sum of the parts up to each instant: of all that began, the time since, less that since their ends."""
+        total = np.zeros(len(instants), np.int64)
+        for side, sums, sign in zip((self.starts, self.ends), self.sums, (1, -1)):
+            at = np.searchsorted(side, instants, "right")
+            total += sign * (at * instants - sums[at])
+        return total
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a second in I/O costs from each edge to the next; outside of the edges it costs nothing."""
+
+    edges: np.ndarray
+    values: np.ndarray  # one less than edges
+
+    @staticmethod
+    def nothing() -> Price:
+        return Price(np.empty(0, np.int64), np.empty(0, np.float64))
+
+    @staticmethod
+    def added(begins: np.ndarray, ends: np.ndarray) -> Price:
+        """1 for each window that an instant lies in."""
+        if not len(begins):
+            return Price.nothing()
+        instants = np.r_[begins, ends]
+        edges, at = np.unique(instants, return_inverse=True)
+        change = np.bincount(at, np.r_[np.ones(len(begins)), -np.ones(len(ends))], len(edges))
+        return Price(edges, np.cumsum(change)[:-1])
+
+    @staticmethod
+    def greatest(prices: list[Price]) -> Price:
+        """The highest of several at each instant: a second that is paid at two places is paid once."""
+        prices = [one for one in prices if len(one.values)]
+        if len(prices) < 2:
+            return prices[0] if prices else Price.nothing()
+        edges = np.unique(np.concatenate([one.edges for one in prices]))
+        values = np.zeros(len(edges) - 1)
+        for one in prices:
+            np.maximum(values, one.at(edges[:-1]), out=values)
+        return Price(edges, values)
+
+    @staticmethod
+    def of_windows(begins: np.ndarray, ends: np.ndarray, values: np.ndarray) -> Price:
+        """Of disjoint windows, rising; what overlaps all the same belongs to the earlier one."""
+        begins = np.maximum(begins, np.r_[begins[:1], np.maximum.accumulate(ends)[:-1]])
+        kept = begins < ends
+        begins, ends, values = begins[kept], ends[kept], values[kept]
+        if not len(begins):
+            return Price.nothing()
+        edges = np.stack([begins, ends], 1).ravel()
+        every = np.stack([values, np.zeros(len(values))], 1).ravel()[:-1]
+        return Price(edges, every)
+
+    def at(self, instants: np.ndarray) -> np.ndarray:
+        """The price from each instant on."""
+        at = np.searchsorted(self.edges, instants, "right") - 1
+        return np.where((at >= 0) & (at < len(self.values)), np.r_[self.values, 0.0][at], 0.0)
+
+    def cost(self, union: Union) -> Cost:
+        """Of the seconds of a task in I/O."""
+        lengths = np.diff(union.until(self.edges)).astype(np.float64)
+        return Cost(self, union, np.r_[0.0, np.cumsum(lengths * self.values)])
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A price times the I/O of a task, added up over time."""
+
+    price: Price
+    union: Union
+    sums: np.ndarray  # at each edge
+
+    @property
+    def total_ns(self) -> float:
+        return float(self.sums[-1])
+
+    def until(self, instants: np.ndarray) -> np.ndarray:
+        """Up to each instant."""
+        edges = self.price.edges
+        if len(edges) < 2:
+            return np.zeros(len(instants))
+        at = np.searchsorted(edges, instants, "right") - 1
+        low = np.clip(at, 0, len(edges) - 2)
+        since = self.union.until(instants) - self.union.until(edges)[low]
+        return np.where(at < 0, 0.0, np.where(at >= len(edges) - 1, self.sums[-1], self.sums[low] + self.price.values[low] * since))
+
+    def shares(self, starts: np.ndarray, ends: np.ndarray, own: Sum) -> np.ndarray:
+        """The cost told apart by call: what falls between two edges, in proportion to the calls' time between them."""
+        edges = self.price.edges
+        if len(edges) < 2 or not len(starts):
+            return np.zeros(len(starts))
+        origin = edges[0]
+        calls = np.diff(own.until(edges))
+        rate = np.divide(np.diff(self.sums), calls, out=np.zeros(len(calls)), where=calls > 0)
+        offsets = (edges - origin).astype(np.float64)
+        sums = np.r_[0.0, np.cumsum(rate * np.diff(offsets))]
+        return np.interp(ends - origin, offsets, sums) - np.interp(starts - origin, offsets, sums)

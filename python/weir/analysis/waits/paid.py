@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each collective would have been earlier without I/O: of the task that was waited for (exposed), of all of them (paid)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.analysis.waits.awaited import Waits
+from weir.analysis.waits.instances import Instances
+
+_MOST_SETS = 1000  # of tasks that communicators can consist of: above, only equal sets are compared
+BEGINNING = -(2**62)
+
+# I/O of a task within windows: (task, begins, ends) -> ns
+IoWithin = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Payment:
+    """Arrays by instance, ns. since_ns: where the I/O of its critical task begins that counts; io_ns: how much that is; kind: which set of tasks."""
+
+    since_ns: np.ndarray
+    io_ns: np.ndarray
+    exposed_ns: np.ndarray
+    paid_ns: np.ndarray
+    kind: np.ndarray
+
+
+def payment(instances: Instances, waits: Waits, io_within: IoWithin) -> Payment:
+    """I/O counts for an instance since the task left the last collective of a communicator that has all of its tasks."""
+    if not len(instances):
+        nothing = np.empty(0, np.int64)
+        return Payment(nothing, nothing, nothing, nothing, nothing)
+    count = len(instances)
+    arrival, leave = _when_waiting(instances, waits)
+    kind, sets = _sets(instances)
+    since = _since(instances, arrival, leave, kind, sets)
+    io = _by_task(instances.task, since, arrival, io_within)
+    is_critical = instances.task == instances.critical[instances.instance]
+    counts = is_critical | (instances.awaited == instances.critical[instances.instance])
+    last = instances.arrival_ns
+    without = np.full(count, BEGINNING)
+    np.maximum.at(without, instances.instance[counts], (arrival - io)[counts])
+    others = np.full(count, BEGINNING)
+    np.maximum.at(others, instances.instance[counts & ~is_critical], arrival[counts & ~is_critical])
+    at = np.empty(count, np.int64)
+    at[instances.instance[is_critical]] = np.flatnonzero(is_critical)
+    is_waited_for = (others > BEGINNING) & (others < last)
+    exposed = np.where(others > BEGINNING, np.clip(np.minimum(io[at], last - others), 0, None), 0)
+    paid = np.where(others > BEGINNING, np.clip(last - without, 0, io[at]), 0)
+    return Payment(since[at], io[at], np.where(is_waited_for, exposed, 0), paid, kind[instances.comm])
+
+
+def _when_waiting(instances: Instances, waits: Waits) -> tuple[np.ndarray, np.ndarray]:
+    """By arrival: when the task began to wait, and when it went on. A task that began a collective waits for it later, or is not known to."""
+    arrival, leave = instances.start_ns.copy(), instances.end_ns.copy()
+    of_critical = instances.task == instances.critical[instances.instance]
+    started = np.flatnonzero(~instances.is_blocking)
+    if not len(started):
+        return arrival, leave
+    ordered = started[np.lexsort((instances.task[started], instances.instance[started]))]
+    stride = int(max(instances.task.max(), waits.task.max(initial=0))) + 1
+    keys = instances.instance[ordered] * stride + instances.task[ordered]
+    known = waits.where(waits.instance >= 0)
+    sought = known.instance * stride + known.task
+    at = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+    found = keys[at] == sought
+    begin = np.full(len(ordered), instances.last_ns[instances.instance[ordered]])  # who is not known to wait is not kept waiting
+    end = instances.end_ns[ordered].copy()
+    begin[at[found]], end[at[found]] = known.begin_ns[found], known.end_ns[found]
+    arrival[ordered] = np.where(of_critical[ordered], arrival[ordered], begin)
+    leave[ordered] = end
+    return arrival, leave
+
+
+def _sets(instances: Instances) -> tuple[np.ndarray, list[frozenset[int]]]:
+    """The tasks of each communicator as the number of a set, and the sets."""
+    order = np.lexsort((instances.task, instances.comm[instances.instance]))
+    comm, task = instances.comm[instances.instance][order], instances.task[order]
+    pairs = np.flatnonzero(np.r_[True, (np.diff(comm) != 0) | (np.diff(task) != 0)])
+    comm, task = comm[pairs], task[pairs]
+    begins = np.flatnonzero(np.r_[True, np.diff(comm) != 0])
+    kind = np.zeros(int(comm[-1]) + 1, np.int64)
+    numbers: dict[frozenset[int], int] = {}
+    for number, group in zip(comm[begins].tolist(), np.split(task, begins[1:])):
+        kind[number] = numbers.setdefault(frozenset(group.tolist()), len(numbers))
+    return kind, list(numbers)
+
+
+def _since(instances: Instances, arrival: np.ndarray, leave: np.ndarray, kind: np.ndarray, sets: list[frozenset[int]]) -> np.ndarray:
+    """For each arrival, when its task left its last collective before, of a communicator that has all these tasks."""
+    since = np.full(len(arrival), BEGINNING)
+    of_row = kind[instances.comm[instances.instance]]
+    for number, tasks in enumerate(sets):
+        rows = np.flatnonzero(of_row == number)
+        larger = [other for other, those in enumerate(sets) if other == number or (len(sets) <= _MOST_SETS and tasks < those)]
+        others = np.flatnonzero(np.isin(of_row, larger) & np.isin(instances.task, list(tasks))) if len(larger) > 1 else rows
+        order = others[np.lexsort((leave[others], arrival[others], instances.task[others]))]
+        before = np.r_[BEGINNING, np.where(np.diff(instances.task[order]) == 0, leave[order[:-1]], BEGINNING)] if len(order) else order
+        is_wanted = of_row[order] == number
+        since[order[is_wanted]] = before[is_wanted]
+    return np.minimum(since, arrival)
+
+
+def by_task(task: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Each task with the places where it stands."""
+    order = np.argsort(task, kind="stable")
+    begins = np.flatnonzero(np.r_[True, np.diff(task[order]) != 0]) if len(order) else order
+    for rows in np.split(order, begins[1:]) if len(order) else ():
+        yield int(task[rows[0]]), rows
+
+
+def _by_task(task: np.ndarray, begins: np.ndarray, ends: np.ndarray, io_within: IoWithin) -> np.ndarray:
+    found = np.zeros(len(task), np.int64)
+    for one, rows in by_task(task):
+        found[rows] = io_within(one, begins[rows], ends[rows])
+    return found

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of MPI and marks, and the I/O intervals of a task, taken out of a step's trace files as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+
+import numpy as np
+
+from weir.analysis.columns import class_codes
+from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.step import StepData, name_numbers
+from weir.trace._abi import Cursor
+from weir.trace.events import Events, next_events
+from weir.trace.file import EVENTS, LOST
+from weir.trace.ops import MPI, NESTED, ops
+
+_ID = np.dtype([("process", "<u4"), ("file", "<u4")])
+
+
+@cache
+def silent_ops() -> dict[str, int]:
+    """Operations that are no I/O, by name."""
+    return {op.name: value for value, op in ops().items() if op.op_class == "X"}
+
+
+def _chosen(names: Iterable[str]) -> np.ndarray:
+    table = np.zeros(256, bool)
+    table[[silent_ops()[name] for name in names if name in silent_ops()]] = True
+    return table
+
+
+@dataclass(frozen=True)
+class Records:
+    """Arrays of one length. member: index of the process in its step; name: number of the name, -1 none; instants in ns, nodes aligned."""
+
+    member: np.ndarray
+    op: np.ndarray
+    flags: np.ndarray
+    name: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    offset: np.ndarray  # -1: unknown
+    size: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.member)
+
+    def where(self, mask: np.ndarray) -> Records:
+        return Records(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+    def of(self, *names: str) -> Records:
+        """Those of some operations."""
+        return self.where(_chosen(names)[self.op])
+
+
+def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
+    """All records of some operations that are no I/O; nothing is read when the step has none."""
+    table = _chosen(wanted)
+    parts = []
+    for member in np.unique(data.columns.member[table[data.columns.op]]).tolist():
+        for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]]):
+            who = np.full(len(number), member, np.int32)
+            end = batch["start_ns"] + batch["duration_ns"]
+            parts.append((who, batch["op"], batch["flags"], number, batch["start_ns"], end, batch["offset"], batch["bytes"]))
+    if not parts:
+        kinds = dict(member=np.int32, op=np.uint8, flags=np.uint8, name=np.int32)
+        return Records(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Records)))
+    return Records(*(np.concatenate(column) for column in zip(*parts)))
+
+
+@dataclass(frozen=True)
+class Calls:
+    """I/O calls on files, in ns. is_own: its time lies within no other record of the thread."""
+
+    start: np.ndarray
+    end: np.ndarray
+    name: np.ndarray
+    op: np.ndarray
+    is_own: np.ndarray
+
+    def own(self) -> Calls:
+        return Calls(*(getattr(self, field.name)[self.is_own] for field in fields(self)))
+
+
+@cache
+def _is_io() -> np.ndarray:
+    codes = class_codes()
+    return (codes != 0) & (codes != ord("X"))
+
+
+def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Calls:
+    """I/O on files of some members: pipes, devices and what event layers saw are left out."""
+    nothing = np.empty(0, np.int64)
+    parts = [(nothing, nothing, np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, bool))]
+    for member in members:
+        is_file = np.r_[data.files[data.members[member].file].array("texts")["is_file"] != 0, True]
+
+        def kept(batch: Events, is_file: np.ndarray = is_file) -> np.ndarray:
+            return _is_io()[batch["op"]] & (batch["layer"] <= MPI) & is_file[np.minimum(batch["text"], len(is_file) - 1)]
+
+        for batch, number in _batches(data, member, names, kept):
+            start = batch["start_ns"]
+            parts.append((start, start + batch["duration_ns"], number, batch["op"], (batch["flags"] & NESTED) == 0))
+    return Calls(*(np.concatenate(column) for column in zip(*parts)))
+
+
+def _batches(
+    data: StepData, member: int, names: NameTable, choose: Callable[[Events], np.ndarray]
+) -> Iterator[tuple[Events, np.ndarray]]:
+    """The chosen records of a member, chunk by chunk, with the numbers of their names."""
+    one = data.members[member]
+    file, clock, numbers = data.files[one.file], data.lines[one.file].native(), data.name_numbers[one.file]
+    chunks = file.array("chunks")
+    for at in np.flatnonzero((chunks["kind"] == EVENTS) & (chunks["process"] == one.process.index)).tolist():
+        batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), max(int(chunks["entries"][at]), 1))
+        chosen = choose(batch)
+        if not chosen.any():
+            continue
+        batch = {key: column[chosen] for key, column in batch.items()}
+        number = np.r_[numbers, np.int32(NO_NAME)][np.minimum(batch["text"], len(numbers))]
+        lost = np.flatnonzero((batch["text"] == LOST) & (batch["file"] != 0))
+        if len(lost):
+            asked = np.zeros(len(lost), _ID)
+            asked["process"], asked["file"] = one.process.index, batch["file"][lost]
+            number[lost] = name_numbers(file, asked, names, numbers)
+        yield batch, number

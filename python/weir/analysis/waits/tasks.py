@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks of a step: which processes are one task of which parallel program.
+
+A step may start several programs, one after another or side by side; a communicator of one is none of the other. As for clocks
+(weir.analysis.alignment), the n-th process of one rank belongs to the n-th program of its size. What a task starts itself (a shell, cp) is that task's I/O.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.analysis.step import StepData
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Arrays by task, in the order of programs and ranks; of_member: the task of each member of the step, -1 none."""
+
+    program: np.ndarray
+    rank: np.ndarray
+    node: np.ndarray  # index of its trace file
+    speaker: np.ndarray  # the member that is the task itself
+    of_member: np.ndarray
+    members: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def at(self, programs: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        """The task of each program and rank, -1 where there is none."""
+        if not len(self):
+            return np.full(len(ranks), -1, np.int64)
+        most = int(self.rank.max())
+        stride = most + 3
+        keys = self.program * stride + self.rank + 1  # a process that is no task has rank -1
+        sought = programs * stride + np.where((ranks >= 0) & (ranks <= most), ranks + 1, stride - 1)
+        place = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+        return np.where(keys[place] == sought, place, -1)
+
+
+def tasks_of(data: StepData, speakers: Iterable[int]) -> Tasks:
+    """speakers: members that made records of MPI or marks of phases; each is a task, with the processes that it started."""
+    speakers = sorted(set(speakers), key=lambda m: (data.lines[data.members[m].file].instant(data.members[m].process.start_ticks), m))
+    seen: dict[tuple[int, int], int] = defaultdict(int)
+    programs: dict[tuple[int, int], int] = {}
+    found = []
+    for member in speakers:
+        process, rank = data.members[member].process, data.members[member].rank
+        nth = seen[process.ranks, rank]
+        seen[process.ranks, rank] += 1
+        program = programs.setdefault((process.ranks, nth), len(programs))
+        found.append((program, rank, data.members[member].file, member))
+    found.sort()
+    of_member = np.full(len(data.members), -1, np.int64)
+    for task, (_, _, _, member) in enumerate(found):
+        of_member[member] = task
+    _add_descendants(data, of_member)
+    members = _grouped(of_member, len(found))
+    columns = (np.array(column, np.int64) for column in zip(*found)) if found else (np.empty(0, np.int64),) * 4
+    return Tasks(*columns, of_member, tuple(map(tuple, members)))
+
+
+def _grouped(of_member: np.ndarray, count: int) -> list[list[int]]:
+    members: list[list[int]] = [[] for _ in range(count)]
+    for member, task in enumerate(of_member.tolist()):
+        if task >= 0:
+            members[task].append(member)
+    return members
+
+
+def _add_descendants(data: StepData, of_member: np.ndarray) -> None:
+    """Children and their children, as far as they have no task of their own."""
+    for member in np.flatnonzero(of_member >= 0).tolist():
+        waiting = [member]
+        while waiting:
+            one = data.members[waiting.pop()]
+            for child in data.children.get((one.file, one.process.pid), ()):
+                if of_member[child] < 0:
+                    of_member[child] = of_member[member]
+                    waiting.append(child)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir scaling``"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one program on different numbers of tasks or nodes.")]
+Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step of each run.")]
+Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="Phases that begin at files or barriers, as this TOML file says.")]
+Gain = Annotated[
+    float, typer.Option("--halt", min=0, max=1, metavar="SHARE", help="The curve halts where more tasks gain less than this share of what they could.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
+
+
+def scaling(runs: Runs, step: Step = None, phases: Phases = None, halt: Gain = 0.25, json: Json = False) -> None:
+    """Speed-up and efficiency over several runs, where the curve halts and which phase halts it.
+
+    Runs with several tasks on a node and with one task on each node are two curves.
+    """
+    import json as formats
+    import sys
+
+    from weir.analysis.phase_rules import read_phase_rules
+    from weir.report.render import text_lines
+    from weir.report.scaling import read_scaling, scaling_json, scaling_tables
+
+    rules = read_phase_rules(phases) if phases is not None else ()
+    found = read_scaling(runs, step=step, phase_rules=rules, halt_gain=halt)
+    if json:
+        formats.dump(scaling_json(found), sys.stdout, indent=1)
+        sys.stdout.write("\n")
+        return
+    for number, table in enumerate(scaling_tables(found)):
+        sys.stdout.write("\n" * (number > 0) + "\n".join(text_lines(table)) + "\n")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phases as tables and JSON: the OLAM study's time and sync time of each, and what I/O in it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from weir.analysis.phases import PhaseTotals
+from weir.report.figures import percent
+from weir.report.tables import Table
+from weir.report.waits import costs_json, seconds
+
+if TYPE_CHECKING:
+    from weir.report.build import Report, StepReport
+
+_SOURCES = {
+    "marks": "",
+    "rules": ", by rule",
+    "barriers": ", between barriers of MPI_COMM_WORLD",
+}
+
+
+def phase_tables(report: Report, top: int | None, *, automatic: bool) -> Iterator[Table]:
+    """One for each step that has phases; automatic: also those between barriers."""
+    for step in report.steps:
+        found = step.synchronisation
+        if found.phases and (automatic or found.spans.source != "barriers"):
+            yield _table(step, found.phases, top)
+
+
+def _table(step: StepReport, phases: tuple[PhaseTotals, ...], top: int | None) -> Table:
+    longest = sorted(phases, key=lambda one: -one.wall_ns)[:top]
+    kept = [one for one in phases if one in longest]
+    rows = tuple(
+        (
+            one.name, str(one.times), str(one.tasks), seconds(one.least_ns), seconds(one.mean_ns), seconds(one.most_ns), seconds(one.sync_ns),
+            seconds(one.wall_ns), percent(one.wall_ns, step.wall_ns), seconds(one.io_ns), seconds(one.exposed_ns), seconds(one.paid_ns),
+        )
+        for one in kept
+    )  # fmt: skip
+    of = f" ({len(kept)} of {len(phases)}, the longest)" if len(kept) < len(phases) else ""
+    columns = ("<Phase", "times", "tasks", "min", "mean", "max", "sync", "wall", "%run", "I/O", "exposed", "paid")
+    groups = (("", 3), ("seconds of a task", 3), ("", 3), ("sec, all tasks", 3))
+    return Table(f"Phases of {step.name}{_SOURCES[step.synchronisation.spans.source]}{of}", columns, rows, groups)
+
+
+def phases_json(report: Report) -> list[dict[str, Any]]:
+    """All phases of all steps, those between barriers included."""
+    return [
+        {
+            "step": step.name, "source": step.synchronisation.spans.source, "phase": one.name, "times": one.times, "tasks": one.tasks,
+            "min_s": one.least_ns / 1e9, "mean_s": one.mean_ns / 1e9, "max_s": one.most_ns / 1e9, "sync_s": one.sync_ns / 1e9,
+            "wall_s": one.wall_ns / 1e9, "io_s": one.io_ns / 1e9, **costs_json(one),
+        }
+        for step in report.steps
+        for one in step.synchronisation.phases
+    ]  # fmt: skip

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speed-up over several runs, as tables and JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from weir._errors import UsageError
+from weir.analysis.phase_rules import PhaseRule
+from weir.analysis.scaling import HALT_GAIN, Crowding, Curve, Loss, RunTimes, Scaling, scaling
+from weir.report.build import Report, build
+from weir.report.figures import percent
+from weir.report.tables import Table
+from weir.report.waits import seconds
+
+REST = "(rest)"
+
+
+def read_scaling(
+    paths: Sequence[str], *, step: str | None = None, phase_rules: tuple[PhaseRule, ...] = (), halt_gain: float = HALT_GAIN
+) -> Scaling:
+    """Of several runs, or of one step of each. Raises UsageError when they cannot be compared, RunNotFound."""
+    runs = [run_times(build(path, step=step, phase_rules=phase_rules), path) for path in paths]
+    try:
+        return scaling(runs, halt_gain)
+    except ValueError as error:
+        counts = ", ".join(f"{run.name}: {run.tasks} on {run.nodes}" for run in runs)
+        raise UsageError(f"{error}; tasks and nodes are {counts}") from error
+
+
+def run_times(report: Report, name: str) -> RunTimes:
+    """Parts are the phases that marks or rules set; without any the steps; of one step without phases, what is paid for I/O and all the rest."""
+    tasks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
+    nodes = max((len({m.file for m in step.data.members if m.rank >= 0}) for step in report.steps), default=0)
+    if not tasks or not report.wall_ns:
+        raise UsageError(f"{name}: no tasks or no time in it; weir trace records runs that can be compared")
+    waits = [step.synchronisation.waits for step in report.steps]
+    paid = None if None in waits else sum(one.paid_ns for one in waits if one is not None)
+    parts = _phases(report)
+    if not parts and len(report.steps) > 1:
+        parts = {step.name: step.wall_ns for step in report.steps}
+    elif not parts and paid is not None:
+        parts = {"I/O (paid)": paid}
+    parts[REST] = max(0, report.wall_ns - sum(parts.values()))
+    if not parts[REST]:
+        del parts[REST]
+    return RunTimes(os.path.basename(os.path.abspath(name)) or name, tasks, nodes, report.wall_ns, parts, paid)
+
+
+def _phases(report: Report) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for step in report.steps:
+        if step.synchronisation.spans.source != "barriers":
+            for one in step.synchronisation.phases:
+                found[one.name] = found.get(one.name, 0) + one.wall_ns
+    return found
+
+
+def scaling_tables(found: Scaling) -> Iterator[Table]:
+    """The curves; then the parts of all runs; then what a node's neighbours cost."""
+    for curve in found.curves:
+        yield _curve_table(curve, found)
+    if found.parts:
+        yield _part_table(found)
+    for one in found.crowding:
+        yield _crowding_table(one)
+
+
+def _curve_table(curve: Curve, found: Scaling) -> Table:
+    rows = tuple(
+        (
+            one.run.name, str(one.run.tasks), str(one.run.nodes), seconds(one.run.wall_ns), f"{one.speedup:.2f}",
+            f"{one.run.tasks / found.reference.tasks:.2f}", percent(one.efficiency, 1), "-" if one.run.paid_ns is None else seconds(one.run.paid_ns),
+        )
+        for one in curve.points
+    )  # fmt: skip
+    columns = ("<Run", "tasks", "nodes", "wall", "speed-up", "ideal", "efficiency", "paid for I/O")
+    title = "Speed-up" + (f", {curve.placement}" if curve.placement else "")
+    return Table(title, columns, rows, remarks=tuple(halt_sentences(curve)))
+
+
+def halt_sentences(curve: Curve) -> Iterator[str]:
+    """Where the curve halts and what halts it."""
+    halt = curve.halt
+    if halt is None:
+        if len(curve.points) > 1:
+            yield "the curve does not halt"
+        return
+    after = f"{halt.after.tasks} tasks gain {percent(halt.gain, 1)} of what they could" if halt.gain > 0 else f"{halt.after.tasks} tasks are slower"
+    yield f"the curve halts at {halt.before.tasks} tasks: {after}"
+    worst = [loss for loss in halt.losses if loss.lost_ns > 0][:1]
+    lost = sum(loss.lost_ns for loss in halt.losses if loss.lost_ns > 0)
+    for loss in worst:
+        yield (
+            f"{loss.part} halts it: {seconds(loss.before_ns)} s became {seconds(loss.after_ns)} s, "
+            f"{percent(loss.lost_ns, lost)} of all that was lost"
+        )
+
+
+def _part_table(found: Scaling) -> Table:
+    runs = {id(point.run): point.run for curve in found.curves for point in curve.points}.values()
+    rows = tuple((part, *(seconds(run.parts_ns[part]) for run in runs)) for part in found.parts)
+    shares = tuple((f"{part} %", *(percent(run.parts_ns[part], run.wall_ns) for run in runs)) for part in found.parts)
+    heads = [f"{run.tasks} on {run.nodes}" for run in runs]
+    return Table("Wall seconds by part, tasks on nodes", ("<Part", *heads), (*rows, *shares))
+
+
+def _crowding_table(one: Crowding) -> Table:
+    def cells(loss: Loss) -> tuple[str, ...]:
+        return loss.part, seconds(loss.before_ns), seconds(loss.after_ns), f"{loss.lost_ns / 1e9:+.3f}"
+
+    columns = ("<Part", f"on {one.apart.nodes}", f"on {one.together.nodes}", "difference")
+    wall = ("TOTAL", seconds(one.apart.wall_ns), seconds(one.together.wall_ns), f"{(one.together.wall_ns - one.apart.wall_ns) / 1e9:+.3f}")
+    title = f"{one.apart.tasks} tasks on {one.apart.nodes} nodes and on {one.together.nodes}, wall seconds"
+    return Table(title, columns, tuple(map(cells, one.losses)), footer=(wall,))
+
+
+def scaling_json(found: Scaling) -> dict[str, Any]:
+    """The same figures."""
+
+    def run(one: RunTimes) -> dict[str, Any]:
+        return {
+            "run": one.name, "tasks": one.tasks, "nodes": one.nodes, "wall_s": one.wall_ns / 1e9,
+            "paid_s": None if one.paid_ns is None else one.paid_ns / 1e9, "parts_s": {part: ns / 1e9 for part, ns in one.parts_ns.items()},
+        }  # fmt: skip
+
+    def losses(of: tuple[Loss, ...]) -> list[dict[str, Any]]:
+        return [
+            {"part": one.part, "before_s": one.before_ns / 1e9, "after_s": one.after_ns / 1e9, "lost_s": one.lost_ns / 1e9} for one in of
+        ]
+
+    return {
+        "format": 1,
+        "reference": run(found.reference),
+        "parts": list(found.parts),
+        "curves": [
+            {
+                "placement": curve.placement,
+                "points": [{**run(one.run), "speedup": one.speedup, "efficiency": one.efficiency} for one in curve.points],
+                "halt": curve.halt
+                and {
+                    "at_tasks": curve.halt.before.tasks, "next_tasks": curve.halt.after.tasks, "gain": curve.halt.gain,
+                    "losses": losses(curve.halt.losses),
+                },
+            }
+            for curve in found.curves
+        ],
+        "crowding": [
+            {"tasks": one.apart.tasks, "apart": run(one.apart), "together": run(one.together), "losses": losses(one.losses)} for one in found.crowding
+        ],
+    }  # fmt: skip

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who waits for whose I/O, as tables, JSON and sentences (docs/guide/waits.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from weir.analysis.names import shown
+from weir.analysis.waits.summary import FileWaits, RoutineWaits, StepWaits
+from weir.report.figures import percent
+from weir.report.output import spans
+from weir.report.tables import Table
+
+if TYPE_CHECKING:
+    from weir.report.build import Report, StepReport
+
+MOST_RANKS = 4
+PAID_SHARE = 0.02  # of a step: worth a sentence
+
+
+def wait_tables(report: Report, top: int | None) -> Iterator[Table]:
+    """One line for each step that waited in MPI; then, step by step, its files and its routines of MPI. Nothing where MPI was not recorded."""
+    steps = [step for step in report.steps if step.synchronisation.waits is not None]
+    if not steps:
+        return
+    yield _step_table(steps)
+    for step in steps:
+        waits = step.synchronisation.waits
+        assert waits is not None
+        if waits.files:
+            yield _file_table(step, waits, top)
+        if waits.routines:
+            yield _routine_table(step, waits, top)
+
+
+def seconds(ns: int) -> str:
+    return f"{ns / 1e9:.3f}"
+
+
+def _step_table(steps: list[StepReport]) -> Table:
+    def cells(name: str, wall: int, io: int, active: int | None, *figures: int) -> tuple[str, ...]:
+        waiting, waited, exposed, paid = figures
+        return (
+            name, seconds(wall), seconds(io), "-" if active is None else seconds(active), seconds(waiting), seconds(waited),
+            seconds(exposed), percent(exposed, wall), seconds(paid), percent(paid, wall),
+        )  # fmt: skip
+
+    lines = []
+    for step in steps:
+        waits = step.synchronisation.waits
+        assert waits is not None
+        figures = (waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.paid_ns)
+        lines.append((step.name, step.wall_ns, step.all.ns, step.active_ns, *figures))
+    rows = tuple(cells(*line) for line in lines)
+    sums = [None if None in column else sum(column) for column in list(zip(*lines))[1:]]
+    footer = (cells("TOTAL", *sums),) if len(lines) > 1 else ()
+    columns = ("<Step", "Wall", "I/O", "active", "in MPI", "for I/O", "sec", "%wall", "sec", "%wall")
+    groups = (("", 2), ("All tasks", 2), ("waits, task-sec", 2), ("exposed", 2), ("paid", 2))
+    remarks = tuple(
+        f"{step.name}: {step.synchronisation.waits.incomplete} collectives are left out: not all of their tasks have a record of them"
+        for step in steps
+        if step.synchronisation.waits.incomplete
+    )
+    return Table("Waits for I/O", columns, rows, groups, footer, remarks)
+
+
+def _file_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
+    def cells(one: FileWaits) -> tuple[str, ...]:
+        op = one.ops[0].op if one.ops else "-"
+        return (
+            seconds(one.paid_ns), percent(one.paid_ns, step.wall_ns), seconds(one.exposed_ns), seconds(one.waited_ns), seconds(one.io_ns),
+            op, ranks(one.ranks), shown(one.file, step.data.cwd),
+        )  # fmt: skip
+
+    files = waits.files[:top]
+    total = tuple(sum(getattr(one, key) for one in waits.files) for key in ("paid_ns", "exposed_ns", "waited_ns", "io_ns"))
+    footer = (seconds(total[0]), percent(total[0], step.wall_ns), *map(seconds, total[1:]), "", "", "TOTAL")
+    of = f" ({len(files)} of {len(waits.files)})" if len(files) < len(waits.files) else ""
+    columns = ("paid", "%wall", "exposed", "waited", "I/O", "<mostly in", "<of tasks", "<File")
+    return Table(f"Files that {step.name} waits for, seconds{of}", columns, tuple(map(cells, files)), footer=(footer,))
+
+
+def ranks(found: tuple[int, ...]) -> str:
+    """The first few, and how many there are; rising when all are shown."""
+    if len(found) <= MOST_RANKS:
+        return spans(tuple(sorted(found))) or "-"
+    return f"{spans(found[:1])} and {len(found) - 1} more"
+
+
+def _routine_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
+    def cells(one: RoutineWaits) -> tuple[str, ...]:
+        last = "-" if one.last is None else str(one.last)
+        return (
+            one.routine, one.communicator or "-", str(one.calls), seconds(one.waiting_ns), seconds(one.waited_ns), last, percent(one.last_times, one.times)
+        )
+
+    routines = waits.routines[:top]
+    of = f" ({len(routines)} of {len(waits.routines)})" if len(routines) < len(waits.routines) else ""
+    columns = ("<Routine", "<Communicator", "Calls", "waits", "for I/O", "rank", "times")
+    groups = (("", 3), ("task-sec", 2), ("mostly for", 2))
+    return Table(f"Where {step.name} waits{of}", columns, tuple(map(cells, routines)), groups)
+
+
+def wait_findings(step: StepReport) -> Iterator[str]:
+    """What the forecast pays for I/O, when that is much."""
+    waits = step.synchronisation.waits
+    if waits is None or not waits.files or waits.paid_ns < PAID_SHARE * step.wall_ns:
+        return
+    worst = waits.files[0]
+    what = f"{worst.ops[0].op} " if worst.ops else ""
+    who = f"task {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} tasks"
+    yield (
+        f"{waits.paid_ns / 1e9:.1f} s ({percent(waits.paid_ns, step.wall_ns)} of the wall time) are paid for I/O, "
+        f"most of it, {worst.paid_ns / 1e9:.1f} s, for {what}of {who} on {shown(worst.file, step.data.cwd)}"
+    )
+
+
+def waits_json(report: Report) -> list[dict[str, Any]]:
+    """Of the steps that recorded MPI."""
+    made = []
+    for step in report.steps:
+        waits = step.synchronisation.waits
+        if waits is not None:
+            made.append({"step": step.name, "wall_s": step.wall_ns / 1e9, "io_s": step.all.ns / 1e9, **_waits(waits)})
+    return made
+
+
+def _waits(waits: StepWaits) -> dict[str, Any]:
+    return {
+        "tasks": waits.tasks, "nodes": waits.nodes, "collectives": waits.collectives, "incomplete": waits.incomplete,
+        "waiting_s": waits.waiting_ns / 1e9, **costs_json(waits),
+        "files": [
+            {
+                "file": one.file, "io_s": one.io_ns / 1e9, **costs_json(one), "ranks": list(one.ranks),
+                "ops": {op.op: costs_json(op) for op in one.ops},
+            }
+            for one in waits.files
+        ],
+        "routines": [
+            {
+                "routine": one.routine, "communicator": one.communicator, "calls": one.calls, "waiting_s": one.waiting_ns / 1e9,
+                "waited_s": one.waited_ns / 1e9, "last": one.last, "last_times": one.last_times, "times": one.times,
+            }
+            for one in waits.routines
+        ],
+    }  # fmt: skip
+
+
+def costs_json(one: Any) -> dict[str, float]:
+    return {"waited_s": one.waited_ns / 1e9, "exposed_s": one.exposed_ns / 1e9, "paid_s": one.paid_ns / 1e9}

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phases of programs whose times are known: by marks, by rules, between barriers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from wait_trace import WaitTrace
+
+from weir._errors import InputError, UsageError
+from weir.analysis.phase_rules import read_phase_rules
+from weir.report import build
+
+SECOND = 10**9
+
+
+def phases(program: WaitTrace, folder, rules=()):
+    step = build(program.write(folder / "run" / "s"), phase_rules=rules).steps[0]
+    return step.synchronisation
+
+
+def figures(one) -> tuple:
+    return one.name, one.times, one.tasks, one.least_ns, one.mean_ns, one.most_ns, one.sync_ns, one.wall_ns
+
+
+def written(tmp_path, text: str):
+    path = tmp_path / "phases.toml"
+    path.write_text(text)
+    return path
+
+
+def two_writes(comm: str = "world") -> WaitTrace:
+    """Twice: all compute 2 s, then write in a phase, task r for r + 1 s, and meet."""
+    program = WaitTrace(3, cost=0)
+    for _ in range(2):
+        for rank in range(3):
+            program.compute(rank, 2 * SECOND)
+            program.phase(rank, "9write", True)
+            program.io(rank, (rank + 1) * SECOND, f"/scratch/hist{rank}")
+            program.phase(rank, "9write", False)
+        program.barrier(comm=comm)
+    return program
+
+
+def test_times_over_tasks_and_sync_time_are_those_of_the_marks(tmp_path):
+    found = phases(two_writes(), tmp_path)
+    [write] = found.phases
+    assert found.spans.source == "marks"
+    assert figures(write) == ("9write", 2, 3, 2 * SECOND, 4 * SECOND, 6 * SECOND, 4 * SECOND, 6 * SECOND)
+    assert write.io_ns == 12 * SECOND
+    # Task 2 comes last: 1 s after the next to last, and all of its 3 s if nobody's I/O cost anything.
+    assert (write.waited_ns, write.exposed_ns, write.paid_ns) == (2 * (2 + 1) * SECOND, 2 * SECOND, 6 * SECOND)
+    assert (found.waits.exposed_ns, found.waits.paid_ns) == (write.exposed_ns, write.paid_ns)
+
+
+def test_phases_may_lie_in_one_another_and_an_end_may_be_missing(tmp_path):
+    program = WaitTrace(1)
+    program.phase(0, "all", True)
+    program.compute(0, 5)
+    program.phase(0, "part", True)
+    program.compute(0, 7)
+    program.phase(0, "part", False)
+    program.compute(0, 1)
+    program.phase(0, "part", True)  # the program is killed in it
+    program.compute(0, 10)
+    program.phase(0, "all", False)
+    program.compute(0, 4)
+    program.killed = {0}
+    all_of_it, part = phases(program, tmp_path).phases
+    assert figures(all_of_it)[:6] == ("all", 1, 1, 23, 23, 23)
+    assert figures(part)[:6] == ("part", 2, 1, 21, 21, 21)
+
+
+def test_an_end_without_a_beginning_is_none(tmp_path):
+    program = WaitTrace(2)
+    program.phase(0, "a", False)
+    program.compute(0, 3)
+    program.phase(0, "a", True)
+    program.compute(0, 2)
+    program.phase(0, "a", False)
+    [one] = phases(program, tmp_path).phases
+    assert figures(one)[:6] == ("a", 1, 1, 2, 2, 2)
+
+
+def test_between_barriers_each_stretch_is_a_phase_and_the_wait_is_in_none(tmp_path):
+    program = two_writes()
+    program.todo = [[one for one in todo if not one[1].startswith("phase:")] for todo in program.todo]
+    for rank in range(3):
+        program.compute(rank, SECOND)
+    found = phases(program, tmp_path)
+    assert found.spans.source == "barriers"
+    assert [figures(one) for one in found.phases] == [
+        ("to barrier 1", 1, 3, 3 * SECOND, 4 * SECOND, 5 * SECOND, 2 * SECOND, 5 * SECOND),
+        ("barrier 1 to 2", 1, 3, 3 * SECOND, 4 * SECOND, 5 * SECOND, 2 * SECOND, 5 * SECOND),
+        ("after the last barrier", 1, 3, SECOND, SECOND, SECOND, 0, SECOND),
+    ]
+
+
+RULES = """
+[[phase]]
+phase = "1read"
+start = true
+
+[[phase]]
+phase = "9write"
+name = "hist[0-9]"
+until = "close"
+
+[[phase]]
+phase = "8exec"
+barrier = 1
+every = 1
+"""
+
+
+def test_rules_set_marks_where_files_are_opened_and_barriers_are_left(tmp_path):
+    program = WaitTrace(2)
+    for rank in range(2):
+        program.compute(rank, 10)
+    program.barrier()  # leaves at 11
+    for _ in range(2):
+        for rank in range(2):
+            program.compute(rank, 20)
+            program.io(rank, 2, f"/scratch/hist{rank}", "open")
+            program.io(rank, 5 + rank, f"/scratch/hist{rank}")
+            program.io(rank, 1, f"/scratch/hist{rank}", "close")
+        program.barrier()
+    found = phases(program, tmp_path, read_phase_rules(written(tmp_path, RULES)))
+    assert found.spans.source == "rules"
+    assert [figures(one)[:6] for one in found.phases] == [
+        ("1read", 1, 2, 11, 11, 11),
+        ("8exec", 3, 2, 40, 40, 40),
+        ("9write", 2, 2, 16, 17, 18),
+    ]
+
+
+def test_a_rule_may_end_a_phase_at_the_next_barrier(tmp_path):
+    program = two_writes()
+    rules = read_phase_rules(written(tmp_path, '[[phase]]\nphase = "w"\npath = "/scratch/*"\nuntil = "barrier"\n'))
+    for todo in program.todo:
+        todo[:] = [one for one in todo if not one[1].startswith("phase:")]
+    assert phases(program, tmp_path, rules).phases == ()  # nothing was opened
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no phases in it"),
+        ("[phase]\nphase='a'", "two brackets"),
+        ("[[rule]]\n", "each phase is a table"),
+        ("[[phase]]\nstart = true", "has no name"),
+        ("[[phase]]\nphase = 'a'", "say once where it begins"),
+        ("[[phase]]\nphase = 'a'\nstart = true\nbarrier = 1", "say once"),
+        ("[[phase]]\nphase = 'a'\nbarier = 1", "did you mean barrier?"),
+        ("[[phase]]\nphase = 'a'\nbarrier = 0", "counted from 1"),
+        ("[[phase]]\nphase = 'a'\nbarrier = []", "counted from 1"),
+        ("[[phase]]\nphase = 'a'\nbarrier = '3'", "wrong type"),
+        ("[[phase]]\nphase = 'a'\nstart = true\nevery = 2", "goes with barrier"),
+        ("[[phase]]\nphase = 'a'\nbarrier = 2\nuntil = 'close'", "another one at"),
+        ("[[phase", "not TOML"),
+    ],
+)
+def test_a_mistake_in_the_rules_is_told(tmp_path, text, problem):
+    with pytest.raises(UsageError, match=problem.replace("?", r"\?")):
+        read_phase_rules(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(InputError, match="no such file of phases"):
+        read_phase_rules(tmp_path / "none.toml")
+
+
+def test_the_table_and_json_have_the_same_figures(tmp_path):
+    from golden_trace import answer
+
+    run = two_writes().write(tmp_path / "run" / "s")
+    text = answer(run, "--tables phases")
+    line = next(line for line in text.splitlines() if line.startswith("9write"))
+    assert line.split() == ["9write", "2", "3", "2.000", "4.000", "6.000", "4.000", "6.000", "60%", "12.000", "2.000", "6.000"]
+    [one] = json.loads(answer(run, "--json"))["phases"]
+    assert (one["phase"], one["sync_s"], one["io_s"], one["paid_s"]) == ("9write", 4.0, 12.0, 6.0)
+    rules = written(tmp_path, '[[phase]]\nphase = "after"\nbarrier = 1\n')
+    assert "after" in answer(run, f"--tables phases --phases {rules}")
