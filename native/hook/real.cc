@@ -54,6 +54,9 @@ const char* file_of(Library library) {
   switch (library) {
     case Library::gfortran: return "libgfortran";
     case Library::mpi: return "libmpi";
+    case Library::netcdf: return "libnetcdf";
+    case Library::pnetcdf: return "libpnetcdf";
+    case Library::hdf5: return "libhdf5";
     case Library::c: break;
   }
   return "libc.so";

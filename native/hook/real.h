@@ -9,7 +9,7 @@
 
 namespace weir::hook {
 
-enum class Library : uint8_t { c, gfortran, mpi };
+enum class Library : uint8_t { c, gfortran, mpi, netcdf, pnetcdf, hdf5 };
 enum class Result : uint8_t { number, pointer };
 
 enum Slot : uint16_t {

@@ -18,6 +18,7 @@
 #include "pool/pool.h"
 #include "preload/environment.h"
 #include "preload/kinds.h"
+#include "preload/mounts.h"
 #include "record/log.h"
 #include "record/process.h"
 #include "rules/rules.h"
@@ -78,10 +79,12 @@ void in_forked_child() {
 
 void begin_trace(const Wishes& wishes) {
   hook::mpi_barriers = wishes.mpi_barriers;
+  hook::mpi_events_wanted = wishes.mpi_events;
   record::begin_logs();
   const long begun = record::process().begin(wishes.settings);
   if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
   if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
+  note_mounts();
 }
 
 // Rules of another version of weir may name layers that this library does not have: such a rule would do nothing.

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PnetCDF, netCDF-C and HDF5: each call on a data set with its variable and bytes, from the libraries as packaged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import decode
+import pytest
+
+HEAD = """
+#include <stdio.h>
+#include <stdlib.h>
+#define DO(call) do { int e_ = (int)(call); if (e_ < 0 || (IS_ERROR && e_ != 0)) { fprintf(stderr, "%s: %d\\n", #call, e_); exit(1); } } while (0)
+"""
+
+PNETCDF = (
+    HEAD
+    + r"""
+#define IS_ERROR 1
+#include <pnetcdf.h>
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank, ranks, file, dims[2], t, p, scalar;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  DO(ncmpi_create(MPI_COMM_WORLD, "out.nc", NC_CLOBBER, MPI_INFO_NULL, &file));
+  DO(ncmpi_def_dim(file, "y", 8 * ranks, &dims[0]));
+  DO(ncmpi_def_dim(file, "x", 100, &dims[1]));
+  DO(ncmpi_def_var(file, "T", NC_FLOAT, 2, dims, &t));
+  DO(ncmpi_def_var(file, "P", NC_DOUBLE, 2, dims, &p));
+  DO(ncmpi_def_var(file, "time", NC_INT, 0, 0, &scalar));
+  DO(ncmpi_enddef(file));
+  MPI_Offset start[2] = {8 * rank, 0}, count[2] = {8, 100}, strides[2] = {1, 2}, half[2] = {8, 50};
+  static float values[800];
+  static double more[800];
+  int one = 7, request, status;
+  DO(ncmpi_put_vara_float_all(file, t, start, count, values));
+  DO(ncmpi_put_vars_float_all(file, t, start, half, strides, values));
+  DO(ncmpi_put_vara_all(file, p, start, count, more, 800, MPI_DOUBLE));
+  DO(ncmpi_iput_vara_float(file, t, start, count, values, &request));
+  DO(ncmpi_wait_all(file, 1, &request, &status));
+  DO(ncmpi_put_var_int_all(file, scalar, &one));
+  DO(ncmpi_get_vara_double_all(file, t, start, count, more));
+  DO(ncmpi_begin_indep_data(file));
+  if (rank == 0) DO(ncmpi_get_var1_float(file, t, start, values));
+  DO(ncmpi_end_indep_data(file));
+  DO(ncmpi_close(file));
+  MPI_Finalize();
+}
+"""
+)
+
+NETCDF = (
+    HEAD
+    + r"""
+#define IS_ERROR 1
+#include <netcdf.h>
+int main(void) {
+  int file, dims[2], t, text;
+  DO(nc_create("out.nc", FORMAT, &file));
+  DO(nc_def_dim(file, "time", NC_UNLIMITED, &dims[0]));
+  DO(nc_def_dim(file, "x", 100, &dims[1]));
+  DO(nc_def_var(file, "T", NC_DOUBLE, 2, dims, &t));
+  DO(nc_def_var(file, "label", NC_CHAR, 1, &dims[1], &text));
+  DO(nc_enddef(file));
+  static double values[300];
+  static char label[100];
+  size_t start[2] = {0, 0}, count[2] = {2, 100}, at[2] = {2, 5};
+  DO(nc_put_vara_double(file, t, start, count, values));
+  DO(nc_put_vara(file, t, start, count, values));
+  DO(nc_put_var1_double(file, t, at, values));
+  DO(nc_put_var_text(file, text, label));
+  DO(nc_sync(file));
+  DO(nc_get_var_double(file, t, values));
+  if (nc_get_vara_double(file, 99, start, count, values) == NC_NOERR) return 1;
+  DO(nc_close(file));
+  return 0;
+}
+"""
+)
+
+PARALLEL = (
+    HEAD
+    + r"""
+#define IS_ERROR 1
+#include <mpi.h>
+#include <netcdf.h>
+#include <netcdf_par.h>
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank, ranks, file, dim, t;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  DO(nc_create_par("out.nc", NC_NETCDF4, MPI_COMM_WORLD, MPI_INFO_NULL, &file));
+  DO(nc_def_dim(file, "x", 1000 * ranks, &dim));
+  DO(nc_def_var(file, "T", NC_FLOAT, 1, &dim, &t));
+  DO(nc_enddef(file));
+  DO(nc_var_par_access(file, t, NC_COLLECTIVE));
+  size_t start = 1000 * rank, count = 1000;
+  static float values[1000];
+  DO(nc_put_vara_float(file, t, &start, &count, values));
+  DO(nc_close(file));
+  MPI_Finalize();
+}
+"""
+)
+
+HDF5 = (
+    HEAD
+    + r"""
+#define IS_ERROR 0
+#include <hdf5.h>
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank, ranks;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS), transfer = H5Pcreate(H5P_DATASET_XFER);
+  DO(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL));
+  DO(H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE));
+  hid_t file = H5Fcreate("out.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  hid_t group = H5Gcreate2(file, "step", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  hsize_t all = 500 * ranks, start = 500 * rank, mine = 500;
+  hid_t in_file = H5Screate_simple(1, &all, 0), in_memory = H5Screate_simple(1, &mine, 0);
+  hid_t set = H5Dcreate2(group, "T", H5T_NATIVE_FLOAT, in_file, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  DO(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, &start, 0, &mine, 0));
+  double *values = calloc(all, sizeof *values);
+  DO(H5Dwrite(set, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, values));
+  DO(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+  hid_t before = H5Eget_current_stack();
+  H5Eset_auto2(H5E_DEFAULT, 0, 0);
+  if (H5Dwrite(-1, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, values) >= 0) return 1;
+  printf("%d\n", H5Eget_num(H5E_DEFAULT) > 0);
+  H5Eclose_stack(before);
+  DO(H5Dclose(set)); DO(H5Sclose(in_memory)); DO(H5Sclose(in_file)); DO(H5Gclose(group)); DO(H5Pclose(access)); DO(H5Pclose(transfer));
+  DO(H5Fclose(file));
+  MPI_Finalize();
+}
+"""
+)
+
+
+def flags(execute, package: str) -> list[str]:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("no pkg-config here")
+    found = execute(["pkg-config", "--cflags", "--libs", package])
+    if found.returncode != 0:
+        pytest.skip(f"{package} is not installed here")
+    return found.stdout.split()
+
+
+def called(trace, layer: str, rank: int | None = None) -> list[tuple]:
+    """Operation, what it was on and bytes of the records of a layer, in their order."""
+    numbers = {p.number for p in trace.processes.values() if rank is None or p.rank == rank}
+    return [
+        (r.op.removeprefix("library_"), r.file.rpartition("/")[2], r.size) for r in trace.records if r.layer == layer and r.process in numbers
+    ]
+
+
+def openmpi(mpi):
+    if mpi.name != "openmpi":
+        pytest.skip("packaged for Open MPI alone")
+    return mpi
+
+
+def test_pnetcdf(mpi, preload_env, tmp_path, execute):
+    mpi, env = openmpi(mpi), preload_env()
+    mpi.run(2, mpi.cc(PNETCDF, *flags(execute, "pnetcdf")), env=env, cwd=tmp_path).ok()
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    for rank in range(2):
+        assert called(trace, "pnetcdf", rank) == [
+            ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 3200), ("put", "out.nc:T", 1600), ("put", "out.nc:P", 6400),
+            ("start_put", "out.nc:T", 3200), ("wait", "out.nc", 0), ("put", "out.nc:time", 4), ("get", "out.nc:T", 6400),
+            *([("get", "out.nc:T", 4)] if rank == 0 else []), ("close", "out.nc", 0),
+        ]  # fmt: skip
+    assert {r.file for r in trace.of(layer="pnetcdf", op="library_put")} >= {f"pnetcdf:{tmp_path}/out.nc:T"}
+    assert trace.of(layer="mpi_io", op="MPI_File_open", file="out.nc")
+
+
+@pytest.mark.parametrize("form", ["NC_CLOBBER", "NC_NETCDF4"])
+def test_netcdf(cc, preload_env, tmp_path, execute, form):
+    env = preload_env()
+    execute([cc(NETCDF, f"-DFORMAT={form}", *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    assert called(trace, "netcdf") == [
+        ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 1600), ("put", "out.nc:T", 1600), ("put", "out.nc:T", 8),
+        ("put", "out.nc:label", 100), ("sync", "out.nc", 0), ("get", "out.nc:T", 2400), ("get", "", 0), ("close", "out.nc", 0),
+    ]  # fmt: skip
+    assert [r.failed for r in trace.of(layer="netcdf", op="library_get")] == [False, True]
+    assert not called(trace, "hdf5")  # what netCDF does with HDF5 is its own
+
+
+def test_netcdf4_parallel_in_the_report(mpi, weir, tmp_path, execute):
+    mpi = openmpi(mpi)
+    run = tmp_path / "run"
+    weir("trace", "-o", run, "--", *mpi.launch(3, mpi.cc(PARALLEL, *flags(execute, "netcdf-mpi"))), env=dict(mpi.env), cwd=tmp_path, timeout=90).ok()
+    report = json.loads(weir("report", run, "--json").ok().stdout)
+    (variable,) = report["variables"]
+    assert (variable["library"], variable["variable"], variable["file"]) == ("netcdf", "T", f"{tmp_path}/out.nc")
+    assert (variable["puts"], variable["put_bytes"], variable["gets"], variable["ranks"]) == (3, 12000, 0, 3)
+    (file,) = [one for one in report["mpi_io"] if one["file"] == f"{tmp_path}/out.nc"]
+    assert file["writes"]["collective"] >= 3
+    table = weir("report", run, "--tables", "variables").ok().stdout
+    assert "out.nc" in table and "netcdf" in table
+
+
+def test_hdf5(mpi, preload_env, tmp_path, execute):
+    env = preload_env()
+    done = mpi.run(2, mpi.cc(HDF5, *flags(execute, f"hdf5-{mpi.name}")), env=env, cwd=tmp_path).ok()
+    assert done.stdout == "1\n1\n"
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    for rank in range(2):
+        assert called(trace, "hdf5", rank) == [
+            ("create", "out.h5", 0), ("put", "T", 4000), ("get", "T", 4000), ("put", "", 0), ("close", "out.h5", 0),
+        ]  # fmt: skip
+    assert {r.file for r in trace.of(layer="hdf5", op="library_get")} == {f"hdf5:{tmp_path}/out.h5:/step/T"}
+
+
+def test_two_copies_of_a_library_are_kept_apart(cc, preload_env, tmp_path, execute):
+    """netCDF-C in two copies in one process, as Python's packages bring them: each caller reaches its own, whose numbers the other does
+    not know."""
+    flags(execute, "netcdf")
+    copy = tmp_path / "libnetcdf_b.so"
+    listed = execute(["ldconfig", "-p"]).ok().stdout
+    original = next(line.split("=> ")[1] for line in listed.splitlines() if "libnetcdf.so.19 " in line or "libnetcdf.so.18 " in line)
+    shutil.copy(original, copy)
+    execute(["python3", "-c", RENAME, copy, "libnetcdf_b.so"]).ok()
+    source = r"""
+#include <netcdf.h>
+int NAME(const char *path) {
+  int file, dim, t, value = 5;
+  if (nc_create(path, NC_CLOBBER, &file) || nc_def_dim(file, "x", 1, &dim) || nc_def_var(file, "T", NC_INT, 1, &dim, &t)) return 1;
+  if (nc_enddef(file) || nc_put_var_int(file, t, &value)) return 2;
+  int other = OPEN_ONLY ? 0 : nc_close(file);
+  return other;
+}
+"""
+    first = cc(source, "-DNAME=first", "-DOPEN_ONLY=1", "-shared", "-fPIC", "-lnetcdf", name="libfirst.so")
+    second = cc(source, "-DNAME=second", "-DOPEN_ONLY=0", "-shared", "-fPIC", str(copy), name="libsecond.so")
+    main = r"""
+#include <dlfcn.h>
+int main(int argc, char **argv) {
+  int (*first)(const char *) = dlsym(dlopen(argv[1], RTLD_NOW | RTLD_LOCAL), "first");
+  int (*second)(const char *) = dlsym(dlopen(argv[2], RTLD_NOW | RTLD_LOCAL), "second");
+  return first("a.nc") || second("b.nc") || second("c.nc");
+}
+"""
+    env = preload_env()
+    execute([cc(main, "-ldl"), first, second], env={**env, "LD_LIBRARY_PATH": str(tmp_path)}, cwd=tmp_path).ok()
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    puts = [(r.file.rpartition("/")[2], r.size) for r in trace.of(layer="netcdf", op="library_put")]
+    assert puts == [("a.nc:T", 4), ("b.nc:T", 4), ("c.nc:T", 4)]
+
+
+# Gives a shared library another name of its own: the first of its strings that is its DT_SONAME, in place.
+RENAME = """
+import sys
+path, name = sys.argv[1:]
+data = bytearray(open(path, 'rb').read())
+at = data.index(b'\\0libnetcdf.so.') + 1
+end = data.index(b'\\0', at)
+short = name.encode()[: end - at]
+data[at:end] = short + b'\\0' * (end - at - len(short))
+open(path, 'wb').write(data)
+"""
