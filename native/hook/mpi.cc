@@ -69,7 +69,10 @@ void meet_world() {
     world.kind = MpiKind::kOther;
     return;
   }
-  if (recording()) record::process().set_rank(world.rank, world.ranks, wire::RankSource::kMpi, world.kind);
+  if (recording()) {
+    record::process().set_rank(world.rank, world.ranks, wire::RankSource::kMpi, world.kind);
+    begin_mpi_events(world.communicator, world.rank, world.ranks);
+  }
   world.barrier = profiled<int (*)(Communicator)>("PMPI_Barrier");
   world.enter = profiled<int (*)(Communicator, uintptr_t*)>("PMPI_Ibarrier");
   world.test = profiled<int (*)(uintptr_t*, int*, void*)>("PMPI_Test");
@@ -121,6 +124,7 @@ void finishing(Real real) {
   if (before == 0) synchronise(0);  // tasks come as they finish, hours apart
   if (before == 0) world.barrier = nullptr;
   if (before == 0) end_between();
+  if (before == 0) end_mpi_events();
   const uint64_t start = os::ticks();
   const bool done = real();
   const uint64_t end = os::ticks();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI as far as the recorder needs it: who this task is, and barriers to align clocks by. No MPI header, no MPI library.
+// MPI as far as the recorder needs it: who this task is, barriers to align clocks by, and what tasks wait for. No MPI header, no MPI library.
 #pragma once
+
+#include <stdint.h>
 
 #include "base/compiler.h"
 
@@ -8,5 +10,11 @@ namespace weir::hook {
 
 // Barriers of MPI_COMM_WORLD made at MPI_Init and again at MPI_Finalize; 0: none.
 extern WEIR_OWN int mpi_barriers;
+
+// Whether collectives, waits and messages are recorded (mpi_sync.h), and whether it is so now: between MPI_Init and MPI_Finalize.
+extern WEIR_OWN bool mpi_events_wanted;
+extern WEIR_OWN uint32_t mpi_events;
+void begin_mpi_events(uintptr_t world, int rank, int ranks);
+void end_mpi_events();
 
 }  // namespace weir::hook

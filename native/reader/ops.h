@@ -45,6 +45,17 @@ inline constexpr std::array<bool, 256> kIsIo = [] {
   return counts;
 }();
 
+// Names of MPI's routines by value; null where there is none.
+constexpr std::array<const char*, 256> make_mpi_routines() {
+  std::array<const char*, 256> routines{};
+#define WEIR_MPI_ROUTINE(value, name) routines[value] = "MPI_" #name;
+#include "wire/mpi.def"
+#undef WEIR_MPI_ROUTINE
+  return routines;
+}
+
+inline constexpr auto kMpiRoutines = make_mpi_routines();
+
 struct LayerInfo {
   const char* name = nullptr;
   struct {

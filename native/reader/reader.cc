@@ -116,6 +116,8 @@ WEIR_API const char* weir_reader_op(uint32_t value, uint32_t* layer, char* op_cl
   return kOps[value].name;
 }
 
+WEIR_API const char* weir_reader_mpi_routine(uint32_t value) { return value < kMpiRoutines.size() ? kMpiRoutines[value] : nullptr; }
+
 WEIR_API const char* weir_reader_layer(uint32_t kind) { return kind < kLayers.size() ? kLayers[kind].name : nullptr; }
 
 WEIR_API const char* weir_reader_statistic(uint32_t kind, uint32_t index, const char** unit) {

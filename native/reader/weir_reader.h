@@ -124,6 +124,9 @@ const char *weir_reader_reason(uint32_t reason);
  * all ones for a lost name. before: every process is an index in WEIR_READER_PROCESSES. */
 void weir_reader_texts_of(const weir_reader *reader, const uint32_t *processes, const uint32_t *ids, uint64_t count, uint32_t *out);
 
+/* Name of a routine of MPI, the upper half of the size of MPI's records; NULL when there is none of that value. */
+const char *weir_reader_mpi_routine(uint32_t value);
+
 /* Operation's name, layer and class ('R' 'W' 'O' 'C' 'M' 'X'); NULL when there is none of that value. */
 const char *weir_reader_op(uint32_t value, uint32_t *layer, char *op_class);
 

@@ -71,11 +71,12 @@ void begin_logs();
 
 // Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out takes values, so that a hook's
 // Call lives in registers. Usual is what fits the record as it is: duration and size in 32 bits, the offset in 48.
-WEIR_INLINE void keep(const Call& call) {
+template <bool wide>
+WEIR_INLINE void keep_as(const Call& call) {
   ThreadLog& log = thread_log;
   const uint64_t duration = call.end - call.start;
   const uint64_t flags = call.flags | log.flags_below;
-  const uint64_t unusual = (duration | call.size) >> 32 | call.offset >> 48;
+  const uint64_t unusual = wide ? duration >> 32 | (call.offset | call.size) >> 48 : (duration | call.size) >> 32 | call.offset >> 48;
   if (WEIR_LIKELY(unusual == 0)) {
     // A signal handler may change the chunk between any two of these lines. Read before the place is taken, the bounds are those of
     // an older chunk at worst: they then refuse a place in the newer one.
@@ -86,12 +87,16 @@ WEIR_INLINE void keep(const Call& call) {
       auto* word = reinterpret_cast<uint64_t*>(at);
       word[0] = call.start;
       word[1] = duration | uint64_t{call.file} << 32;
-      word[2] = call.offset;
-      base::store(&word[3], call.size | kind_of(call, flags));
+      word[2] = wide ? call.offset | (call.size >> 32) << 48 : call.offset;
+      base::store(&word[3], (wide ? call.size & UINT32_MAX : call.size) | kind_of(call, flags));
       return;
     }
   }
   keep_slowly(head_of(call, flags), call.start, call.end, call.offset, call.size);
 }
+
+WEIR_INLINE void keep(const Call& call) { keep_as<false>(call); }
+// For sizes that usually take more than 32 bits.
+WEIR_INLINE void keep_wide(const Call& call) { keep_as<true>(call); }
 
 }  // namespace weir::record

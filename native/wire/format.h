@@ -55,6 +55,14 @@ enum class Op : uint8_t {
 #undef WEIR_OP
 };
 
+// In records of MPI, above 32 bits of bytes.
+enum class MpiRoutine : uint32_t {
+  kNone = 0,
+#define WEIR_MPI_ROUTINE(value, name) k##name = value,
+#include "wire/mpi.def"
+#undef WEIR_MPI_ROUTINE
+};
+
 struct FileHeader {
   char magic[8];
   uint32_t version;

@@ -12,6 +12,7 @@
 namespace weir::hook {
 
 constinit int mpi_barriers = 0;
+constinit bool mpi_events_wanted = false;
 
 void set_hints(const rules::Rules&, int) {}
 

@@ -68,6 +68,12 @@ VARIABLES = (
         "Barriers at MPI_Init and again at MPI_Finalize, from which the clocks of the nodes are aligned; 0: none.",
     ),
     Variable(
+        "WEIR_MPI",
+        "0, 1",
+        "`1`",
+        "0: what tasks wait for in MPI is not recorded ([MPI](mpi.md)); `weir trace --no-mpi` sets it.",
+    ),
+    Variable(
         "WEIR_CLOCK_SKEW_NS",
         "nanoseconds, may be negative",
         "`0`",

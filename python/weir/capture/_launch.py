@@ -33,6 +33,7 @@ class Options:
     budget: str = "4G"
     overwrite: bool = False
     quiet: bool = False
+    mpi: bool = True  # collectives, messages and waits of MPI are recorded, unless the environment has WEIR_MPI=0
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         say(f"{error}; the program runs without a trace")
         return _run_untraced(command, environ, rules)
     variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes)
+    if not options.mpi:
+        variables["WEIR_MPI"] = "0"
     if rules is not None:
         variables |= rules_variables(environ, step.library, rules)
     try:

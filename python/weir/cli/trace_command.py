@@ -22,6 +22,7 @@ def trace(
     overwrite: _options.Overwrite = False,
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
+    no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Leave out what tasks wait for in MPI: I/O alone.")] = False,
 ) -> None:
     """Run a command and record its I/O.
 
@@ -31,6 +32,6 @@ def trace(
     """
     from weir.capture._launch import Options, launch
 
-    options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet)
+    options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, mpi=not no_mpi)
     text = _rules.compiled_rules(rules, os.environ, True, quiet) if rules else None
     raise typer.Exit(launch(options, command, os.environ, text))

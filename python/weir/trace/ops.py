@@ -46,6 +46,15 @@ def ops() -> dict[int, Op]:
     return OPS.load()
 
 
+@cache
+def mpi_routines() -> dict[int, str]:
+    """Names of MPI's routines by value, the upper half of the size of MPI's records (native/wire/mpi.def)."""
+    name_of = library().weir_reader_mpi_routine
+    name_of.restype, name_of.argtypes = c.c_char_p, [c.c_uint32]
+    names = ((value, name_of(value)) for value in range(256))
+    return {value: name.decode() for value, name in names if name is not None}
+
+
 @dataclass(frozen=True)
 class Statistic:
     """One figure that a layer keeps per file: its name in tables and the unit."""
