@@ -16,7 +16,7 @@ from weir.analysis.files import matches
 from weir.analysis.names import fold, shown
 from weir.analysis.step import Member, StepData
 from weir.report.build import Choice, Report, build
-from weir.trace.ops import FORTRAN, LONG, OUTPUT, op_named, ops
+from weir.trace.ops import EVENTS, FORTRAN, LONG, MPI_IO, OUTPUT, op_named, ops
 
 _NAMELESS = -1
 _UNKNOWN_OFFSET = 2**48 - 1
@@ -142,8 +142,10 @@ class _ProcessLines:
             head += f" unit={unit}"
         elif offset != _UNKNOWN_OFFSET and op.op_class in "RW":
             tail += f" offset={offset}"
-        if layer == OUTPUT:
+        if OUTPUT <= layer < EVENTS:
             failed = f" failed={error}" if error else ""
+            if layer == MPI_IO and offset != _UNKNOWN_OFFSET:
+                tail += f" offset={offset}"
             return f"{head} bytes={size:>7} {tail}{failed} {self.names.get(file, '(no name)')}"
         if error:
             tail += " error=" + errno.errorcode.get(error, str(error))

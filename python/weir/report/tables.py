@@ -104,6 +104,20 @@ def _file_cells(one: FileTotals, cwd: str | None) -> tuple[str, ...]:
     return _decimals(msec), _decimals(mb), whole(one.rate_mb_s), str(one.calls), shown(one.file, cwd)
 
 
+def file_system_table(report: Report) -> Table:
+    """I/O by mounted file system."""
+    rows = tuple(
+        (
+            one.mount.point, one.mount.kind, one.mount.source, str(one.nodes), str(one.files), str(one.calls),
+            f"{megabytes(one.bytes_read):.3f}", f"{megabytes(one.bytes_written):.3f}", f"{one.ns / 1e9:.3f}",
+            whole(rate(one.bytes_read + one.bytes_written, one.ns)),
+        )
+        for one in report.file_systems
+    )  # fmt: skip
+    columns = ("<Mount", "<kind", "<source", "nodes", "files", "calls", "MB", "MB", "sec", "MB/s")
+    return Table("File systems", columns, rows, (("", 6), ("read", 1), ("written", 1), ("", 2)))
+
+
 def request_table(report: Report) -> Table:
     """Requests by size."""
     found = report.requests
