@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -38,6 +39,17 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def count_instructions(options: argparse.Namespace, bench: measure.Bench, cases: list, chosen: list) -> list[dict] | str:
+    """Rows of loops, and of calls of MPI with and without what tasks wait for; or why there are none."""
+    if options.no_instructions:
+        return "not asked for"
+    if not shutil.which("valgrind"):
+        return "valgrind is not installed"
+    library = options.library.resolve()
+    of_mpi = [tools.Tool(tools.BARE), tools.weir(library, "trace"), tools.without_mpi(library)]
+    return instructions.count(bench, cases, chosen) + instructions.count(bench, measure.mpi_cases(options.programs, options.only), of_mpi)
+
+
 def main() -> int:
     options = arguments()
     if not (options.programs / "loops").exists() or not options.library.exists():
@@ -45,7 +57,7 @@ def main() -> int:
         return 3
     cases = measure.cases(options.programs, options.quick, options.only)
     if not cases:
-        print(f"no loop of that name: {options.only}; there are {', '.join(measure.LOOPS)}", file=sys.stderr)
+        print(f"no loop of that name: {options.only}; there are {', '.join(measure.LOOPS)}, and beside one of them {measure.MPI}", file=sys.stderr)
         return 2
     with measure.Bench(options.folder, options.quick) as bench:
         chosen, absent = tools.available(options.library.resolve(), bench, options.dftracer, ROOT / "build/bench-venv")
@@ -53,7 +65,7 @@ def main() -> int:
             "machine": report.machine(options.folder),
             "absent": absent,
             **bench.run(cases, chosen, options.repeat or (1 if options.quick else 7)),
-            "instructions": "not asked for" if options.no_instructions else instructions.count(bench, cases, chosen),
+            "instructions": count_instructions(options, bench, cases, chosen),
         }
     if options.json == "-":
         json.dump(result, sys.stdout, indent=1)

@@ -90,3 +90,14 @@ def test_instructions_of_a_recorded_call(bench):
         assert 40 < added[call, "weir trace"] < 125, added
         assert 40 < added[call, "weir summary"] < 190, added
         assert added[call, "weir detail"] < 190, added
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind, which counts the instructions, is not installed")
+def test_instructions_of_a_call_of_mpi(bench):
+    """What is not recorded passes the test of a flag; a record of MPI asks MPI for a size, or for the count in a status."""
+    rows = [row for row in bench("--only", "fread,mpi")["instructions"] if "of one task" in row["title"]]
+    assert len(rows) >= 6 and {row["tool"] for row in rows} == {"weir trace", "weir trace --no-mpi"}
+    for row in rows:
+        calls = 3 if row["loop"] == "exchange" else 1
+        assert row["added"] < calls * (30 if "--no-mpi" in row["tool"] else 1200), row

@@ -37,11 +37,25 @@ LOOPS = {
     "open": ("open + close", "loops", 100_000, "open", 1, 2),
     "write": ("Fortran WRITE of one real", "statements", 1_000_000, "fortran_write", 1, 1),
 }
+# Calls of MPI by one task: instructions alone are counted, as MPI's start takes longer than any loop.
+MPI_LOOPS = {"barrier": "MPI_Barrier", "allreduce": "MPI_Allreduce", "exchange": "MPI_Irecv, Isend, Waitall"}
+MPI = "mpi"  # all of them, for --only
 QUICK_SHARE = 0.02
 
 
+def mpi_cases(programs: Path, only: str | None) -> list[Case]:
+    """Each call with each MPI that its program was built for."""
+    if only and MPI not in only.split(","):
+        return []
+    return [
+        Case(name, f"{title} of one task, {program.name.removeprefix('mpi-')}", program, 0, "", 0, 1)
+        for program in sorted(programs.glob("mpi-*"))
+        for name, title in MPI_LOOPS.items()
+    ]
+
+
 def cases(programs: Path, quick: bool, only: str | None) -> list[Case]:
-    names = only.split(",") if only else list(LOOPS)
+    names = [name for name in only.split(",") if name != MPI] if only else list(LOOPS)
     found = []
     for name in names:
         if name not in LOOPS:

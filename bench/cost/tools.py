@@ -36,6 +36,12 @@ def weir(library: Path, level: str, in_memory: bool = False) -> Tool:
     return Tool(name, environment=environment, in_memory=in_memory, is_weir=True, fields={"level": level})
 
 
+def without_mpi(library: Path) -> Tool:
+    """weir trace --no-mpi."""
+    traced = weir(library, "trace")
+    return Tool("weir trace --no-mpi", environment=lambda folder: {**traced.environment(folder), "WEIR_MPI": "0"}, is_weir=True)
+
+
 def strace() -> Tool:
     return Tool("strace -f", prefix=lambda folder: ["strace", "-f", "-o", str(folder / "out")], share=0.02, beside=True)
 
