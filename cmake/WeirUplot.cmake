@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# uPlot for the pages of `weir report --html`: fetched once per build folder, carried by the Python package (docs/decisions/0017).
+set(folder "${CMAKE_BINARY_DIR}/uplot")
+set(files "${folder}/uPlot.iife.min.js" "${folder}/uPlot.min.css" "${folder}/uPlot.LICENSE")
+add_custom_command(OUTPUT ${files}
+  COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/tools/fetch-uplot" "${folder}"
+  DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/tools/fetch-uplot"
+  COMMENT "uPlot" VERBATIM)
+add_custom_target(weir_uplot ALL DEPENDS ${files})
+add_dependencies(weir_python weir_uplot)
+install(FILES ${files} DESTINATION weir/_lib COMPONENT python OPTIONAL)

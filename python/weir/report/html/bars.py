@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sections drawn as tables with bars in their cells: they need no script, print, and are read aloud as they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weir.analysis.files import FileTotals, chosen
+from weir.analysis.names import shown
+from weir.report.build import Report
+from weir.report.figures import duration, size
+from weir.report.html.figures import seconds, share
+from weir.report.html.section import Section, rendered
+from weir.report.tables import step_table
+
+TOP_FILES = 50
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A line of a chart: parts in per cent of the longest line, each with the class that colours it; text: the figures."""
+
+    label: str
+    parts: tuple[tuple[str, float], ...]
+    text: str
+
+
+def steps(report: Report) -> Section:
+    """Wall clock of each step and the part of it in which at least one task was in I/O; below, the table."""
+    longest = max((step.wall_ns for step in report.steps), default=0) or 1
+    bars = []
+    for step in report.steps:
+        active = min(step.active_ns or 0, step.wall_ns)
+        parts = (("active", 100 * active / longest), ("wall", 100 * (step.wall_ns - active) / longest))
+        told = "" if step.active_ns is None else f", I/O active {seconds(step.active_ns / 1e9)} ({share(step.active_ns, step.wall_ns)})"
+        bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + told))
+    legend = (("active", "at least one task in I/O"), ("wall", "rest of the wall clock"))
+    if report.active_ns is None:
+        legend = legend[1:]
+    return Section("steps", "Steps", rendered("steps.j2", bars=bars, legend=legend, table=step_table(report)))
+
+
+def sizes(report: Report) -> Section | None:
+    """Reads and writes by size, and by duration."""
+    found = report.requests
+    if not found.sizes and not found.durations:
+        return None
+    by_size = [
+        (_size_label(one.least_bytes, one.most_bytes), one.reads + one.below_reads, one.writes + one.below_writes)
+        for one in found.sizes
+    ]
+    by_time = [
+        (f"{duration(one.from_ns)} - {'' if one.to_ns is None else duration(one.to_ns)}", one.reads, one.writes)
+        for one in found.durations
+    ]
+    charts = [
+        (title, head, rows, max((max(read, write) for _, read, write in rows), default=0) or 1)
+        for title, head, rows in (("By size", "Size", by_size), ("By duration", "Time", by_time))
+        if rows
+    ]
+    small = f"{share(found.small_app, found.of_app)} of the application's reads and writes are below 4 KiB." if found.of_app else ""
+    return Section("requests", "Sizes and durations of reads and writes", rendered("requests.j2", charts=charts, small=small), brief="Sizes")
+
+
+def _size_label(least: int, most: int | None) -> str:
+    if most == 0:
+        return "0 B"
+    return f"{size(least)} - {'' if most is None else size(most + 1)}"
+
+
+def files(report: Report) -> Section | None:
+    """The files with the most I/O time."""
+    every = report.files
+    top = chosen(every, top=TOP_FILES)
+    if not top:
+        return None
+    whole = report.all.ns or 1
+    longest = top[0].ns or 1
+    rows = [_file_row(one, report.cwd, whole, longest) for one in top]
+    return Section("files", "Files", rendered("files.j2", rows=rows, every=len(every)))
+
+
+def _file_row(one: FileTotals, cwd: str | None, whole_ns: int, longest_ns: int) -> dict[str, object]:
+    return {
+        "name": shown(one.file, cwd),
+        "path": one.file,
+        "seconds": one.ns / 1e9,
+        "share": share(one.ns, whole_ns),
+        "bar": 100 * one.ns / longest_ns,
+        "read": one.bytes_read / 1e6,
+        "written": one.bytes_written / 1e6,
+        "rate": one.rate_mb_s,
+        "calls": one.calls,
+    }

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures as the page's text has them: three digits that matter, with the unit behind them."""
+
+from __future__ import annotations
+
+_NO_BREAK = "\u00a0"
+
+
+def digits(value: float) -> str:
+    """Three significant digits, no exponent below 10^15, thousands apart."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1g}"
+
+
+def with_unit(value: float, unit: str) -> str:
+    return f"{digits(value)}{_NO_BREAK}{unit}"
+
+
+def seconds(value: float) -> str:
+    """Seconds in the unit that suits them: us, ms, s, min, h."""
+    for limit, scale, unit in ((1e-3, 1e6, "us"), (1, 1e3, "ms"), (600, 1, "s"), (36_000, 1 / 60, "min")):
+        if abs(value) < limit:
+            return with_unit(value * scale, unit)
+    return with_unit(value / 3600, "h")
+
+
+def amount(count: float) -> str:
+    """Bytes in kB, MB, GB, TB of 1000."""
+    for limit, scale, unit in ((1e3, 1, "B"), (1e6, 1e-3, "kB"), (1e9, 1e-6, "MB"), (1e12, 1e-9, "GB")):
+        if count < limit:
+            return with_unit(count * scale, unit)
+    return with_unit(count * 1e-12, "TB")
+
+
+def number(count: float) -> str:
+    """A count: all digits, thousands apart."""
+    return f"{count:,.0f}".replace(",", "\u202f")
+
+
+def share(part: float, whole: float) -> str:
+    """Per cent; what is not nothing never looks like nothing."""
+    if not whole:
+        return "-"
+    value = 100 * part / whole
+    text = "0" if value == 0 else "<0.1" if value < 0.1 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
+    return f"{text}{_NO_BREAK}%"
+
+
+FILTERS = {"seconds": seconds, "amount": amount, "number": number, "digits": digits}

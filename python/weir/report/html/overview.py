@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentences that matter, and the figures beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from itertools import islice
+
+from weir.analysis.names import shown
+from weir.report.build import Report, StepReport
+from weir.report.html.figures import amount, number, seconds, share
+from weir.report.html.section import Section, rendered
+from weir.report.notes import notes
+
+MOST_SENTENCES = 4
+UNEVEN = 1.5  # a task's I/O seconds over the mean: worth a sentence
+NOTABLE = 0.1  # a share worth a sentence
+GRAVE = ("INCOMPLETE", "damaged", "LOST BYTES")
+
+
+def overview(report: Report) -> Section:
+    told = [(sentence.startswith(GRAVE), sentence) for sentence in notes(report)]
+    return Section(
+        "overview",
+        "Overview",
+        rendered("overview.j2", sentences=list(islice(sentences(report), MOST_SENTENCES)), cards=_cards(report), notes=told),
+    )
+
+
+def heading(report: Report) -> dict[str, str]:
+    """What the head of the page says of the run."""
+    tasks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
+    nodes = max((len(step.data.files) for step in report.steps), default=0)
+    started = min((step.started_ns for step in report.steps if step.started_ns), default=0)
+    when = datetime.fromtimestamp(started // 10**9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if started else ""
+    parts = [_count(len(report.steps), "step"), _count(tasks, "task"), _count(nodes, "node"), when]
+    return {"run": os.path.basename(os.path.abspath(report.path)), "facts": " · ".join(filter(None, parts))}
+
+
+def _count(count: int, what: str) -> str:
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
+
+
+def _cards(report: Report) -> list[tuple[str, str, str]]:
+    """Name, figure, remark."""
+    wall, whole = report.wall_ns / 1e9, report.all
+    cards = [("Wall clock", seconds(wall), _count(len(report.steps), "step"))]
+    if report.active_ns is not None:
+        active = report.active_ns / 1e9
+        cards.append(("At least one task in I/O", seconds(active), f"{share(active, wall)} of the wall clock"))
+    cards.append(("I/O of all tasks together", seconds(whole.seconds), f"{share(report.task0.seconds, whole.seconds)} of it in task 0"))
+    read, written = (sum(getattr(one, key) for one in report.files) for key in ("bytes_read", "bytes_written"))
+    cards.append(("Moved", amount(whole.bytes), f"{amount(read)} read, {amount(written)} written"))
+    cards.append(("Calls", number(whole.calls), _count(whole.files, "file") if whole.files is not None else ""))
+    return cards
+
+
+def sentences(report: Report) -> Iterator[str]:
+    """What a reader in a hurry must know, the most important first."""
+    for find in (_time, _step, _file, _balance, _small):
+        found = find(report)
+        if found:
+            yield found
+
+
+def _time(report: Report) -> str:
+    wall, whole = report.wall_ns / 1e9, report.all.seconds
+    if report.active_ns is None:
+        return f"All tasks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
+    active = report.active_ns / 1e9
+    return (
+        f"In {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}) at least one task was in I/O: "
+        "the most that I/O without any cost could save."
+    )
+
+
+def _step(report: Report) -> str | None:
+    """The step with the most active time, or I/O time where that is not known."""
+    if len(report.steps) < 2:
+        return None
+
+    def cost(step: StepReport) -> float:
+        return (step.active_ns if report.active_ns is not None else step.all.ns) / 1e9
+
+    most = max(report.steps, key=cost)
+    whole = sum(map(cost, report.steps))
+    if not whole:
+        return None
+    return f"Step {most.name} has {share(cost(most), whole)} of that: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)}."
+
+
+def _file(report: Report) -> str | None:
+    """The file with the most time."""
+    costly = max(report.files, key=lambda one: one.ns, default=None)
+    if costly is None or not costly.ns:
+        return None
+    moved = f" and {amount(costly.bytes)}" if costly.bytes else ""
+    return (
+        f"The file with the most I/O time is {shown(costly.file, report.cwd)}: {seconds(costly.ns / 1e9)} in "
+        f"{number(costly.calls)} calls{moved}, {share(costly.ns, report.all.ns)} of the time of all files."
+    )
+
+
+def _balance(report: Report) -> str | None:
+    """One task that does much more than its share."""
+    by_rank: dict[int, float] = {}
+    for step in report.steps:
+        for rank, one in step.by_rank.items():
+            if rank >= 0:
+                by_rank[rank] = by_rank.get(rank, 0.0) + one.seconds
+    mean = sum(by_rank.values()) / len(by_rank) if by_rank else 0.0
+    if len(by_rank) < 2 or not mean:
+        return None
+    rank = max(by_rank, key=lambda one: by_rank[one])
+    if by_rank[rank] < UNEVEN * mean:
+        return None
+    return f"Task {rank} spends {by_rank[rank] / mean:.1f} times as long in I/O as a task does on average."
+
+
+def _small(report: Report) -> str | None:
+    found = report.requests
+    if found.small_share is None or found.small_share < NOTABLE:
+        return None
+    return f"{share(found.small_app, found.of_app)} of the {number(found.of_app)} reads and writes ask for less than 4 KiB."

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the page together: one file with its styles, scripts and numbers in it.
+
+The page may run the one script that it carries (its policy names the script's hash) and load nothing: a name in a trace
+that looks like markup stays a name even where escaping it had been forgotten.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from markupsafe import Markup
+
+from weir._errors import StorageError
+from weir._version import find_version
+from weir.report.build import Report
+from weir.report.html import bars, overtime, overview, tables
+from weir.report.html.section import Section, asset, rendered
+from weir.report.html.uplot import uplot
+
+SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", "sort.js", "main.js")
+
+
+def sections(report: Report) -> Iterator[Section]:
+    """What the page has, in the order in which it is read; what a run has no data for is left out."""
+    yield overview.overview(report)
+    yield bars.steps(report)
+    yield from tables.early_sections(report)
+    yield from overtime.over_time(report)
+    for found in (bars.files(report), bars.sizes(report)):
+        if found is not None:
+            yield found
+    yield from tables.late_sections(report)
+
+
+def render_html(report: Report) -> str:
+    """The whole page. Raises what reading the run raises."""
+    made = list(sections(report))
+    library = uplot()
+    script = "\n".join([library.script, *map(asset, SCRIPTS)])
+    values = {
+        "heading": overview.heading(report),
+        "path": report.path,
+        "sections": made,
+        "style": Markup(library.style + asset("style.css")),
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode("ascii"),
+        "data": _data({one.name: dict(one.data) for one in made if one.data}),
+        "blobs": {f"{one.name}-{name}": Markup(text) for one in made for name, text in one.blobs.items()},
+        "version": find_version(),
+    }
+    return str(rendered("page.j2", **values))
+
+
+def write_html(report: Report, path: str | os.PathLike[str]) -> int:
+    """Write the page, all of it or nothing, and return its size in bytes. Raises StorageError."""
+    page = render_html(report).encode("utf-8")
+    folder, name = os.path.split(os.path.abspath(path))
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as scratch:
+            unfinished = os.path.join(scratch, name)
+            with open(unfinished, "wb") as stream:
+                stream.write(page)
+            os.replace(unfinished, path)
+    except OSError as error:
+        raise StorageError(f"{path}: the page cannot be written: {error.strerror or error}; name a file in a folder that you may write to") from error
+    return len(page)
+
+
+def _data(values: dict[str, Any]) -> Markup:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(values, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page as its readers meet it: in a browser, with pointer and keys, wide and narrow, light and dark, printed."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from weir_pages import STEPS, TASKS, Opened, write_step
+
+from weir.report import build
+from weir.report.html import write_html
+
+SECTIONS = {"overview", "steps", "timeline", "heat", "rates", "files", "requests", "summary", "processes"}
+HOSTILE = (
+    "</script><script>window.harmed=1</script>",
+    '"><img src=x onerror="window.harmed=1">',
+    "<!--<script>",
+    "{{ 7 * 7 }}\u2028'&amp;",
+)
+
+
+def test_it_opens_without_a_word_and_without_a_request(opened):
+    assert opened.console() == []
+    (asked,) = {url for url in opened.requests() if not url.startswith("data:")}
+    assert asked == opened.driver.current_url
+
+
+def test_all_sections_are_there_and_led_to(opened):
+    there = opened.js("return [...document.querySelectorAll('main section')].map(s => s.id)")
+    assert SECTIONS <= set(there)
+    assert opened.js("return [...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))") == there
+
+
+def test_plots_show_something(opened):
+    assert len(opened.drawn("lanes")) > 4  # ground, lanes, reads, writes, ...
+    assert len(opened.drawn("heat")) > 20
+    assert opened.js("return document.querySelectorAll('.lines canvas').length") == 2
+
+
+def test_buttons_and_keys_move_all_plots_together(opened):
+    whole = opened.view()
+    before = opened.drawn("lanes"), opened.drawn("heat")
+    opened.js("document.querySelector('figure[data-plot=\"heat\"] [data-do=\"in\"]').click()")
+    opened.settle()
+    from_s, until_s = opened.view()
+    assert until_s - from_s == pytest.approx((whole[1] - whole[0]) / 2)
+    assert opened.drawn("lanes") != before[0] and opened.drawn("heat") != before[1]
+    canvas = opened.driver.find_element("css selector", "figure[data-plot='lanes'] > canvas")
+    canvas.send_keys("+")
+    canvas.send_keys("\ue012")  # left arrow
+    opened.settle()
+    assert opened.view()[0] < from_s + (until_s - from_s) / 4
+    canvas.send_keys("0")
+    opened.settle()
+    assert opened.view() == pytest.approx(whole)
+    assert (opened.drawn("lanes"), opened.drawn("heat")) == before
+
+
+def test_a_drag_shows_that_stretch(opened):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    canvas = opened.driver.find_element("css selector", "figure[data-plot='lanes'] > canvas")
+    length = opened.view()[1]
+    opened.js("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    ActionChains(opened.driver).move_to_element_with_offset(canvas, -100, 0).click_and_hold().move_by_offset(200, 0).release().perform()
+    opened.settle()
+    from_s, until_s = opened.view()
+    assert 0 < from_s < until_s < length
+    assert (until_s - from_s) / length == pytest.approx(200 / opened.js("return arguments[0].clientWidth", canvas), rel=0.15)
+    opened.js("weirView.do('all')")
+
+
+def test_zoom_ends_at_a_few_slices_and_comes_back(opened):
+    opened.js("for (let i = 0; i < 60; i++) weirView.zoom(0.5, 1)")
+    opened.settle()
+    from_s, until_s = opened.view()
+    assert from_s <= 1 <= until_s and 0 < until_s - from_s < 0.1
+    opened.js("for (let i = 0; i < 60; i++) weirView.zoom(2)")
+    opened.settle()
+    assert opened.view()[0] == 0
+    assert opened.console() == []
+
+
+def test_the_keyboard_tells_of_a_task(opened):
+    canvas = opened.driver.find_element("css selector", "figure[data-plot='lanes'] > canvas")
+    canvas.send_keys("\ue015")  # down arrow
+    opened.settle()
+    told = opened.js("return document.querySelector('figure[data-plot=\"lanes\"] .tip').textContent")
+    assert told.startswith(f"task 0, {STEPS[0]}") and "reads" in told and "writes" in told
+
+
+def test_the_heat_map_has_several_measures(opened):
+    before = opened.drawn("heat")
+    for measure in ("calls", "busy"):
+        opened.js(
+            "const s = document.querySelector('[data-measure]'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", measure
+        )
+        opened.settle()
+        assert opened.drawn("heat") != before
+    assert opened.js("return document.querySelector('[data-high]').textContent").endswith("%")
+
+
+def cells(opened, table: str, column: int) -> list[str]:
+    return opened.js(
+        "return [...document.querySelector(arguments[0]).tBodies[0].rows].map(r => r.cells[arguments[1]].textContent.trim())", table, column
+    )
+
+
+def test_tables_sort_as_numbers_and_as_words(opened):
+    def click(column):
+        opened.js("document.querySelectorAll('table.files thead button')[arguments[0]].click()", column)
+
+    click(6)
+    calls = [int(text) for text in cells(opened, "table.files", 6)]
+    assert calls == sorted(calls, reverse=True) and len(set(calls)) > 3
+    click(6)
+    assert [int(text) for text in cells(opened, "table.files", 6)] == calls[::-1]
+    click(0)
+    names = cells(opened, "table.files", 0)
+    assert names == sorted(names)
+    assert opened.js("return document.querySelectorAll('table.files [aria-sort]').length") == 1
+
+
+def test_sorting_leaves_the_total_where_it_is(opened):
+    opened.js("document.querySelectorAll('#steps table.sortable thead button')[1].click()")
+    assert set(cells(opened, "#steps table.sortable", 0)) == set(STEPS)
+    assert opened.js("return document.querySelector('#steps table.sortable tfoot').textContent").split()[0] == "TOTAL"
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_runs_out_of_the_window(opened, width, scheme):
+    opened.shape(width, scheme=scheme)
+    assert opened.js("return document.documentElement.scrollWidth") <= width
+    assert opened.js("return [...document.querySelectorAll('canvas')].every(c => c.getBoundingClientRect().right <= innerWidth + 1)")
+    assert len(opened.drawn("lanes")) > 4
+    assert opened.console() == []
+    opened.shape(1280)
+
+
+LUMINANCE = """const rgb = (c) => c.match(/[\\d.]+/g).slice(0, 3).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+const light = (c) => { const [r, g, b] = rgb(c); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const ground = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!c.endsWith(', 0)')) return c; } };
+const all = [...document.querySelectorAll('h1, h2, p, dt, dd span, th, td, summary, nav a, button, .legend li, .figure, figcaption')];
+return Math.min(...all.filter(e => e.offsetParent && e.textContent.trim()).map(e => {
+  const a = light(getComputedStyle(e).color), b = light(ground(e));
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}));"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(opened, scheme):
+    """At least 4.5 to 1, as WCAG 2.2 has it (success criterion 1.4.3)."""
+    opened.shape(1280, scheme=scheme)
+    assert opened.js(LUMINANCE) >= 4.5
+    opened.shape(1280)
+
+
+def test_dark_and_light_pictures_differ(opened):
+    def ground() -> str:
+        return opened.js("return getComputedStyle(document.body).backgroundColor")
+
+    light = ground()
+    opened.shape(1280, scheme="dark")
+    assert ground() != light
+    opened.shape(1280)
+
+
+def test_every_picture_has_words_and_a_table(opened):
+    pictures = opened.js(
+        """return [...document.querySelectorAll('[role=img]')].map(p =>
+        [p.getAttribute('aria-label'), p.closest('section').querySelectorAll('table.sortable tbody tr').length])"""
+    )
+    assert len(pictures) == 4
+    assert all(label and rows for label, rows in pictures)
+    rows = opened.js("return document.querySelectorAll('#timeline table.sortable tbody tr').length")
+    assert rows == TASKS + 1
+    ids = opened.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    assert opened.js("return [...document.querySelectorAll('button')].every(b => (b.ariaLabel ?? b.textContent).trim())")
+
+
+def test_it_prints(opened):
+    printed = opened.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    assert base64.b64decode(printed["data"]).startswith(b"%PDF")
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert opened.js("return getComputedStyle(document.querySelector('nav')).display") == "none"
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert opened.console() == []
+
+
+def test_hostile_names_stay_names(driver, tmp_path):
+    names = [f"/scratch/an/{text}" for text in HOSTILE]
+    write_step(tmp_path / "run" / '"><img src=x onerror="window.harmed=1">', 1, names, calls=200)
+    out = tmp_path / "out.html"
+    write_html(build(tmp_path / "run"), out)
+    page = Opened(driver, out)
+    assert page.js("return window.harmed") is None
+    assert page.console() == []
+    shown = cells(page, "table.files", 0)
+    for text in HOSTILE[:3]:
+        assert text in shown
+    assert page.js("return document.querySelectorAll('img').length") == 0
+    assert page.js("return document.querySelector('.bars th').textContent") == '"><img src=x onerror="window.harmed=1">'
+
+
+def test_a_run_without_single_calls_has_no_empty_plots(driver, tmp_path, weir):
+    run = tmp_path / "run"
+    weir("trace", "--level", "detail", "-o", run, "--", "sh", "-c", "cat /etc/hostname > copy", cwd=tmp_path).ok()
+    weir("report", run, "--html", tmp_path / "out.html").ok()
+    page = Opened(driver, tmp_path / "out.html")
+    there = page.js("return [...document.querySelectorAll('main section')].map(s => s.id)")
+    assert {"overview", "steps", "files"} <= set(there) and not {"timeline", "heat", "rates"} & set(there)
+    assert page.console() == []

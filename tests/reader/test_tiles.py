@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles against an oracle that walks over the records one by one in Python integers, and against the tables."""
+
+from __future__ import annotations
+
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir.analysis.clock import Line
+from weir.analysis.tiles import HIDDEN_GROUP, NOWHERE, Grid, coarser, grid_over, tiles
+from weir.analysis.timeline import MOST_ROWS, timeline
+from weir.report import build
+from weir.report.html.overtime import span_of
+from weir.trace import TraceFile
+from weir.trace._abi import TILE
+from weir.trace._synthetic import TraceWriter, event, records
+from weir.trace.ops import BELOW, ERROR, NESTED, op_named, ops
+
+OPS = ("read", "pwrite", "fread", "fwrite", "open", "fclose", "lseek", "fortran_write", "MPI_Init")
+NAMES = ("/scratch/a", "/scratch/b", "pipe:[1]", "/dev/tty", "/dev/shm/c")
+KIND = {"R": 0, "W": 1}
+one_record = st.tuples(
+    st.sampled_from(OPS),
+    st.integers(0, 400),  # ticks since the step began
+    st.integers(0, 90) | st.just(1000),
+    st.integers(0, len(NAMES)),
+    st.integers(0, 5000) | st.just(2**40),
+    st.sampled_from([0, 0, 0, BELOW, NESTED, BELOW | NESTED, ERROR]),
+    st.integers(0, 2),  # process
+)
+
+
+def nothing() -> dict[str, list[int]]:
+    return {"busy_ns": [0, 0, 0], "calls": [0, 0, 0], "bytes": [0, 0]}
+
+
+def expected(made, line: Line, grid: Grid, wanted, all_names: bool) -> list[dict]:
+    """The tiles of one row; wanted(process, name) says which records belong to it."""
+    out = [nothing() for _ in range(grid.bins)]
+    for name, start, length, file, size, flags, process in made:
+        op = op_named(name)
+        is_file = file == 0 or NAMES[file - 1].startswith(("/scratch", "/dev/shm"))
+        if op.op_class == "X" or not (is_file or all_names) or not wanted(process, file):
+            continue
+        kind = KIND.get(op.op_class, 2)
+        begin, end = (line.instant((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
+        moved = size if kind < 2 and op.layer in (1, 2) and not flags & ERROR else 0
+        if 0 <= begin >> grid.shift < grid.bins and not flags & BELOW:
+            out[begin >> grid.shift]["calls"][kind] += 1
+        for slice_, tile in enumerate(out):
+            low, high = slice_ << grid.shift, slice_ + 1 << grid.shift
+            a, b = max(begin, low), min(end, high)
+            if b > a:
+                if not flags & NESTED:
+                    tile["busy_ns"][kind] += b - a
+                if moved:
+                    tile["bytes"][kind] += moved * (b - begin) // (end - begin) - moved * (a - begin) // (end - begin)
+            elif begin == end and low <= begin < high and moved:
+                tile["bytes"][kind] += moved
+    return out
+
+
+def as_lists(row: np.ndarray) -> list[dict]:
+    return [{name: tile[name].tolist() for name in TILE.names} for tile in row]
+
+
+def write(path: Path, made) -> None:
+    with TraceWriter(path) as writer:
+        tasks = [writer.process(100 + i, i, 3) for i in range(3)]
+        for process in tasks:
+            for name in NAMES:
+                process.name(name)
+        for name, start, length, file, size, flags, process in made:
+            error = 5 if flags & ERROR else 0
+            made_one = event(name, writer.created_ticks + start, length, file=file, size=size, flags=flags, error=error)
+            tasks[process].events(made_one, thread=1 + start % 2)
+
+
+@settings(max_examples=150, deadline=None, print_blob=True)
+@given(
+    st.lists(one_record, max_size=30),
+    st.integers(-100, 300),
+    st.integers(0, 7),
+    st.integers(1, 20),
+    st.integers(300, 3000).map(lambda n: Fraction(n, 1000)),
+    st.booleans(),
+)
+def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_names):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "n.weir"
+        write(path, made)
+        file = TraceFile(path).scan()
+        line = Line(1 << 40, 10**18, round(slope * 2**48))
+        grid = Grid(10**18 + origin, shift, bins)
+        group = {text: i % 2 for i, text in enumerate(NAMES)} | {NAMES[1]: HIDDEN_GROUP}
+        by_row, by_group = tiles(
+            (file,), (line,), [np.array([1, NOWHERE, 0], np.uint32)], grid, rows=2, groups=2, all_names=all_names,
+            groups_of=[np.array([group[text] for text in file.texts], np.uint8)],
+        )  # fmt: skip
+
+        def group_of(file: int) -> int:
+            return group[NAMES[file - 1]] if file else 0
+
+        for row, process in ((0, 2), (1, 0)):
+            wanted = expected(made, line, grid, lambda p, f: p == process and group_of(f) != HIDDEN_GROUP, all_names)
+            assert as_lists(by_row[row]) == wanted
+        for number in range(2):
+            wanted = expected(made, line, grid, lambda p, f: p != 1 and group_of(f) == number, all_names)
+            assert as_lists(by_group[number]) == wanted
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 33), st.integers(0, 2**32))
+def test_coarser_tiles_have_the_same_sums(rows, bins, seed):
+    random = np.random.default_rng(seed)
+    made = np.zeros((rows, bins), TILE)
+    for name in TILE.names:
+        made[name] = random.integers(0, 1000, made[name].shape)
+    half = coarser(made)
+    assert half.shape == (rows, -(-bins // 2))
+    for name in TILE.names:
+        pairs = np.pad(made[name], ((0, 0), (0, bins % 2), (0, 0))).reshape(rows, -1, 2, made[name].shape[2])
+        assert np.array_equal(half[name], pairs.sum(axis=2))
+
+
+@given(st.integers(0, 10**17), st.integers(32, 1 << 16))
+def test_a_grid_is_the_finest_that_holds_all(length, most):
+    grid = grid_over(5, 5 + length, most)
+    assert grid.bins <= most and grid.bins << grid.shift > length
+    assert grid.shift == 0 or (length >> grid.shift - 1) + 1 > most
+
+
+def test_more_slices_than_possible_are_refused():
+    with pytest.raises(ValueError, match="slices"):
+        grid_over(0, 1, 1 << 20)
+
+
+@pytest.fixture
+def two_steps(tmp_path) -> Path:
+    """Two steps, two tasks and a process that is none; reads, writes, other calls, a pipe."""
+    for number, step in enumerate(("traj0", "min0")):
+        (tmp_path / step).mkdir()
+        with TraceWriter(tmp_path / step / "n.weir", created_realtime_ns=10**18 + number * 10**12) as writer:
+            for rank in (-1, 0, 1):
+                process = writer.process(200 + rank, rank, 2)
+                names = [process.name(text) for text in NAMES]
+                count = 400
+                starts = writer.created_ticks + np.arange(count) * 1_000_000 + rank * 333
+                kinds = np.resize([op_named(one).value for one in OPS[:7]], count)
+                process.events(records(kinds, starts, 250_000 + rank * 1000, file=np.resize(names, count), size=1000))
+    return tmp_path
+
+
+def test_all_tiles_together_are_the_totals_of_the_tables(two_steps):
+    report = build(two_steps)
+    made = timeline([span_of(step) for step in report.steps])
+    assert [lane.label for lane in made.lanes] == ["0", "1", "others"]
+    assert [one.step for one in made.segments] == ["traj0", "min0"]
+    for tile in (made.by_lane, made.by_group, made.coarser().by_lane):
+        assert int(tile["calls"].sum()) == report.all.calls
+        assert int(tile["bytes"].sum()) == report.all.bytes
+        assert int(tile["busy_ns"].sum()) == report.all.ns
+    of_rank1 = sum(step.by_rank[1].bytes for step in report.steps)
+    assert int(made.by_lane["bytes"][1].sum()) == of_rank1
+
+
+def test_each_step_has_its_own_stretch_of_the_axis(two_steps):
+    report = build(two_steps)
+    made = timeline([span_of(step) for step in report.steps])
+    seam = made.segments[1].from_ns >> made.shift
+    assert int(made.by_lane["calls"][:, :seam].sum()) == report.steps[0].all.calls
+    assert int(made.by_lane["calls"][:, seam:].sum()) == report.steps[1].all.calls
+
+
+def test_one_task_alone(two_steps):
+    report = build(two_steps, rank=1)
+    made = timeline([span_of(step) for step in report.steps])
+    assert [lane.label for lane in made.lanes] == ["1"]
+    assert int(made.by_lane["calls"].sum()) == report.all.calls
+
+
+def test_many_ranks_share_lanes(tmp_path):
+    ranks = 3 * MOST_ROWS
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        for rank in range(ranks):
+            writer.process(1000 + rank, rank, ranks).events(event("read", writer.created_ticks + rank, 10, size=rank))
+    report = build(tmp_path)
+    made = timeline([span_of(step) for step in report.steps], most_tiles=1 << 18)
+    assert len(made.lanes) == MOST_ROWS and made.lanes[1].label == "3-5" and made.lanes[1].tasks == 3
+    assert made.by_lane["bytes"][1].sum() == 3 + 4 + 5
+    assert made.by_lane.size <= 1 << 18
+
+
+def test_every_operation_has_its_kind_by_its_class(tmp_path):
+    used = [op for op in ops().values() if op.op_class in "RWOCM" and op.layer in (1, 2, 3, 4)]
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        process = writer.process(100, 0, 1)
+        kinds = np.array([op.value for op in used])
+        process.events(records(kinds, writer.created_ticks + 10 * np.arange(len(used)), 5, size=3))
+    report = build(tmp_path)
+    made = timeline([span_of(step) for step in report.steps])
+    wanted = [sum(op.op_class == code for op in used) for code in "RW"]
+    calls = made.by_lane["calls"].sum(axis=(0, 1)).tolist()
+    assert calls == [*wanted, len(used) - sum(wanted)]
