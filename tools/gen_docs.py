@@ -18,6 +18,7 @@ import typer
 
 from weir.capture._environment import VARIABLES
 from weir.cli._app import app
+from weir.query.schema import TABLES
 from weir.rules.layers import ERRNOS, KINDS, Argument
 from weir.rules.values import size_text
 
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "reference"
 EXIT_STATUSES = (
     (0, "fine; for `weir trace`: the command succeeded and there is a trace of it"),
-    (1, "findings (`weir doctor`)"),
+    (1, "findings (`weir doctor`), a threshold that was passed (`weir compare`)"),
     (2, "usage: an option that makes no sense, a mistake in rules, a step that holds a trace already"),
     (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but without a trace"),
     (4, "the trace is incomplete; the report was printed and says what is missing"),
@@ -161,7 +162,23 @@ def layers() -> str:
     return "".join(parts)
 
 
-PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "environment.md": environment, "layers.md": layers}
+def query() -> str:
+    parts = [
+        "# Tables of `weir query`\n\n",
+        made_from("python/weir/query/schema.py"),
+        "\n`weir query RUN SQL`, `weir.open(RUN).sql(SQL)`, `weir.open(RUN).TABLE`, and `weir export --to parquet` and `--to csv` have these tables;\n"
+        "[how to ask](../guide/query.md). Tables and columns are only ever added. *int* is 64 bits wide, *int32* 32; a ? says that a value may be\n"
+        "null. Times are ns since 1970, clocks of nodes aligned.\n",
+    ]
+    for one in TABLES:
+        rows = [[f"`{c.name}`", c.kind, c.unit, c.meaning] for c in one.columns]
+        parts += [f"\n## {one.name}\n\n{one.meaning[0].upper()}{one.meaning[1:]}.\n\n", table(["column", "kind", "unit", "meaning"], rows)]
+        if one.sql:
+            parts += [f"\nA view:\n\n```sql\n{inspect.cleandoc(one.sql)}\n```\n"]
+    return "".join(parts)
+
+
+PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "environment.md": environment, "layers.md": layers, "query.md": query}
 
 
 def main(arguments: list[str]) -> int:

@@ -34,6 +34,19 @@ void read_tiles(weir_reader* reader, const weir_reader_clock& clock) {
   if (weir_reader_tiles(&reader, &clock, &rows_of, &groups_of, 1, 1, &window, by_row.data(), by_group.data()) != 0) abort();
 }
 
+// A few rows at a time, so that batches end everywhere.
+void read_events(const weir_reader* reader, const weir_reader_clock& clock) {
+  constexpr uint64_t room = 1000;
+  static int64_t longs[4][room];
+  static uint32_t words[4][room];
+  static uint8_t bytes[4][room];
+  const weir_reader_columns out = {longs[0], longs[1], longs[2], longs[3], words[0], words[1], words[2], words[3],
+                                   bytes[0], bytes[1], bytes[2], bytes[3]};
+  weir_reader_cursor cursor = {0, 0, ~uint64_t{0}, 0, 0};
+  while (weir_reader_events(reader, &clock, &cursor, room, &out) == room) {
+  }
+}
+
 void read_all(const char* path) {
   char message[256];
   uint64_t place = 0;
@@ -46,6 +59,7 @@ void read_all(const char* path) {
   uint64_t records;
   weir_reader_active(&reader, &clock, &mask, 1, 0, &total, &first, &last, &records);
   read_tiles(reader, clock);
+  read_events(reader, clock);
   for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_PROBLEMS; ++array) {
     uint64_t count, bytes, sum = 0;
     const auto* from = static_cast<const unsigned char*>(weir_reader_get(reader, array, &count, &bytes));

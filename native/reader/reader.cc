@@ -10,6 +10,7 @@
 
 #include "reader/active.h"
 #include "reader/clock.h"
+#include "reader/events.h"
 #include "reader/ops.h"
 #include "reader/scan.h"
 #include "reader/tiles.h"
@@ -159,6 +160,11 @@ WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_cl
   } catch (const std::exception&) {
     return -1;
   }
+}
+
+WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reader_clock* clock, weir_reader_cursor* cursor,
+                                     uint64_t room, const weir_reader_columns* out) {
+  return read_events(reader->file, reader->index, reader->names, *clock, *cursor, room, *out);
 }
 
 WEIR_API void weir_reader_instants(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,

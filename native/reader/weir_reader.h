@@ -152,6 +152,27 @@ int weir_reader_tiles(weir_reader *const *readers, const weir_reader_clock *cloc
                       const uint8_t *const *groups_of, uint64_t count, uint32_t all_names, const weir_reader_window *window,
                       weir_reader_tile *by_row, weir_reader_tile *by_group);
 
+/* Where a reading of raw records is: the next chunk and record in it, the thread of that record; it ends before end_chunk. Begin with
+ * zeros and the number of chunks. */
+typedef struct {
+  uint64_t chunk, record, end_chunk;
+  uint32_t thread, reserved;
+} weir_reader_cursor;
+
+/* Columns of raw records, arrays of the caller. offset: -1 unknown, a unit of Fortran for its records. bytes: requested, when the call
+ * failed. file: id in the process, 0 none; text: index in WEIR_READER_TEXTS, all ones for none or a lost name. */
+typedef struct {
+  int64_t *start_ns, *duration_ns, *offset, *bytes;
+  uint32_t *process, *thread, *file, *text;
+  uint8_t *op, *layer, *flags, *error;
+} weir_reader_columns;
+
+/* The next records as rows, at most `room`, chunk by chunk in the order in which they were made; markers of threads and barriers,
+ * places not written and what is damaged are left out. Returns the number of rows; fewer than room: the cursor is at its end, and behind
+ * the last record that is written: of a trace that grows, the next reader of the file goes on from there. Needs no scan. */
+uint64_t weir_reader_events(const weir_reader *reader, const weir_reader_clock *clock, weir_reader_cursor *cursor, uint64_t room,
+                            const weir_reader_columns *out);
+
 void weir_reader_instants(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, int64_t *out_ns);
 void weir_reader_lengths(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, uint64_t *out_ns);
 

@@ -94,7 +94,7 @@ def read_step(step: Step, names: NameTable) -> StepData:
         if problem is not None:
             problems.append(problem)
     lines, alignments = align(tuple(files), tuple(lines))
-    members = _members(files)
+    members = members_of(files)
     numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int32) for file in files)
     parts, first = [], 0
     for file, line, numbered in zip(files, lines, numbers):
@@ -118,7 +118,8 @@ def is_launcher(process: Process) -> bool:
     return process.rank < 0 and _LAUNCHERS.fullmatch(process.program) is not None
 
 
-def _members(files: list[TraceFile]) -> tuple[Member, ...]:
+def members_of(files: list[TraceFile]) -> tuple[Member, ...]:
+    """The processes of a step's trace files, one file after the other."""
     everyone = [(index, process) for index, file in enumerate(files) for process in file.processes]
     is_parallel = any(process.rank >= 0 for _, process in everyone)
     return tuple(

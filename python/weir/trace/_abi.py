@@ -44,6 +44,13 @@ LAYOUTS = {
 # An event as it lies in the file; docs/formats/trace.md 3.3.
 RECORD = _layout("start:<u8 duration:<u4 file:<u4 offset_size:<u8 size_low:<u4 op:u1 layer:u1 flags:u1 error:u1")
 
+# A counter as it lies in the file; docs/formats/trace.md 3.4.
+COUNTER = np.dtype(
+    [("file", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("zero", "u1"), ("calls", "<u8"), ("bytes", "<u8"),
+     ("ticks", "<u8"), ("errors", "<u8"), ("first", "<u8"), ("last", "<u8"), ("reserved", "<u8"),
+     ("by_size", "<u8", (36,)), ("by_duration", "<u8", (36,))]
+)  # fmt: skip
+
 
 class Header(c.Structure):
     _fields_ = [
@@ -56,6 +63,19 @@ class Header(c.Structure):
 
 class Clock(c.Structure):
     _fields_ = [("origin_ticks", c.c_uint64), ("base_ns", c.c_int64), ("multiplier", c.c_uint64)]
+
+
+class Cursor(c.Structure):
+    _fields_ = [
+        ("chunk", c.c_uint64), ("record", c.c_uint64), ("end_chunk", c.c_uint64), ("thread", c.c_uint32), ("reserved", c.c_uint32),
+    ]  # fmt: skip
+
+
+# Columns of raw records, in the order of the C struct.
+EVENT_COLUMNS = _layout(
+    "start_ns:<i8 duration_ns:<i8 offset:<i8 bytes:<i8 process:<u4 thread:<u4 file:<u4 text:<u4 op:u1 layer:u1 flags:u1 error:u1"
+)
+EventColumns = c.c_void_p * len(EVENT_COLUMNS.names or ())
 
 
 class Window(c.Structure):
@@ -101,6 +121,15 @@ def library() -> c.CDLL:
     if lib.weir_reader_abi() != ABI:
         raise ImportError(f"{library_path(READER)} has ABI {lib.weir_reader_abi()}, this package needs {ABI}")
     return lib
+
+
+@functools.cache
+def events_function() -> object:
+    """weir_reader_events with its signature set."""
+    function = library().weir_reader_events
+    function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(Cursor), c.c_uint64, c.POINTER(EventColumns)]
+    function.restype = c.c_uint64
+    return function
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from weir.trace import _abi
 from weir.trace.errors import DamagedFile
 from weir.trace.process import Process, decode_process, text_of, unknown_process, with_successors
 
-EVENTS = 3
+EVENTS, COUNTERS = 3, 4
 LOST = np.uint32(2**32 - 1)
 _NO_PLACE = 2**64 - 1
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir export``"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+FORMS = ("parquet", "csv", "perfetto", "totals")
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
+To = Annotated[
+    str,
+    typer.Option("--to", metavar="FORM", help="parquet or csv (folders of tables), perfetto (a timeline), totals (Darshan's counters as text)."),
+]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="OUT", help="Folder or file to make; totals without it go to standard output.")
+]
+Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
+Tables = Annotated[
+    str | None,
+    typer.Option("--tables", metavar="LIST", help="Of parquet and csv, only these: events,totals,files,steps,processes,names,operations."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+
+
+def export(run: Run, to: To, output: Output = None, step: Step = None, tables: Tables = None, quiet: Quiet = False) -> None:
+    """Write a run in a form that other tools read, record by record, whatever its size.
+
+    Parquet and CSV hold the tables of `weir query`; events in Parquet are partitioned by step and node. Perfetto's traces open in its
+    viewer and its trace processor. Status 4 when the trace is incomplete: what is whole is written all the same.
+    """
+    from weir._errors import UsageError
+    from weir.query import open_run
+
+    if to not in FORMS:
+        raise UsageError(f"--to {to}: choose one of {', '.join(FORMS)}")
+    if output is None and to != "totals":
+        raise UsageError(f"--to {to}: say where with -o")
+    if tables is not None and to not in ("parquet", "csv"):
+        raise UsageError(f"--tables chooses tables of parquet and csv, not of {to}")
+    with open_run(run, step=step) as opened, _Progress(opened, quiet or to == "totals") as told:
+        if to in ("parquet", "csv"):
+            _tables(opened, to, str(output), tables, told)
+        else:
+            _one_file(opened, to, output, told)
+        if not opened.report.is_complete:
+            _say_incomplete(opened)
+            raise typer.Exit(4)
+
+
+def _tables(opened: Any, to: str, output: str, tables: str | None, told: Callable[[int], None]) -> None:
+    from weir._errors import UsageError
+    from weir.export import export_csv, export_parquet
+    from weir.export.files import STORED
+
+    wanted = tuple(tables.split(",")) if tables is not None else STORED
+    unknown = [name for name in wanted if name not in STORED]
+    if unknown:
+        raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join(STORED)}")
+    (export_parquet if to == "parquet" else export_csv)(opened, output, wanted, told)
+
+
+def _one_file(opened: Any, to: str, output: str | None, told: Callable[[int], None]) -> None:
+    import io
+
+    from weir.export import export_perfetto, export_totals
+    from weir.query.output import open_output
+
+    with open_output(output) as stream:
+        if to == "perfetto":
+            export_perfetto(opened.report, stream, told)
+            return
+        text = io.TextIOWrapper(stream, "utf-8", newline="\n")
+        export_totals(opened.report, text)
+        text.detach()
+
+
+class _Progress:
+    """Records written so far, on a terminal; nothing elsewhere."""
+
+    def __init__(self, opened: Any, is_quiet: bool):
+        import sys
+
+        self.count = sum(m.process.events for step in opened.report.steps for m in step.data.members)
+        self.is_quiet = is_quiet or not sys.stderr.isatty()
+
+    def __enter__(self) -> Callable[[int], None]:
+        if self.is_quiet:
+            return lambda _: None
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.bar = Progress(console=Console(stderr=True), transient=True)
+        self.bar.start()
+        task = self.bar.add_task("records", total=self.count)
+        return lambda rows: self.bar.advance(task, rows)
+
+    def __exit__(self, *_: object) -> None:
+        if not self.is_quiet:
+            self.bar.stop()
+
+
+def _say_incomplete(opened: Any) -> None:
+    import sys
+
+    from weir.report.notes import notes
+
+    for sentence in notes(opened.report):
+        print(f"weir: {sentence}", file=sys.stderr)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir query``"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
+Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The question, in DuckDB's SQL; - reads it from standard input.")]
+Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
+Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, csv, json (an array of objects) or parquet.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of standard output.")]
+Top = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Lines of a table (0: all).")]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="The most that the question takes, e.g. 512MB; past it, it works on disk.")
+]
+Schema = Annotated[bool, typer.Option("--schema", help="Print the tables and their columns with units.")]
+
+
+def query(
+    run: Run,
+    sql: Sql = None,
+    step: Step = None,
+    format: Format = "table",
+    output: Output = None,
+    top: Top = 1000,
+    memory: Memory = None,
+    schema: Schema = False,
+) -> None:
+    """Ask a run in SQL: tables events, io, totals, files, steps, processes, names, operations (--schema says what is in them).
+
+    Records are read where they lie, so a trace may be larger than memory. Status 4 when the trace is incomplete: the answer is printed all
+    the same.
+    """
+    import sys
+
+    from weir._errors import UsageError
+    from weir.query import open_run
+    from weir.query.output import FORMATS, open_output, print_schema, write_result
+
+    if format not in FORMATS:
+        raise UsageError(f"--format {format}: choose one of {', '.join(FORMATS)}")
+    if schema == (sql is not None):
+        raise UsageError("ask one thing: a question in SQL, or --schema")
+    if format == "parquet" and output is None and sys.stdout.isatty():
+        raise UsageError("--format parquet writes bytes, not text: add -o FILE")
+    with open_run(run, step=step, memory=memory) as opened:
+        if schema:
+            print_schema(sys.stdout)
+            return
+        answer = opened.sql_reader(sys.stdin.read() if sql == "-" else str(sql))
+        with open_output(output) as stream:
+            write_result(answer, format, stream, top or None)
+        _say(opened)
+        if not opened.report.is_complete:
+            raise typer.Exit(4)
+
+
+def _say(opened: Any) -> None:
+    """What a reader of the answer must know, on standard error."""
+    import sys
+
+    from weir.report.notes import notes
+
+    without = [step.name for step in opened.report.steps if step.level != "trace"]
+    if without and "events" in opened.asked:
+        levels = ", ".join(f"{step.name}: {step.level}" for step in opened.report.steps if step.level != "trace")
+        print(f"weir: events has no rows of steps that were not recorded at level trace ({levels}); totals has them all", file=sys.stderr)
+    if not opened.report.is_complete:
+        for sentence in notes(opened.report):
+            print(f"weir: {sentence}", file=sys.stderr)

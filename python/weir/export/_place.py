@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an export goes: under another name until it is complete, and never over something that is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from weir._errors import StorageError, UsageError
+
+
+@contextmanager
+def new_folder(path: str) -> Iterator[str]:
+    """A folder to write into that becomes `path` at the end. Raises UsageError when something is there, StorageError."""
+    if os.path.isdir(path) and not os.listdir(path):
+        os.rmdir(path)
+    if os.path.lexists(path):
+        raise UsageError(f"{path}: there is something already; name another with -o, or remove it")
+    unfinished = f"{path.rstrip('/')}.{os.getpid()}.new"
+    try:
+        os.makedirs(unfinished)
+        yield unfinished
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documented tables as Parquet or CSV, streamed: a run larger than memory is written batch by batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from weir.export._place import new_folder
+from weir.query import TABLES, Run
+from weir.query._arrow import arrow_schema, pyarrow
+from weir.query.events import event_sources
+from weir.query.output import write_result
+from weir.query.schema import EVENTS, table_named
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# io and files are views of others, but files is what most ask for.
+STORED = tuple(table.name for table in TABLES if table.name != "io")
+GROUP_BATCHES = 8  # some 500,000 rows in a row group
+Told = Callable[[int], None]  # how many records have been written since
+
+
+def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED, told: Told = lambda _: None) -> None:
+    """A folder: TABLE.parquet for each, and events/step=STEP/node=NODE/part-N.parquet, as Hive partitions. Compressed by zstd."""
+    with new_folder(path) as folder:
+        for name in tables:
+            if name == EVENTS.name:
+                _write_events(run, os.path.join(folder, name), told)
+            else:
+                with open(os.path.join(folder, f"{name}.parquet"), "wb") as stream:
+                    write_result(run.table(name).reader(), "parquet", stream)
+
+
+def _write_events(run: Run, folder: str, told: Told) -> None:
+    """Step and node are in the folders' names, and so not in the files."""
+    from pyarrow import parquet
+
+    os.makedirs(folder)
+    kept = [name for name in arrow_schema(EVENTS).names if name not in ("step", "node")]
+    schema = pyarrow().schema([arrow_schema(EVENTS).field(name) for name in kept])
+    for number, source in enumerate(event_sources(run.report)):
+        place = os.path.join(folder, f"step={quote(source.step, safe='')}", f"node={quote(source.node, safe='')}")
+        os.makedirs(place, exist_ok=True)
+        with parquet.ParquetWriter(os.path.join(place, f"part-{number}.parquet"), schema, compression="zstd") as writer:
+            for batches in _grouped(source.batches()):
+                rows = pyarrow().Table.from_batches(batches).select(kept)
+                writer.write_table(rows, row_group_size=len(rows))
+                told(len(rows))
+
+
+def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if len(group) == GROUP_BATCHES:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def export_csv(run: Run, path: str, tables: Iterable[str] = STORED, told: Told = lambda _: None) -> None:
+    """A folder with TABLE.csv for each."""
+    with new_folder(path) as folder:
+        for name in tables:
+            with open(os.path.join(folder, f"{name}.csv"), "wb") as stream:
+                write_result(_telling(run, name, told), "csv", stream)
+
+
+def _telling(run: Run, name: str, told: Told) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in run.table(name).batches():
+            yield batch
+            if name == EVENTS.name:
+                told(len(batch))
+
+    return pyarrow().RecordBatchReader.from_batches(arrow_schema(table_named(name)), batches())

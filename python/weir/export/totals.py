@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Totals of each task and file under Darshan's names, as lines of the form that darshan-parser prints.
+
+Source of names and meanings: the Darshan-util documentation, "Guide to darshan-parser output". As there, failed calls do not count,
+and syncs are part of the time of writing. Counters that need more than totals (strides, common sizes, alignment) are not printed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TextIO
+
+import numpy as np
+
+from weir.analysis.columns import Columns, starts
+from weir.analysis.names import NO_NAME
+from weir.report.build import Report, StepReport
+from weir.trace.ops import POSIX, STDIO, op_named
+
+_HEAD = """\
+# description of columns:
+#   <module>: module responsible for this I/O record.
+#   <rank>: MPI rank.
+#   <record id>: hash of the record's file path
+#   <counter name> and <counter value>: statistical counters.
+#   <file name>: full file path for the record.
+#   <mount pt>: mount point that the file resides on.
+#   <fs type>: type of file system that the file resides on.
+"""
+_COLUMNS = "#<module>\t<rank>\t<record id>\t<counter>\t<value>\t<file name>\t<mount pt>\t<fs type>\n"
+_UNKNOWN = "UNKNOWN\tUNKNOWN"  # where files lay when the job ran is not in the trace
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module of Darshan: counters of calls by the operations or classes that they count, and which of these are writing."""
+
+    name: str
+    layer: int
+    calls: dict[str, str]
+    syncs: tuple[str, ...]
+
+    def chosen(self, columns: Columns, what: str) -> np.ndarray:
+        """Mask of the rows of a class (one letter) or of operations (names)."""
+        if len(what) == 1:
+            return columns.by_code(what)
+        return np.isin(columns.op, [op_named(name).value for name in what.split()])
+
+
+_MODULES = (
+    _Module(
+        "POSIX", POSIX,
+        {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "lseek", "STATS": "stat lstat fstat fstatat statx", "MMAPS": "mmap",
+         "FSYNCS": "fsync", "FDSYNCS": "fdatasync"},
+        ("fsync", "fdatasync"),
+    ),
+    _Module("STDIO", STDIO, {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "fseek rewind", "FLUSHES": "fflush"}, ("fflush",)),
+)  # fmt: skip
+
+
+def export_totals(report: Report, stream: TextIO) -> None:
+    """A part for each step: its head, then the counters of each module, task and file."""
+    for step in report.steps:
+        _write_head(step, stream)
+        tasks = step.columns.where((step.columns.rank >= 0) & (step.columns.name != NO_NAME))
+        left_out = step.columns.where(step.columns.rank < 0)
+        if len(left_out):
+            stream.write(f"# left out: {int(left_out.app_calls.sum())} calls of processes that are no task\n")
+        for module in _MODULES:
+            columns = tasks.where(tasks.layer == module.layer)
+            if len(columns):
+                stream.write(f"\n# {module.name} module data\n{_COLUMNS}")
+                _write_module(step, module, columns, stream)
+        stream.write("\n")
+
+
+def _write_head(step: StepReport, stream: TextIO) -> None:
+    job = step.data.step.job
+    begin, end = step.started_ns, step.started_ns + step.wall_ns
+    exe = " ".join(job.command) if job is not None and job.command else step.name
+    stream.write(f"# step: {step.name}\n# exe: {exe.translate({10: ' ', 13: ' '})}\n")
+    for name, ns in (("start_time", begin), ("end_time", end)):
+        stream.write(f"# {name}: {ns // 10**9}\n# {name}_asci: {time.asctime(time.gmtime(ns // 10**9))}\n")
+    stream.write(f"# nprocs: {max(1, sum(rank >= 0 for rank in step.ranks))}\n# run time: {step.wall_ns / 1e9:.4f}\n{_HEAD}")
+
+
+def _write_module(step: StepReport, module: _Module, columns: Columns, stream: TextIO) -> None:
+    columns = columns.where(np.lexsort((columns.name, columns.rank)))
+    begins = starts(columns.rank, columns.name)
+    counters = list(_counters(step, module, columns, begins))
+    ids: dict[int, str] = {}
+    for row, (rank, name) in enumerate(zip(columns.rank[begins].tolist(), columns.name[begins].tolist())):
+        file = step.names[name]
+        number = ids.setdefault(name, _record_id(file))
+        shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in file)
+        for counter, values in counters:
+            stream.write(f"{module.name}\t{rank}\t{number}\t{module.name}_{counter}\t{values[row]}\t{shown}\t{_UNKNOWN}\n")
+
+
+def _record_id(file: str) -> str:
+    """64 bits of a name; not the ones that Darshan makes of it."""
+    return str(int.from_bytes(blake2b(file.encode("utf-8", "backslashreplace"), digest_size=8).digest(), "big"))
+
+
+def _counters(step: StepReport, module: _Module, columns: Columns, begins: np.ndarray) -> Iterator[tuple[str, list[str]]]:
+    """Each counter with its values by group."""
+
+    def summed(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(np.where(mask, values, 0), begins)
+
+    done = columns.calls - columns.errors
+    for counter, what in module.calls.items():
+        yield counter, [str(n) for n in summed(done, module.chosen(columns, what)).tolist()]
+    reads, writes = columns.by_code("R"), columns.by_code("W")
+    yield "BYTES_READ", [str(n) for n in summed(columns.bytes, reads).tolist()]
+    yield "BYTES_WRITTEN", [str(n) for n in summed(columns.bytes, writes).tolist()]
+    syncs = module.chosen(columns, " ".join(module.syncs))
+    for name, mask in (("READ", reads), ("WRITE", writes), ("OPEN", columns.by_code("O")), ("CLOSE", columns.by_code("C"))):
+        yield f"F_{name}_START_TIMESTAMP", _instants(step, np.minimum, np.where(mask, columns.first_ns, 2**62), begins)
+        yield f"F_{name}_END_TIMESTAMP", _instants(step, np.maximum, np.where(mask, columns.last_ns, -1), begins)
+    for name, mask in (("READ", reads), ("WRITE", writes | syncs), ("META", ~(reads | writes | syncs))):
+        yield f"F_{name}_TIME", [f"{ns / 1e9:.6f}" for ns in summed(columns.ns, mask).tolist()]
+
+
+def _instants(step: StepReport, least: np.ufunc, values: np.ndarray, begins: np.ndarray) -> list[str]:
+    """Seconds since the start of the step; 0 where there was no such call."""
+    found = least.reduceat(values, begins).tolist()
+    return [f"{(ns - step.started_ns) / 1e9:.6f}" if 0 <= ns < 2**62 else "0.000000" for ns in found]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyarrow and DuckDB where they are installed, and what is said where they are not; Arrow's types of the documented columns."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from weir._errors import UsageError
+from weir.query.schema import Column, TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def pyarrow() -> ModuleType:
+    """The module. Raises UsageError that says how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.dataset  # noqa: F401: with it DuckDB asks for the columns that it needs alone
+    except ImportError as error:
+        raise _missing("pyarrow", error) from error
+    return pyarrow
+
+
+def duckdb() -> ModuleType:
+    """The module. Raises UsageError that says how to get it."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise _missing("duckdb", error) from error
+    return duckdb
+
+
+def _missing(package: str, error: ImportError) -> UsageError:
+    return UsageError(f"{package} is needed for this and cannot be imported ({error}): pip install 'weir-io[query]'")
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    pa = pyarrow()
+    return {
+        "text": pa.dictionary(pa.int32(), pa.string()),
+        "int": pa.int64(),
+        "int32": pa.int32(),
+        "bool": pa.bool_(),
+    }[column.kind.rstrip("?")]
+
+
+@cache
+def arrow_schema(table: TableSchema) -> pa.Schema:
+    """Arrow's schema of a table; each field carries its unit and meaning as metadata."""
+    pa = pyarrow()
+    return pa.schema(
+        [
+            pa.field(column.name, arrow_type(column), column.may_be_null, {"unit": column.unit, "meaning": column.meaning})
+            for column in table.columns
+        ]
+    )
+
+
+def encoded(values: list[str | None]) -> pa.Array:
+    """Texts as a dictionary column."""
+    pa = pyarrow()
+    made = pa.array(values, pa.string()).dictionary_encode()
+    return made if made.type.index_type == pa.int32() else made.cast(pa.dictionary(pa.int32(), pa.string()))

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of events as a stream of Arrow batches: what lies in the mapped files is turned into columns a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weir.analysis.columns import class_codes
+from weir.analysis.names import NameTable
+from weir.analysis.step import name_numbers
+from weir.query._arrow import arrow_schema, pyarrow
+from weir.query.schema import CLASSES, EVENTS
+from weir.report.build import Report, StepReport
+from weir.trace.events import Events, read_events
+from weir.trace.file import LOST
+from weir.trace.ops import BELOW, ERROR, EVENTS as EVENT_LAYERS, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines, ops
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CLASS_NAMES = list(CLASSES.values())
+_UNKNOWN = -1  # offset, unit
+
+
+def layer_names() -> list[str]:
+    """By value of a record's layer."""
+    names = [f"layer{value}" for value in range(64)]
+    names[: len(LAYER_NAMES)] = LAYER_NAMES
+    names[EVENT_LAYERS:NOTES] = [f"event{position}" for position in range(NOTES - EVENT_LAYERS)]
+    kinds = layer_kinds()
+    names[NOTES:] = [f"note:{kinds[kind].name if kind in kinds else kind}" for kind in range(64 - NOTES)]
+    return names
+
+
+def op_names() -> list[str]:
+    """By value of a record's operation."""
+    return [ops()[value].name if value in ops() else f"op{value}" for value in range(256)]
+
+
+def class_indices() -> np.ndarray:
+    """By value of a record's operation: index of its class among those of CLASSES."""
+    codes = class_codes()
+    return np.array([list(CLASSES).index(chr(code)) if code else len(CLASSES) - 1 for code in codes.tolist()], np.int32)
+
+
+def routine_names() -> list[str]:
+    """By number of a routine of MPI."""
+    names = mpi_routines()
+    return [names.get(value, f"routine{value}") for value in range(256)]
+
+
+# Records of MPI's synchronisation and messages; docs/formats/trace.md says what their offset and size hold.
+_COLLECTIVE, _START_COLLECTIVE, _WAIT, _RECEIVE, _AWAITED = 142, 143, 144, 145, 148
+_AWAITED_COLLECTIVE = 2
+
+
+def of_mpi(op: np.ndarray) -> np.ndarray:
+    """Mask of these operations: their size is more than a number of bytes."""
+    return (op >= _COLLECTIVE) & (op <= _AWAITED)
+
+
+class _MpiFields:
+    """What the offset and the two halves of the size of MPI's records hold, for a batch; nothing for other records."""
+
+    def __init__(self, events: Events):
+        op, high = events["op"], events["bytes"] >> 32
+        self.is_any = of_mpi(op)
+        self.routine = np.where(self.is_any & (op != _AWAITED), high & 0xFF, 0).astype(np.int32)
+        is_awaited_collective = (op == _AWAITED) & (high == _AWAITED_COLLECTIVE)
+        self.has_sequence = (op == _COLLECTIVE) | (op == _START_COLLECTIVE) | is_awaited_collective
+        self.has_peer = self.is_any & (op >= _RECEIVE) & ~is_awaited_collective
+        self.bytes = np.where(op == _WAIT, 0, events["bytes"] & 0xFFFFFFFF)  # a wait has the number of its requests there
+
+
+def event_batches(report: Report) -> Iterator[pa.RecordBatch]:
+    """All records of all steps. cost: one pass; memory: a batch."""
+    for source in event_sources(report):
+        yield from source.batches()
+
+
+def event_sources(report: Report) -> Iterator[EventSource]:
+    """The trace files of all steps, one after the other."""
+    for step in report.steps:
+        for index in range(len(step.data.files)):
+            yield EventSource(step, index, report.names)
+
+
+class EventSource:
+    """The records of one trace file, and what all their batches share."""
+
+    def __init__(self, step: StepReport, index: int, names: NameTable):
+        pa = pyarrow()
+        data = step.data
+        self.step, self.node = step.name, data.files[index].node
+        self.file, self.line = data.files[index], data.lines[index]
+        first = data.first_member(index)
+        self.members = members = data.members[first : first + len(self.file.processes)]
+        self.pid = np.array([one.process.pid for one in members], np.int32)
+        self.rank = np.array([one.rank for one in members], np.int32)
+        self.launcher = np.array([one.is_launcher for one in members], bool)
+        numbers, self.lost = data.name_numbers[index], self._lost_names(names, data.name_numbers[index])
+        known = np.unique(np.r_[numbers, np.fromiter(self.lost.values(), np.int32, len(self.lost))])
+        self.place = np.searchsorted(known, numbers).astype(np.int32)  # text -> index in the dictionary
+        self.lost = {key: int(np.searchsorted(known, number)) for key, number in self.lost.items()}
+        self.text_is_file = self.file.array("texts")["is_file"] != 0
+        self.names = pa.array([names[number] for number in known.tolist()], pa.string())
+        self.constants = {name: pa.array([text], pa.string()) for name, text in (("step", self.step), ("node", self.node))}
+        coded = {"op": op_names(), "layer": layer_names(), "class": _CLASS_NAMES, "routine": routine_names()}
+        self.dictionaries = {name: pa.array(texts, pa.string()) for name, texts in coded.items()}
+        self.class_of = class_indices()
+
+    def _lost_names(self, names: NameTable, numbers: np.ndarray) -> dict[tuple[int, int], int]:
+        """Number of each name that is lost, by process and id."""
+        rows = self.file.array("rows")
+        lost = rows[(rows["file"] != 0) & (self.file.texts_of(rows["process"], rows["file"]) == LOST)]
+        found = name_numbers(self.file, lost, names, numbers).tolist()
+        return dict(zip(zip(lost["process"].tolist(), lost["file"].tolist()), found))
+
+    def process_name(self, pid: int) -> str:
+        """What a process is called: step, task, program, node."""
+        member = next(one for one in self.members if one.process.pid == pid)
+        task = f"task {member.rank}" if member.rank >= 0 else "no task"
+        return f"{self.step}: {task}, {member.process.program or 'unknown'} on {self.node}"
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        schema = arrow_schema(EVENTS)
+        for events in read_events(self.file, self.line.native()):
+            columns = self._columns(events)
+            yield pyarrow().record_batch([columns[name] for name in schema.names], schema)
+
+    def _columns(self, events: Events) -> dict[str, pa.Array]:
+        pa = pyarrow()
+        count, process, flags = len(events["op"]), events["process"], events["flags"]
+        is_failed, is_fortran = (flags & ERROR) != 0, events["layer"] == FORTRAN
+        is_unknown, mpi = events["offset"] == _UNKNOWN, _MpiFields(events)
+        zeros = np.zeros(count, np.int32)
+
+        def coded(name: str, indices: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
+            return pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask), self.dictionaries[name])
+
+        columns = {name: pa.DictionaryArray.from_arrays(pa.array(zeros), one) for name, one in self.constants.items()}
+        columns |= {
+            "pid": pa.array(self.pid[process]),
+            "rank": pa.array(self.rank[process]),
+            "thread": pa.array(events["thread"].view(np.int32)),
+            "start_ns": pa.array(events["start_ns"]),
+            "duration_ns": pa.array(events["duration_ns"]),
+            "op": coded("op", events["op"].astype(np.int32)),
+            "layer": coded("layer", events["layer"].astype(np.int32)),
+            "class": coded("class", self.class_of[events["op"]]),
+            "offset_bytes": pa.array(events["offset"], mask=is_unknown | is_fortran | mpi.is_any),
+            "bytes": pa.array(np.where(is_failed, 0, np.where(mpi.is_any, mpi.bytes, events["bytes"]))),
+            "unit": pa.array(events["offset"], mask=is_unknown | ~is_fortran),
+            "error": pa.array(events["error"].astype(np.int32), mask=~is_failed),
+            "routine": coded("routine", mpi.routine, mpi.routine == 0),
+            "sequence": pa.array(events["offset"], mask=~mpi.has_sequence | is_unknown),
+            "peer": pa.array(events["offset"].astype(np.int32), mask=~mpi.has_peer | is_unknown),
+            "launcher": pa.array(self.launcher[process]),
+        }
+        for name, flag in (("short", SHORT), ("below", BELOW), ("nested", NESTED), ("of_output", OF_OUTPUT)):
+            columns[name] = pa.array((flags & flag) != 0)
+        columns["file"], columns["is_file"] = self._file_columns(events)
+        return columns
+
+    def _file_columns(self, events: Events) -> tuple[pa.Array, pa.Array]:
+        pa = pyarrow()
+        text, is_nothing = events["text"], events["text"] == LOST
+        if len(self.place):
+            at = np.where(is_nothing, np.uint32(0), text)
+            index, is_file = self.place[at], self.text_is_file[at] | is_nothing
+        else:
+            index, is_file = np.zeros(len(text), np.int32), is_nothing
+        for row in np.flatnonzero(is_nothing & (events["file"] != 0)).tolist():
+            number = self.lost.get((int(events["process"][row]), int(events["file"][row])))
+            if number is not None:  # None: written after the file was scanned
+                index[row], is_nothing[row] = number, False
+        return pa.DictionaryArray.from_arrays(pa.array(index, mask=is_nothing), self.names), pa.array(is_file)

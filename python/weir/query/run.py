@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that can be asked: its tables as Arrow, and SQL over them by DuckDB. What is not asked for is not computed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from weir._errors import UsageError
+from weir.query._arrow import arrow_schema, duckdb, pyarrow
+from weir.query.events import event_batches
+from weir.query.schema import TABLES, TableSchema, table_named
+from weir.query.tables import MADE
+from weir.report.build import Report, build
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
+RESULT_ROWS = 1 << 16
+
+
+class Table:
+    """A table of a run as a stream of Arrow batches, made anew each time it is read.
+
+    Whatever takes Arrow takes it: ``pyarrow.table(t)``, ``polars.DataFrame(t)``, DuckDB. A table of events may be larger than memory:
+    ``batches()`` and ``reader()`` then give it piece by piece.
+    """
+
+    def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]):
+        self.schema, self._batches = schema, batches
+
+    def __repr__(self) -> str:
+        return f"weir.query.Table({', '.join(self.schema.names)})"
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, some 65,000 at a time."""
+        return self._batches()
+
+    def reader(self) -> pa.RecordBatchReader:
+        return pyarrow().RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def to_arrow(self) -> pa.Table:
+        return self.reader().read_all().unify_dictionaries()
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """options: those of pyarrow.Table.to_pandas."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+
+class Run:
+    """One run, read. Tables are those of weir.query.schema; a context manager, which closes DuckDB's connection."""
+
+    def __init__(self, report: Report, *, memory: str | None = None):
+        self.report, self._memory = report, memory
+        self._asked: set[str] = set()
+        self._kept: dict[str, pa.Table] = {}
+
+    def __repr__(self) -> str:
+        return f"weir.open({self.report.path!r})"
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close DuckDB's connection; the next question opens another. Done at the end of the program, too."""
+        if "_connection" in self.__dict__:
+            del self.__dict__["_connection"]
+            self._close()
+
+    @property
+    def path(self) -> str:
+        return self.report.path
+
+    @property
+    def events(self) -> Table:
+        return self.table("events")
+
+    @property
+    def files(self) -> Table:
+        return self.table("files")
+
+    @property
+    def steps(self) -> Table:
+        return self.table("steps")
+
+    @property
+    def processes(self) -> Table:
+        return self.table("processes")
+
+    @property
+    def totals(self) -> Table:
+        return self.table("totals")
+
+    @property
+    def names(self) -> Table:
+        return self.table("names")
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Names of the tables that were read so far, views as the tables below them."""
+        return frozenset(self._asked)
+
+    def table(self, name: str) -> Table:
+        """A table by its name. Raises UsageError when there is none of that name."""
+        try:
+            schema = table_named(name)
+        except KeyError:
+            raise UsageError(f"no table {name!r}; there are {', '.join(one.name for one in TABLES)}") from None
+        return Table(arrow_schema(schema), lambda: self._rows(schema))
+
+    def _rows(self, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+        if schema.sql:
+            return iter(self.sql(f"SELECT * FROM {schema.name}").cast(arrow_schema(schema)).to_batches(RESULT_ROWS))
+        self._asked.add(schema.name)
+        if schema.name == "events":
+            return event_batches(self.report)
+        if schema.name not in self._kept:
+            self._kept[schema.name] = MADE[schema.name](self.report)
+        return iter(self._kept[schema.name].to_batches(RESULT_ROWS))
+
+    @cached_property
+    def _connection(self) -> Any:
+        options = {"temp_directory": os.path.join(tempfile.gettempdir(), f"weir-query-{os.getpid()}")}
+        # Nothing is fetched from anywhere.
+        options |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+        if self._memory is not None:
+            options["memory_limit"] = self._memory
+        module = duckdb()
+        try:
+            connection = module.connect(config=options)
+        except module.Error as error:
+            raise UsageError(f"DuckDB does not start: {error}") from error
+        self._close = weakref.finalize(self, connection.close)
+        for schema in TABLES:
+            if not schema.sql:
+                connection.register(schema.name, self.table(schema.name))
+        for schema in TABLES:
+            if schema.sql:
+                connection.execute(f"CREATE VIEW {schema.name} AS {schema.sql}")
+        return connection
+
+    def sql_reader(self, query: str) -> pa.RecordBatchReader:
+        """What the query gives, as a stream. Raises UsageError with DuckDB's words and the place in the query."""
+        module = duckdb()
+        try:
+            relation = self._connection.sql(query)
+            if relation is None:
+                raise UsageError("the query gives no rows: ask with SELECT, or begin with FROM")
+            return Results(module, relation.to_arrow_reader(RESULT_ROWS)).reader()
+        except module.Error as error:
+            raise query_error(self._placed(error, query)) from error
+
+    def _placed(self, error: Exception, query: str) -> Exception:
+        """The error with its line and column, which DuckDB tells of a statement but not of a relation."""
+        try:
+            if "LINE " not in str(error):
+                self._connection.execute(query)
+        except duckdb().Error as placed:
+            return placed
+        return error
+
+    def sql(self, query: str) -> pa.Table:
+        """What the query gives. Whole numbers are int64 where they fit."""
+        return self.sql_reader(query).read_all()
+
+
+class Results:
+    """The batches of a result: errors that come while it is read become weir's, sums of whole numbers become int64."""
+
+    def __init__(self, module: Any, reader: pa.RecordBatchReader):
+        self.module, self.source = module, reader
+        pa = pyarrow()
+        self.schema = pa.schema(
+            [field.with_type(pa.int64()) if _is_whole(field.type) else field for field in reader.schema]
+        )
+
+    def reader(self) -> pa.RecordBatchReader:
+        return pyarrow().RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        pa = pyarrow()
+        while True:
+            try:
+                batch = self.source.read_next_batch()
+            except StopIteration:
+                return
+            except (self.module.Error, pa.ArrowException, OSError) as error:
+                raise query_error(error) from error
+            try:
+                yield batch.cast(self.schema)
+            except pa.ArrowInvalid as error:
+                raise UsageError(f"the query: a sum does not fit 64 bits ({error}); cast it to DOUBLE") from error
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """DuckDB adds up integers in 128 bits, which reach Arrow as decimals without decimals."""
+    pa = pyarrow()
+    return pa.types.is_decimal(kind) and kind.scale == 0
+
+
+def query_error(error: Exception) -> UsageError:
+    return UsageError(f"the query: {error}")
+
+
+def open_run(path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None) -> Run:
+    """The run in a folder, or one of its steps, launchers and all.
+
+    memory: the most that DuckDB takes, e.g. "512MB" (default: its own, most of the machine); past it, it works on disk.
+    Raises weir.NotThere when there is no run, UsageError when pyarrow is not installed.
+    """
+    pyarrow()
+    return Run(build(path, step=step), memory=memory)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables that can be asked, and every column of them: name, kind, unit, meaning. docs/reference/query.md is this in prose.
+
+Tables are only ever added to: a column neither changes its meaning nor goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KINDS = ("text", "int", "int32", "bool")  # strings, 64-bit and 32-bit integers, truth values
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; `kind` is one of KINDS, with ? behind it where it may be null. unit: "" where it has none."""
+
+    name: str
+    kind: str
+    unit: str
+    meaning: str
+
+    @property
+    def may_be_null(self) -> bool:
+        return self.kind.endswith("?")
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One table. sql: its definition where it is a view of other tables."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    sql: str = ""
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """Columns of lines `name kind unit: meaning`; the unit may be missing."""
+    made = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        head, meaning = line.split(": ", 1)
+        name, kind, *unit = head.split()
+        made.append(Column(name, kind, unit[0] if unit else "", meaning))
+    return tuple(made)
+
+
+_WHO = """
+    step text: name of the step
+    node text: name of the node
+    pid int32: process id on the node
+    rank int32: task of the process, -1: it is no task; 0 for all where nothing in the step is parallel
+"""
+_WHAT = """
+    op text: operation, as in docs/reference/operations.md
+    layer text: who recorded it: posix, stdio, fortran, mpi, ...; event0, ...: an event layer of a stack; note:KIND: a note about a layer
+    class text: read, write, open, close, other (any other I/O), none (no I/O of its own)
+"""
+_HOW = """
+    below bool: made by a language's library for the program's own call, so no call of the program
+    nested bool: its time lies within another record of the thread
+    of_output bool: made by libweir, within one of its events
+    launcher bool: the process is mpirun or its kin, which reports leave out
+"""
+_FILE = """
+    file text?: absolute name, or what else the record is about (pipe:[..], output:STREAM:WHAT, mpi:COMMUNICATOR); null: nothing
+    is_file bool: the name is that of a file, or is not known; pipes, sockets, devices, /proc and /sys are none
+"""
+
+_MOVED = "CASE WHEN layer IN ('posix', 'stdio') AND class IN ('read', 'write') THEN bytes ELSE 0 END"
+_COUNTED = "class <> 'none' AND layer IN ('posix', 'stdio', 'fortran', 'mpi') AND is_file AND NOT launcher"
+_SYSTEM = "layer IN ('posix', 'stdio')"
+
+EVENTS = TableSchema(
+    "events",
+    "one row for each record: a call, or an event of a library. At level trace only; in no particular order",
+    _columns(f"""
+        {_WHO}
+        thread int32: thread of the call, its number in the system
+        start_ns int ns: when the call began, since 1970, on the clock that the nodes share
+        duration_ns int ns: how long it took
+        {_WHAT}
+        {_FILE}
+        offset_bytes int? bytes: where the transfer began; null: not known
+        bytes int bytes: transferred (payload of the I/O list, for Fortran; length, for mmap, ftruncate, ...); 0 when the call failed
+        unit int?: unit of a Fortran statement
+        error int32?: errno of a call that failed, null: it did not
+        routine text?: routine of MPI in records of synchronisation and messages, whose file is the communicator
+        sequence int?: of a collective: its number on the communicator
+        peer int32?: of a message: rank of the other task in MPI_COMM_WORLD; null: not known
+        short bool: fewer bytes than were asked for
+        {_HOW}
+    """),
+)
+TOTALS = TableSchema(
+    "totals",
+    "all calls of one process, file, operation, layer and flags added up, at every level; what `weir report` is computed from",
+    _columns(f"""
+        {_WHO}
+        {_WHAT}
+        {_FILE}
+        calls int: records, failed ones too
+        bytes int bytes: as in events; 0 for records of synchronisation and messages of MPI
+        ns int ns: their durations added up
+        errors int: how many failed
+        first_ns int ns: when the first began, since 1970
+        last_ns int ns: when the last ended, since 1970
+        {_HOW}
+    """),
+)
+IO = TableSchema(
+    "io",
+    "the events that `weir report` counts, as it counts them: sums of calls, bytes and ns are its figures",
+    _columns(f"""
+        {_WHO}
+        thread int32: thread of the call
+        start_ns int ns: when the call began, since 1970
+        duration_ns int ns: how long it took
+        {_WHAT}
+        file text?: name of the file
+        offset_bytes int? bytes: where the transfer began; null: not known
+        calls int: 1 for a call of the program, 0 for one that a language's library made for it
+        bytes int bytes: moved at the lowest level seen; 0 for a Fortran statement, whose system calls are rows of their own
+        ns int ns: the duration; 0 for what lies within another record
+        error int32?: errno of a call that failed
+    """),
+    f"""SELECT step, node, pid, rank, thread, start_ns, duration_ns, op, layer, class, file, offset_bytes,
+        CASE WHEN below THEN 0 ELSE 1 END::BIGINT AS calls, ({_MOVED})::BIGINT AS bytes,
+        CASE WHEN nested THEN 0 ELSE duration_ns END::BIGINT AS ns, error
+        FROM events WHERE {_COUNTED}""",
+)
+FILES = TableSchema(
+    "files",
+    "one row for each file and step: what `weir report` counts of it",
+    _columns("""
+        file text?: name of the file, absolute; null: calls without one, and all of level summary
+        step text: name of the step
+        tasks int: how many tasks used it
+        opens int: calls that open it
+        reads int: calls of the program that read
+        writes int: calls of the program that write
+        calls int: all calls of the program
+        bytes_read int bytes: at the lowest level seen
+        bytes_written int bytes: at the lowest level seen
+        ns int ns: time in these calls, over all tasks
+        errors int: calls that failed
+        first_ns int ns: when the first call began, since 1970
+        last_ns int ns: when the last one ended
+    """),
+    f"""SELECT file, step, count(DISTINCT rank)::BIGINT AS tasks,
+        sum(CASE WHEN class = 'open' AND NOT below THEN calls ELSE 0 END)::BIGINT AS opens,
+        sum(CASE WHEN class = 'read' AND NOT below THEN calls ELSE 0 END)::BIGINT AS reads,
+        sum(CASE WHEN class = 'write' AND NOT below THEN calls ELSE 0 END)::BIGINT AS writes,
+        sum(CASE WHEN below THEN 0 ELSE calls END)::BIGINT AS calls,
+        sum(CASE WHEN class = 'read' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT AS bytes_read,
+        sum(CASE WHEN class = 'write' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT AS bytes_written,
+        sum(CASE WHEN nested THEN 0 ELSE ns END)::BIGINT AS ns, sum(errors)::BIGINT AS errors,
+        min(first_ns) AS first_ns, max(last_ns) AS last_ns
+        FROM totals WHERE {_COUNTED} GROUP BY file, step""",
+)
+STEPS = TableSchema(
+    "steps",
+    "one row for each step, as in `weir report`",
+    _columns("""
+        step text: name of the step
+        level text: what was kept: summary, detail, trace
+        command text?: what was started
+        cwd text?: where
+        started_ns int ns: when, since 1970
+        wall_ns int ns: from start to end
+        exit_status int?: of the command; negative: killed by that signal; null: not known
+        tasks int: tasks of the parallel program; 1 when nothing was parallel
+        processes int: processes, launchers left out
+        nodes int: trace files, one for each node
+        calls int: calls of the program
+        bytes int bytes: moved at the lowest level seen
+        ns int ns: time in calls, over all tasks
+        files int?: files that were opened, read or written; null: level summary
+        active_ns int? ns: the time in which at least one task was in I/O; null: not level trace
+        lost_events int: calls without a record
+        complete bool: nothing is missing or damaged
+    """),
+)
+PROCESSES = TableSchema(
+    "processes",
+    "one row for each process, launchers included",
+    _columns(f"""
+        {_WHO}
+        ppid int32: process id of its parent
+        command text: command line
+        cwd text: where it began
+        started_ns int ns: since 1970, on the clock that the nodes share
+        ended_ns int? ns: the same; null: it had no orderly end
+        end_kind text: exit, _exit, exec, fatal signal, no orderly end
+        launcher bool: mpirun or its kin
+        events int: records
+        counted_calls int: calls that are in counters alone
+        lost_events int: calls of which nothing was kept
+        calls int: calls of the program, pipes included
+        ns int ns: time in them
+        seen_read int bytes: read, as weir saw it, pipes included
+        seen_written int bytes: written, as weir saw it
+        kernel_read int? bytes: read, as the kernel counted it, less what is not the program's own
+        kernel_written int? bytes: written, as the kernel counted it
+    """),
+)
+NAMES = TableSchema(
+    "names",
+    "the names in the trace: what the numbers of its records mean, process by process",
+    _columns("""
+        step text: name of the step
+        node text: name of the node
+        pid int32: process id; a forked child has its parent's names, too
+        id int: number of the name in that process
+        name text: as it was recorded, `//` and `/./` folded
+        is_file bool: it is that of a file
+        source text: given (by the program), descriptor (found in /proc/self/fd)
+    """),
+)
+OPERATIONS = TableSchema(
+    "operations",
+    "all operations that a record can have",
+    _columns("""
+        value int: number in the trace
+        op text: name
+        layer text: who records it
+        class text: read, write, open, close, other, none
+    """),
+)
+
+TABLES = (EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, NAMES, OPERATIONS)
+CLASSES = {"R": "read", "W": "write", "O": "open", "C": "close", "M": "other", "X": "none"}
+
+
+def table_named(name: str) -> TableSchema:
+    """The table of that name; KeyError when there is none."""
+    for table in TABLES:
+        if table.name == name:
+            return table
+    raise KeyError(name)

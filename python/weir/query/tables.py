@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables that are no stream, as Arrow tables: totals, steps, processes, names, operations. Their figures are the report's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weir.analysis.columns import Columns
+from weir.analysis.kernel import ProcessFigures, process_figures
+from weir.analysis.names import NO_NAME, fold
+from weir.query._arrow import arrow_schema, encoded, pyarrow
+from weir.query.events import class_indices, layer_names, of_mpi, op_names
+from weir.query.schema import CLASSES, NAMES, OPERATIONS, PROCESSES, STEPS, TOTALS, TableSchema
+from weir.report.build import Report, StepReport
+from weir.trace.ops import BELOW, NESTED, OF_OUTPUT, ops
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CLASS_NAMES = list(CLASSES.values())
+_SOURCES = {1: "given", 2: "descriptor"}
+
+
+def _table(schema: TableSchema, columns: dict[str, Any]) -> pa.Table:
+    """Columns by name: arrays, or lists of plain values."""
+    pa, fields = pyarrow(), arrow_schema(schema)
+    made = []
+    for field in fields:
+        values = columns[field.name]
+        if isinstance(values, list):
+            values = encoded(values) if pa.types.is_dictionary(field.type) else pa.array(values, field.type)
+        made.append(values)
+    return pa.table(made, fields)
+
+
+def _from_rows(schema: TableSchema, rows: list[tuple]) -> pa.Table:
+    """Rows in the order of the schema's columns."""
+    columns = list(zip(*rows)) if rows else [()] * len(schema.columns)
+    return _table(schema, {column.name: list(values) for column, values in zip(schema.columns, columns)})
+
+
+def totals_table(report: Report) -> pa.Table:
+    """Every row of the reader, of all processes and layers, launchers and pipes included."""
+    parts = [_totals_of(step, part) for step in report.steps for part in (step.data.columns, step.data.layered) if len(part)]
+    pa = pyarrow()
+    return pa.concat_tables(parts).unify_dictionaries() if parts else _from_rows(TOTALS, [])
+
+
+def _totals_of(step: StepReport, columns: Columns) -> pa.Table:
+    pa, members = pyarrow(), step.data.members
+    node_of = np.array([one.file for one in members], np.int32)[columns.member]
+    known, place = np.unique(columns.name, return_inverse=True)
+    place = place.reshape(-1).astype(np.int32)
+    file = pa.DictionaryArray.from_arrays(
+        pa.array(place, mask=columns.name == NO_NAME), pa.array([step.names[n] for n in known.tolist()], pa.string())
+    )
+
+    def coded(indices: np.ndarray, texts: list[str]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), pa.array(texts, pa.string()))
+
+    return _table(
+        TOTALS,
+        {
+            "step": coded(np.zeros(len(columns)), [step.name]),
+            "node": coded(node_of, [one.node for one in step.data.files]),
+            "pid": pa.array(np.array([one.process.pid for one in members], np.int32)[columns.member]),
+            "rank": pa.array(columns.rank),
+            "op": coded(columns.op, op_names()),
+            "layer": coded(columns.layer, layer_names()),
+            "class": coded(class_indices()[columns.op], _CLASS_NAMES),
+            "file": file,
+            "is_file": pa.array(columns.is_file),
+            "below": pa.array((columns.flags & BELOW) != 0),
+            "nested": pa.array((columns.flags & NESTED) != 0),
+            "of_output": pa.array((columns.flags & OF_OUTPUT) != 0),
+            "launcher": pa.array(np.array([one.is_launcher for one in members], bool)[columns.member]),
+            "bytes": pa.array(np.where(of_mpi(columns.op), 0, columns.bytes)),
+            **{name: pa.array(getattr(columns, name)) for name in ("calls", "ns", "errors", "first_ns", "last_ns")},
+        },
+    )
+
+
+def steps_table(report: Report) -> pa.Table:
+    rows = []
+    for step in report.steps:
+        job, all_tasks = step.data.step.job, step.all
+        command = " ".join(job.command) if job is not None and job.command is not None else None
+        rows.append((
+            step.name, step.level, command, step.data.cwd, step.started_ns, step.wall_ns,
+            job.exit_status if job is not None else None, sum(rank >= 0 for rank in step.ranks), int(step.members.sum()),
+            len(step.data.files), all_tasks.calls, all_tasks.bytes, all_tasks.ns, all_tasks.files, step.active_ns,
+            step.lost_events, step.is_complete,
+        ))  # fmt: skip
+    return _from_rows(STEPS, rows)
+
+
+def processes_table(report: Report) -> pa.Table:
+    return _from_rows(PROCESSES, [row for step in report.steps for row in _process_rows(step)])
+
+
+def _process_rows(step: StepReport) -> Iterator[tuple]:
+    data = step.data
+
+    def place(index: int) -> tuple:
+        """The order of process_figures."""
+        member = data.members[index]
+        process = member.process
+        return member.rank < 0, member.rank, data.files[member.file].node, process.start_ticks, process.pid, index
+
+    everyone = np.ones(len(data.members), bool)
+    for index, figures in zip(sorted(range(len(data.members)), key=place), process_figures(data, everyone)):
+        yield _process_row(step, index, figures)
+
+
+def _process_row(step: StepReport, index: int, figures: ProcessFigures) -> tuple:
+    member = step.data.members[index]
+    process, line = member.process, step.data.lines[member.file]
+    return (
+        figures.step, figures.node, figures.pid, figures.rank, process.ppid, figures.command, process.cwd,
+        line.instant(process.start_ticks), line.instant(process.end_ticks) if process.end_ticks else None, figures.end,
+        figures.is_launcher, process.events, process.counted_calls, process.lost_events, figures.calls,
+        round(figures.seconds * 1e9), figures.seen_read, figures.seen_written, figures.kernel_read, figures.kernel_written,
+    )  # fmt: skip
+
+
+def names_table(report: Report) -> pa.Table:
+    """Names of all processes, in the reader's order."""
+    parts = [_names_of(step, index) for step in report.steps for index in range(len(step.data.files))]
+    return pyarrow().concat_tables(parts).unify_dictionaries() if parts else _from_rows(NAMES, [])
+
+
+def _names_of(step: StepReport, index: int) -> pa.Table:
+    pa = pyarrow()
+    file = step.data.files[index]
+    table, count = file.array("names"), len(file.array("names"))
+    pids = np.array([one.pid for one in file.processes], np.int32)
+    texts = pa.array([fold(text) for text in file.texts], pa.string())
+    sources = [_SOURCES.get(value, f"source {value}") for value in table["source"].tolist()]
+    return _table(
+        NAMES,
+        {
+            "step": [step.name] * count,
+            "node": [file.node] * count,
+            "pid": pa.array(pids[table["process"]]),
+            "id": pa.array(table["id"].astype(np.int64)),
+            "name": pa.DictionaryArray.from_arrays(pa.array(table["text"].astype(np.int32)), texts),
+            "is_file": pa.array(file.array("texts")["is_file"][table["text"]] != 0),
+            "source": sources,
+        },
+    )
+
+
+def operations_table(_: Report) -> pa.Table:
+    layers = layer_names()
+    rows = [(op.value, op.name, layers[op.layer], CLASSES[op.op_class]) for _, op in sorted(ops().items())]
+    return _from_rows(OPERATIONS, rows)
+
+
+MADE: dict[str, Callable[[Report], Any]] = {
+    "totals": totals_table, "steps": steps_table, "processes": processes_table, "names": names_table, "operations": operations_table,
+}  # fmt: skip

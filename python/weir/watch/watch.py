@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that goes on: its steps and trace files, looked at again and again; when it is over."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.analysis.columns import Columns
+from weir.analysis.files import FileTotals, file_totals
+from weir.analysis.names import NameTable
+from weir.analysis.totals import Totals, totals
+from weir.trace import DamagedFile, RunNotFound, Step, find_run
+from weir.watch.follow import Follower
+
+QUIET_LOOKS = 3  # so many looks without a living process, and a step that never told its end has ended
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was done since the last look. seconds: since then; bytes_read, bytes_written, calls, ns: of files, as weir report counts.
+
+    active: tasks that did I/O; tasks: those that are known. files: by time, longest first. so_far: since the watch began with the
+    first record, so the totals of the report at the end.
+    """
+
+    elapsed_s: float
+    seconds: float
+    steps: tuple[str, ...]
+    tasks: int
+    active: tuple[int, ...]
+    calls: int
+    bytes_read: int
+    bytes_written: int
+    ns: int
+    files: tuple[FileTotals, ...]
+    so_far: Totals
+    is_over: bool
+
+    def per_second(self, figure: int) -> float:
+        return figure / self.seconds if self.seconds > 0 else 0.0
+
+
+class Watch:
+    """Looks at a run. The first look gives what was done before it, over the time since the first step began."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path, self.names = path, NameTable()
+        self.followers: dict[str, Follower] = {}
+        self.ranks: dict[str, frozenset[int]] = {}
+        self.alive: dict[str, int] = {}
+        self.quiet: dict[str, int] = {}  # step -> looks in a row without a living process
+        self.finished: set[str] = set()  # trace files read after their step had ended
+        self.so_far = Totals()
+        self.begun = self.last = time.monotonic()
+
+    def look(self) -> Look:
+        """What was done since the last look. Raises RunNotFound when there is no run."""
+        steps = find_run(self.path).steps  # before the trace is read: what is over now is read whole
+        over = {step.name for step in steps if self._has_ended(step)}
+        parts = [part for step in steps for part in self._added(step, step.name in over)]
+        now = time.monotonic()
+        seconds, self.last = now - self.last, now
+        columns = Columns.joined(parts)
+        columns = columns.where(columns.is_file)
+        read = np.where(columns.by_code("R"), columns.moved, 0)
+        summed = totals(columns)
+        before = self.so_far
+        self.so_far = Totals(before.calls + summed.calls, before.bytes + summed.bytes, before.ns + summed.ns, None)
+        files = sorted(file_totals(columns, self.names), key=lambda one: (-one.ns, one.file))
+        running = tuple(step.name for step in steps if step.name not in over)
+        tasks = {rank for step in steps for path in step.files for rank in self.ranks.get(str(path), ()) if rank >= 0}
+        return Look(
+            now - self.begun, seconds, running, len(tasks), tuple(np.unique(columns.rank[columns.rank >= 0]).tolist()), summed.calls,
+            int(read.sum()), summed.bytes - int(read.sum()), summed.ns, tuple(files), self.so_far, len(over) == len(steps),
+        )  # fmt: skip
+
+    def _added(self, step: Step, is_over: bool) -> list[Columns]:
+        parts, alive = [], 0
+        for path in map(str, step.files):
+            if path in self.finished:
+                continue
+            follower = self.followers.setdefault(path, Follower(path, self.names))
+            try:
+                added = follower.look()
+            except DamagedFile:
+                continue  # of no use yet, or for good: weir report says which
+            parts.append(added.columns)
+            alive += added.alive
+            self.ranks[path] = added.ranks
+            if is_over:
+                self.finished.add(path)
+                del self.followers[path]
+        self.quiet[step.name] = 0 if alive or not step.files else self.quiet.get(step.name, 0) + 1
+        return parts
+
+    def _has_ended(self, step: Step) -> bool:
+        """Told by job.json; a launcher that was killed tells nothing, and a shell that traces (weir env) may go on at any time."""
+        job = step.job
+        if job is not None and job.ended_realtime_ns is not None:
+            return True
+        return (job is None or job.command is not None) and self.quiet.get(step.name, 0) >= QUIET_LOOKS
+
+
+def wait_for(path: str | os.PathLike[str], seconds: float) -> Watch:
+    """A watch on a run that may not be there yet. Raises RunNotFound when it is not there after so many seconds."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            find_run(path)
+            return Watch(path)
+        except RunNotFound:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(min(0.1, max(0.0, until - time.monotonic())))

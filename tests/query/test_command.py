@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weir query on the command line: forms of answers, mistakes, what is said of incomplete traces."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+pq = pytest.importorskip("pyarrow.parquet", reason="needs the test extra, on Python 3.11 or newer")
+
+QUESTION = "SELECT file, sum(bytes) AS bytes, count(*) AS n FROM io WHERE step = 'traj0' GROUP BY file ORDER BY file"
+ANSWER = [
+    {"file": "/data/a", "bytes": 4096 + 100 + 4096, "n": 6},
+    {"file": "/data/b", "bytes": 5000, "n": 5},
+    {"file": "/data/f", "bytes": 816, "n": 2},
+]
+
+
+def test_an_answer_is_a_table(weir, two_steps):
+    done = weir("query", two_steps, QUESTION).ok()
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["file", "bytes", "n"], ["/data/a", "8292", "6"], ["/data/b", "5000", "5"], ["/data/f", "816", "2"],
+    ]  # fmt: skip
+
+
+def test_a_long_table_is_cut_and_says_so(weir, two_steps):
+    done = weir("query", two_steps, "--top", "1", QUESTION).ok()
+    assert done.stdout.splitlines()[1:] == ["/data/a   8292  6", "2 more rows: --top 0 shows all, --format csv writes them"]
+
+
+def test_the_same_answer_as_json_csv_and_parquet(weir, two_steps, tmp_path):
+    assert json.loads(weir("query", two_steps, QUESTION, "--format", "json").ok().stdout) == ANSWER
+    text = weir("query", two_steps, QUESTION, "--format", "csv").ok().stdout
+    assert list(csv.DictReader(io.StringIO(text))) == [{k: str(v) for k, v in row.items()} for row in ANSWER]
+    weir("query", two_steps, QUESTION, "--format", "parquet", "-o", tmp_path / "answer.parquet").ok()
+    assert pq.read_table(tmp_path / "answer.parquet").to_pylist() == ANSWER
+    assert [path.name for path in tmp_path.iterdir()] == ["answer.parquet"]
+
+
+def test_an_empty_answer_is_one(weir, two_steps):
+    nothing = "SELECT op, bytes FROM events WHERE bytes < 0"
+    assert json.loads(weir("query", two_steps, nothing, "--format", "json").ok().stdout) == []
+    assert weir("query", two_steps, nothing).ok().stdout.split() == ["op", "bytes"]
+
+
+def test_the_question_may_come_from_standard_input(weir, two_steps):
+    assert json.loads(weir("query", two_steps, "-", "--format", "json", input=QUESTION).ok().stdout) == ANSWER
+
+
+def test_a_table_may_be_asked_for_more_than_once_in_a_question(weir, two_steps):
+    both = "SELECT count(*) AS n FROM events a JOIN events b ON a.start_ns = b.start_ns AND a.pid = b.pid AND a.node = b.node WHERE a.step = 'traj0'"
+    assert json.loads(weir("query", two_steps, both, "--format", "json").ok().stdout) == [{"n": 15}]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("SELECT bytse FROM events", ['"bytse"', "LINE 1", "bytes"]),
+        ("SELECT\n count( FROM events", ["LINE 2"]),
+        ("SELECT 1 AS a,\n bytse FROM events", ["LINE 2:  bytse", "^"]),
+        ("SELECT * FROM evnets", ["evnets", "events", "LINE 1"]),
+        ("SELECT file + 1 FROM files", ["the query:"]),
+        ("/* nothing */", ["the query gives no rows"]),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(weir, two_steps, question, words):
+    done = weir("query", two_steps, question)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert [word for word in words if word not in done.stderr] == []
+
+
+def test_an_error_while_the_answer_is_made_leaves_no_file(weir, two_steps, tmp_path):
+    done = weir("query", two_steps, "SELECT CAST(file AS INTEGER) x FROM events", "--format", "csv", "-o", tmp_path / "x.csv")
+    assert done.returncode == 2 and "Could not convert" in done.stderr and "LINE 1" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_usage(weir, two_steps, tmp_path):
+    for arguments, word in (
+        ([two_steps], "--schema"), ([two_steps, "SELECT 1", "--schema"], "one thing"), ([two_steps, "SELECT 1", "--format", "xml"], "csv"),
+        ([two_steps, "SELECT 1", "--memory", "lots"], "DuckDB does not start"),
+    ):  # fmt: skip
+        done = weir("query", *arguments)
+        assert done.returncode == 2 and word in done.stderr, done.stderr
+    done = weir("query", tmp_path / "nothing", "SELECT 1")
+    assert done.returncode == 3 and "no such folder" in done.stderr
+
+
+def test_the_schema_names_every_table_and_column(weir, two_steps):
+    from weir.query.schema import TABLES
+
+    told = weir("query", two_steps, "--schema").ok().stdout
+    for table in TABLES:
+        lines = told.split(f"{table.name}: ")[1].split("\n\n")[0].splitlines()[1:]
+        assert [line.split()[0] for line in lines] == [column.name for column in table.columns]
+
+
+def test_steps_without_records_are_said(weir, two_steps):
+    assert "min0: detail" in weir("query", two_steps, "SELECT count(*) FROM events").ok().stderr
+    assert weir("query", two_steps, "SELECT count(*) FROM totals").ok().stderr == ""
+    assert weir("query", two_steps / "traj0", "SELECT count(*) FROM events").ok().stderr == ""
+
+
+def test_a_damaged_trace_is_answered_from_and_said(weir, two_steps, tmp_path):
+    step = tmp_path / "run" / "traj0"
+    step.mkdir(parents=True)
+    for path in (two_steps / "traj0").iterdir():
+        (step / path.name).write_bytes(path.read_bytes())
+    (step / "n2.weir").write_bytes(b"nothing of a trace")
+    done = weir("query", tmp_path / "run", "SELECT count(*) n FROM events", "--format", "json")
+    assert done.returncode == 4 and json.loads(done.stdout) == [{"n": 9}]
+    assert "INCOMPLETE" in done.stderr and "n2.weir" in done.stderr
+
+
+def test_a_question_leaves_nothing_behind(weir, two_steps, tmp_path):
+    weir("query", two_steps, "SELECT * FROM events ORDER BY duration_ns", "--memory", "64MB", cwd=tmp_path, env={"TMPDIR": str(tmp_path)}).ok()
+    assert list(tmp_path.iterdir()) == []

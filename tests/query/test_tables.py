@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables have the documented columns, and their figures are those of weir report."""
+
+from __future__ import annotations
+
+import pytest
+
+import weir
+from weir.query._arrow import arrow_schema
+from weir.query.schema import TABLES
+from weir.trace._synthetic import TraceWriter, event
+
+pa = pytest.importorskip("pyarrow", reason="needs the test extra, on Python 3.11 or newer")
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_has_the_columns_that_its_page_tells(table, two_steps, root):
+    page = (root / "docs" / "reference" / "query.md").read_text().split(f"\n## {table.name}\n")[1].split("\n## ")[0]
+    with weir.open(two_steps) as run:
+        made = run.table(table.name).to_arrow()
+        asked = run.sql(f"SELECT * FROM {table.name}")
+    assert made.schema.names == asked.schema.names == [column.name for column in table.columns]
+    assert made.schema.types == arrow_schema(table).types
+    assert len(made) == len(asked) > 0
+    for column in table.columns:
+        assert f"| `{column.name}` | {column.kind} | {column.unit} | " in page
+        if not column.may_be_null:
+            assert made.column(column.name).null_count == 0, column.name
+
+
+def test_events_are_the_records_with_names_units_and_nulls(two_steps):
+    with weir.open(two_steps, step="traj0") as run:
+        rows = run.events.to_arrow().to_pylist()
+    begin = min(row["start_ns"] for row in rows) - 100
+    told = [
+        (r["node"], r["pid"], r["rank"], r["start_ns"] - begin, r["duration_ns"], r["op"], r["class"], r["file"], r["offset_bytes"], r["bytes"], r["unit"],
+         r["error"])
+        for r in rows
+    ]  # fmt: skip
+    assert told[:8] == [
+        ("n1", 10, 0, 1000, 10, "open", "open", "/data/a", None, 0, None, None),
+        ("n1", 10, 0, 2000, 100, "write", "write", "/data/a", 0, 4096, None, None),
+        ("n1", 10, 0, 3000, 200, "write", "write", "/data/a", 4096, 100, None, None),
+        ("n1", 10, 0, 4000, 50, "write", "write", "/data/a", None, 0, None, 28),
+        ("n1", 10, 0, 5000, 5, "close", "close", "/data/a", None, 0, None, None),
+        ("n1", 10, 0, 6000, 1000, "fortran_write", "write", "/data/f", None, 800, -10, None),
+        ("n1", 10, 0, 6100, 300, "write", "write", "/data/f", 0, 816, None, None),
+        ("n1", 10, 0, 8000, 7, "write", "write", "pipe:[7]", None, 9, None, None),
+    ]
+    assert [(r["below"], r["nested"], r["layer"]) for r in rows[5:7]] == [(False, False, "fortran"), (True, True, "posix")]
+    assert [r["is_file"] for r in rows[6:9]] == [True, False, True]
+    assert rows[8]["file"] == "/data/a"  # // is folded
+    assert [r["launcher"] for r in rows if r["node"] == "n2"] == [True] + 5 * [False]
+    assert {r["step"] for r in rows} == {"traj0"}
+
+
+def test_sums_over_io_are_the_report(golden_run, report):
+    """At level trace, where every call has a record; each golden file has a tick of 1 ns, so nothing is rounded."""
+    told = report(golden_run)
+    with weir.open(golden_run) as run:
+        sums = {r["step"]: r for r in run.sql("SELECT step, sum(calls) calls, sum(bytes) bytes, sum(ns) ns FROM io GROUP BY step").to_pylist()}
+        levels = {step["name"]: step for step in told["steps"]}
+    checked = 0
+    for name, step in levels.items():
+        if step["level"] == "trace" and not step["lost_events"]:
+            found = sums.get(name, {"calls": 0, "bytes": 0, "ns": 0})
+            assert (found["calls"], found["bytes"]) == (step["all"]["calls"], step["all"]["bytes"]), name
+            assert found["ns"] == round(step["all"]["seconds"] * 1e9), name
+            checked += 1
+    assert checked or all(step["level"] != "trace" or step["lost_events"] for step in levels.values())
+
+
+def test_files_and_steps_are_the_report_at_every_level(golden_run, report):
+    told = report(golden_run)
+    with weir.open(golden_run) as run:
+        files = run.sql(
+            "SELECT file, sum(calls) calls, sum(bytes_read) r, sum(bytes_written) w, sum(ns) ns FROM files WHERE file IS NOT NULL "
+            "GROUP BY file ORDER BY file"
+        ).to_pylist()
+        steps = run.steps.to_arrow().to_pylist()
+    assert [(f["file"], f["calls"], f["r"], f["w"], f["ns"]) for f in files] == [
+        (f["file"], f["calls"], f["bytes_read"], f["bytes_written"], round(f["seconds"] * 1e9))
+        for f in sorted(told["files"], key=lambda one: one["file"])
+    ]
+    for made, step in zip(steps, told["steps"], strict=True):
+        assert (made["step"], made["level"], made["calls"], made["bytes"]) == (
+            step["name"], step["level"], step["all"]["calls"], step["all"]["bytes"],
+        )  # fmt: skip
+        assert made["complete"] == step["complete"] and made["lost_events"] == step["lost_events"]
+        assert made["active_ns"] == (None if step["active_s"] is None else round(step["active_s"] * 1e9))
+
+
+def test_processes_are_the_report_s(golden_run, report):
+    told = report(golden_run, everything=True)["processes"]
+    with weir.open(golden_run) as run:
+        made = run.processes.to_arrow().to_pylist()
+    keys = {"kernel_read": "kernel_bytes_read", "kernel_written": "kernel_bytes_written", "seen_read": "seen_bytes_read", "calls": "calls"}
+    assert [(m["step"], m["node"], m["pid"], m["rank"], m["end_kind"], *(m[k] for k in keys)) for m in made] == [
+        (t["step"], t["node"], t["pid"], t["rank"], t["end"], *(t[k] for k in keys.values())) for t in told
+    ]
+
+
+def test_a_lost_name_is_told_apart(tmp_path):
+    folder = tmp_path / "run" / "s"
+    folder.mkdir(parents=True)
+    with TraceWriter(folder / "n.weir", "n") as writer:
+        process = writer.process(5)
+        start = writer.created_ticks
+        process.events([event("read", start, 5, file=process.name("/a"), size=1), event("read", start + 9, 5, file=77, size=2)])
+    with weir.open(tmp_path / "run") as run:
+        assert run.sql("SELECT file, bytes, is_file FROM events ORDER BY bytes").to_pylist() == [
+            {"file": "/a", "bytes": 1, "is_file": True},
+            {"file": "(lost name 77 of process 5 on n)", "bytes": 2, "is_file": True},
+        ]
+        assert run.sql("SELECT count(*) n FROM events JOIN files USING (file)").to_pylist() == [{"n": 2}]
+
+
+def test_what_takes_arrow_takes_a_table(two_steps):
+    with weir.open(two_steps) as run:
+        frame = run.files.to_pandas()
+        table = pa.table(run.events)
+        assert pa.RecordBatchReader.from_stream(run.steps).read_all() == run.steps.to_arrow()
+        assert len(table) == len(run.events.to_arrow()) == sum(len(batch) for batch in run.events.batches())
+    assert frame.groupby("file").bytes_written.sum()["/data/a"] == 4196
+    assert table.schema.field("duration_ns").metadata[b"unit"] == b"ns"
+
+
+def test_records_of_mpi_tell_routine_sequence_and_peer(tmp_path):
+    """Operations 142 to 148: the upper half of the size is the routine, the offset a number on the communicator or a task."""
+    folder = tmp_path / "run" / "s"
+    folder.mkdir(parents=True)
+    with TraceWriter(folder / "n.weir", "n") as writer:
+        process = writer.process(5, 0, 2)
+        world, start = process.name("mpi:world:2"), writer.created_ticks
+        made = [
+            ("MPI_collective", 1 << 32, 7), ("MPI_collective", 2 << 32 | 4096, 8), ("MPI_receive", 142 << 32 | 100, 1),
+            ("MPI_wait", 121 << 32 | 3, 2**48 - 1), ("MPI_awaited", 1 << 32 | 55, 1), ("MPI_awaited", 2 << 32, 9), ("MPI_send", 1 << 40, 2**48 - 1),
+        ]  # fmt: skip
+        process.events([event(op, start + 10 * i, 5, file=world, size=size, offset=at) for i, (op, size, at) in enumerate(made)])
+    with weir.open(tmp_path / "run") as run:
+        rows = run.sql("SELECT op, bytes, sequence, peer, offset_bytes, class, file FROM events ORDER BY start_ns").to_pylist()
+        routines = run.sql("SELECT routine FROM events WHERE op = 'MPI_collective' ORDER BY start_ns").to_pylist()
+        assert run.sql("SELECT sum(bytes) n, sum(calls) c FROM totals").to_pylist() == [{"n": 0, "c": 7}]
+    assert [(r["op"], r["bytes"], r["sequence"], r["peer"]) for r in rows] == [
+        ("MPI_collective", 0, 7, None), ("MPI_collective", 4096, 8, None), ("MPI_receive", 100, None, 1), ("MPI_wait", 0, None, None),
+        ("MPI_awaited", 55, None, 1), ("MPI_awaited", 0, 9, None), ("MPI_send", 0, None, None),
+    ]  # fmt: skip
+    assert {(r["offset_bytes"], r["class"], r["file"]) for r in rows} == {(None, "none", "mpi:world:2")}
+    assert [r["routine"] for r in routines] == ["MPI_Barrier", "MPI_Bcast"]
