@@ -85,7 +85,7 @@ def test_marks_need_no_records(cc, root, execute, preload_env, tmp_path):
     marks = counted.where(counted.layer == 0)
     assert sorted(zip(marks.op.tolist(), marks.calls.tolist()))[:1] == [(252, 3)]
     assert step.all.calls == sum(row.calls for row in step.routines().rows)
-    assert {row.routine for row in step.routines().rows} == {"fopen", "fputs", "fclose"}
+    assert not any("phase" in row.routine for row in step.routines().rows)
 
 
 def test_a_name_with_a_zero_byte_is_refused_in_python():

@@ -12,19 +12,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from weir.analysis.columns import starts
-from weir.analysis.names import NameTable
+from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
 from weir.analysis.waits.awaited import Waits, waiting_ns, waits_of
 from weir.analysis.waits.instances import Communicators, Instances, communicators, instances_of, meeting_routines
 from weir.analysis.waits.intervals import Price, Sum, Union
-from weir.analysis.waits.paid import Payment, by_task, payment
-from weir.analysis.waits.records import Calls, Records, calls_of
+from weir.analysis.waits.paid import Payment, by_task, payment, stretches
+from weir.analysis.waits.records import Records, calls_of, distinct
 from weir.analysis.waits.tasks import Tasks
 
 COSTS = ("waited_ns", "exposed_ns", "paid_ns")
@@ -93,25 +92,34 @@ def account(
     comms = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
     instances = instances_of(records, comms, tasks, meeting_routines(routines))
     waits = waits_of(records, comms, tasks, instances)
-    unions = _each(tasks, lambda one: _union(calls_of(data, tasks.members[one], names)))
-    paid = payment(instances, waits, lambda one, begins, ends: unions[one].within(begins, ends))
-    low = min([int(one.begins[0]) for one in unions if len(one.begins)], default=0)
-    paid = replace(paid, since_ns=np.maximum(paid.since_ns, low))
-    waited = np.zeros(len(waits), np.int64)
-    for one, rows in by_task(waits.awaited):
-        waited[rows] = unions[one].within(waits.begin_ns[rows], waits.until_ns[rows])
-    waited = _once(waits, waited)
+    of = stretches(instances, waits, int(data.columns.first_ns.min(initial=2**62)))
+    windows = (
+        _Windows(instances.task, of.since_ns, of.arrival_ns),
+        _Windows(waits.awaited, waits.begin_ns, waits.until_ns),
+        _Windows(spans.task, spans.begin_ns, spans.end_ns),
+    )
+    io = [np.zeros(len(one.task), np.int64) for one in windows]
+    _each(tasks, lambda one: _fill_io(_union_of(data, tasks, one, names), one, windows, io))
+    waited, paid = _once(waits, io[1]), payment(instances, of, io[0])
     prices = _prices(len(tasks), instances, waits, waited, paid)
     figures = np.zeros((len(spans.task), 1 + len(COSTS)))
-    for one, rows in by_task(spans.task):
-        begins, ends = spans.begin_ns[rows], spans.end_ns[rows]
-        figures[rows, 0] = unions[one].within(begins, ends)
-        for column, price in enumerate(prices[one], 1):
-            cost = price.cost(unions[one])
-            figures[rows, column] = cost.until(ends) - cost.until(begins)
-    parts = _each(tasks, lambda one: _task_costs(data, tasks, one, names, unions[one], prices[one]))
+    figures[:, 0] = io[2]
+    parts = _each(tasks, lambda one: _task_costs(data, tasks, one, names, prices[one], windows[2], figures))
     costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *parts)))
     return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, instances), routines)
+
+
+class _Windows:
+    """Stretches of time of tasks, and where those of each task stand."""
+
+    def __init__(self, task: np.ndarray, begins: np.ndarray, ends: np.ndarray):
+        self.task, self.begins, self.ends = task, begins, ends
+        self.rows_of = dict(by_task(task))
+
+    def of(self, task: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, begins and ends of one task."""
+        rows = self.rows_of.get(task, np.empty(0, np.int64))
+        return rows, self.begins[rows], self.ends[rows]
 
 
 def _each(tasks: Tasks, work: Callable[[int], object]) -> list:
@@ -120,8 +128,15 @@ def _each(tasks: Tasks, work: Callable[[int], object]) -> list:
         return list(pool.map(work, range(len(tasks))))
 
 
-def _union(calls: Calls) -> Union:
+def _union_of(data: StepData, tasks: Tasks, task: int, names: NameTable) -> Union:
+    calls = calls_of(data, tasks.members[task], names)
     return Union.of(calls.start, calls.end)
+
+
+def _fill_io(union: Union, task: int, windows: tuple[_Windows, ...], io: list[np.ndarray]) -> None:
+    for one, into in zip(windows, io):
+        rows, begins, ends = one.of(task)
+        into[rows] = union.within(begins, ends)
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
@@ -164,19 +179,24 @@ def _of_set(instances: Instances, paid: Payment, at: np.ndarray, ns: np.ndarray)
 
 
 def _task_costs(
-    data: StepData, tasks: Tasks, task: int, names: NameTable, union: Union, prices: tuple[Price, ...]
+    data: StepData, tasks: Tasks, task: int, names: NameTable, prices: tuple[Price, ...], spans: _Windows, figures: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Arrays of Costs for one task."""
+    """Arrays of Costs for one task; fills in the figures of its spans."""
     if not any(len(price.edges) for price in prices):
         return _NO_COSTS
-    calls = calls_of(data, tasks.members[task], names).own()
-    if not len(calls.start):
-        return _NO_COSTS
+    calls = calls_of(data, tasks.members[task], names)
+    union, calls = Union.of(calls.start, calls.end), calls.own()
     own = Sum.of(calls.start, calls.end)
-    shares = [price.cost(union).shares(calls.start, calls.end, own) for price in prices]
-    key = calls.name.astype(np.int64) << 8 | calls.op
-    order = np.argsort(key, kind="stable")
-    begins = starts(key[order])
-    found = key[order][begins]
-    sums = [np.add.reduceat(share[order], begins) for share in shares]
-    return np.full(len(found), task, np.int64), (found >> 8).astype(np.int32), (found & 255).astype(np.uint8), *sums
+    rows, begins, ends = spans.of(task)
+    shares = []
+    for column, price in enumerate(prices, 1):
+        cost = price.cost(union)
+        figures[rows, column] = cost.until(ends) - cost.until(begins)
+        shares.append(cost.shares(calls.start, calls.end, own))
+    used, op = np.unique(calls.op), np.zeros(256, np.int64)
+    op[used] = np.arange(len(used))
+    found, at = distinct(calls.name - np.int32(NO_NAME))
+    at = at * len(used) + op[calls.op]
+    sums = np.stack([np.bincount(at, share, len(found) * len(used)) for share in shares])
+    kept = np.flatnonzero(sums.any(axis=0))
+    return np.full(len(kept), task, np.int64), (found[kept // len(used)] + NO_NAME).astype(np.int32), used[kept % len(used)], *sums[:, kept]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,17 @@ from weir.analysis.waits.awaited import Waits
 from weir.analysis.waits.instances import Instances
 
 _MOST_SETS = 1000  # of tasks that communicators can consist of: above, only equal sets are compared
-BEGINNING = -(2**62)
+_NEVER = -(2**62)
 
-# I/O of a task within windows: (task, begins, ends) -> ns
-IoWithin = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
+
+@dataclass(frozen=True)
+class Stretches:
+    """Arrays by arrival: I/O from since_ns on counts, when it ends before arrival_ns, where the task begins to wait. kind: by communicator, which set of tasks it
+    has."""
+
+    since_ns: np.ndarray
+    arrival_ns: np.ndarray
+    kind: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -29,29 +36,30 @@ class Payment:
     kind: np.ndarray
 
 
-def payment(instances: Instances, waits: Waits, io_within: IoWithin) -> Payment:
-    """I/O counts for an instance since the task left the last collective of a communicator that has all of its tasks."""
+def stretches(instances: Instances, waits: Waits, first_ns: int) -> Stretches:
+    """I/O counts since the task left the last collective of a communicator that has all tasks of this one; at first, since first_ns."""
     if not len(instances):
         nothing = np.empty(0, np.int64)
-        return Payment(nothing, nothing, nothing, nothing, nothing)
-    count = len(instances)
+        return Stretches(nothing, nothing, nothing)
     arrival, leave = _when_waiting(instances, waits)
     kind, sets = _sets(instances)
-    since = _since(instances, arrival, leave, kind, sets)
-    io = _by_task(instances.task, since, arrival, io_within)
+    return Stretches(_since(instances, arrival, leave, kind, sets, first_ns), arrival, kind)
+
+
+def payment(instances: Instances, of: Stretches, io_ns: np.ndarray) -> Payment:
+    """io_ns: of each arrival's task in its stretch."""
+    count, last = len(instances), instances.arrival_ns
     is_critical = instances.task == instances.critical[instances.instance]
     counts = is_critical | (instances.awaited == instances.critical[instances.instance])
-    last = instances.arrival_ns
-    without = np.full(count, BEGINNING)
-    np.maximum.at(without, instances.instance[counts], (arrival - io)[counts])
-    others = np.full(count, BEGINNING)
-    np.maximum.at(others, instances.instance[counts & ~is_critical], arrival[counts & ~is_critical])
+    without, others = (np.full(count, _NEVER) for _ in range(2))
+    np.maximum.at(without, instances.instance[counts], (of.arrival_ns - io_ns)[counts])
+    np.maximum.at(others, instances.instance[counts & ~is_critical], of.arrival_ns[counts & ~is_critical])
     at = np.empty(count, np.int64)
     at[instances.instance[is_critical]] = np.flatnonzero(is_critical)
-    is_waited_for = (others > BEGINNING) & (others < last)
-    exposed = np.where(others > BEGINNING, np.clip(np.minimum(io[at], last - others), 0, None), 0)
-    paid = np.where(others > BEGINNING, np.clip(last - without, 0, io[at]), 0)
-    return Payment(since[at], io[at], np.where(is_waited_for, exposed, 0), paid, kind[instances.comm])
+    io, has_others = io_ns[at], others > _NEVER
+    exposed = np.where(has_others & (others < last), np.minimum(io, last - np.minimum(others, last)), 0)
+    paid = np.where(has_others, np.clip(last - np.maximum(without, last - io), 0, None), 0)
+    return Payment(of.since_ns[at], io, exposed, paid, of.kind[instances.comm])
 
 
 def _when_waiting(instances: Instances, waits: Waits) -> tuple[np.ndarray, np.ndarray]:
@@ -90,16 +98,16 @@ def _sets(instances: Instances) -> tuple[np.ndarray, list[frozenset[int]]]:
     return kind, list(numbers)
 
 
-def _since(instances: Instances, arrival: np.ndarray, leave: np.ndarray, kind: np.ndarray, sets: list[frozenset[int]]) -> np.ndarray:
+def _since(instances: Instances, arrival: np.ndarray, leave: np.ndarray, kind: np.ndarray, sets: list[frozenset[int]], first_ns: int) -> np.ndarray:
     """For each arrival, when its task left its last collective before, of a communicator that has all these tasks."""
-    since = np.full(len(arrival), BEGINNING)
+    since = np.full(len(arrival), first_ns)
     of_row = kind[instances.comm[instances.instance]]
     for number, tasks in enumerate(sets):
         rows = np.flatnonzero(of_row == number)
         larger = [other for other, those in enumerate(sets) if other == number or (len(sets) <= _MOST_SETS and tasks < those)]
         others = np.flatnonzero(np.isin(of_row, larger) & np.isin(instances.task, list(tasks))) if len(larger) > 1 else rows
         order = others[np.lexsort((leave[others], arrival[others], instances.task[others]))]
-        before = np.r_[BEGINNING, np.where(np.diff(instances.task[order]) == 0, leave[order[:-1]], BEGINNING)] if len(order) else order
+        before = np.r_[first_ns, np.where(np.diff(instances.task[order]) == 0, leave[order[:-1]], first_ns)]
         is_wanted = of_row[order] == number
         since[order[is_wanted]] = before[is_wanted]
     return np.minimum(since, arrival)
@@ -111,10 +119,3 @@ def by_task(task: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     begins = np.flatnonzero(np.r_[True, np.diff(task[order]) != 0]) if len(order) else order
     for rows in np.split(order, begins[1:]) if len(order) else ():
         yield int(task[rows[0]]), rows
-
-
-def _by_task(task: np.ndarray, begins: np.ndarray, ends: np.ndarray, io_within: IoWithin) -> np.ndarray:
-    found = np.zeros(len(task), np.int64)
-    for one, rows in by_task(task):
-        found[rows] = io_within(one, begins[rows], ends[rows])
-    return found

@@ -107,6 +107,15 @@ def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Calls:
     return Calls(*(np.concatenate(column) for column in zip(*parts)))
 
 
+def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ones of some small numbers, rising, and the place of each among them: np.unique without sorting."""
+    place = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    place[numbers] = 1
+    found = np.flatnonzero(place)
+    place[found] = np.arange(len(found))
+    return found, place[numbers]
+
+
 def _batches(
     data: StepData, member: int, names: NameTable, choose: Callable[[Events], np.ndarray]
 ) -> Iterator[tuple[Events, np.ndarray]]:
