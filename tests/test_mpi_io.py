@@ -168,21 +168,36 @@ int main(int argc, char **argv) {
 """
 
 
-@pytest.fixture(params=["romio", "ompio"])
-def aggregated(request, mpi, weir, tmp_path):
-    """The report of the program above, of ROMIO on each MPI and of OMPIO."""
+def check_displays(text: str, implementation: str):
+    placement, hints, box = (text.split(title, 1)[1] for title in ("Aggregator placement for", "MPI-IO hints for", "MPI-IO access patterns for"))
+    assert "tasks touch the file" in placement and "cb_nodes" in hints
+    lines = {line[0]: line[1:] for line in (re.split(r"\s{2,}", line.strip()) for line in box.splitlines())}
+    assert lines["collective calls"] == ["0", "32"] and lines["independent calls"] == ["4", "0"]
+    assert lines["bytes asked for"] == [str(2 * (1 << 16) + 200), str(32 << 16)]
+    if implementation == "romio":
+        assert "2 of 4 tasks touch the file, on 1 node; cb_nodes = 1" in placement
+
+
+def check_totals(report: dict, box: dict):
+    """Records of MPI-IO are no I/O of their own: the calls and bytes of the tables are those of the file's POSIX requests."""
+    (file,) = [one for one in report["files"] if one["file"].endswith("/aggregated")]
+    assert not [op for op in file["ops"] if op.startswith("MPI_")]
+    assert (file["bytes_read"], file["bytes_written"]) == (box["reads"]["system_bytes"], box["writes"]["system_bytes"])
+    (mount,) = [one for one in report["filesystems"] if one["mount"] == file["mount"]]
+    assert mount["kind"] == file["file_system"] != "?"
+    assert mount["bytes_written"] == sum(one["bytes_written"] for one in report["files"] if one["mount"] == file["mount"])
+
+
+@pytest.mark.parametrize("implementation", ["romio", "ompio"])
+def test_the_box_counts_calls_system_requests_stripes_and_gaps(mpi, weir, tmp_path, implementation):
+    """ROMIO on each MPI, and OMPIO."""
     env = dict(mpi.env)
-    if request.param == "ompio":
+    if implementation == "ompio":
         if mpi.name != "openmpi":
             pytest.skip("OMPIO is Open MPI's alone")
         env["OMPI_MCA_io"] = "ompio"
     run = tmp_path / "run"
     weir("trace", "-o", run, "--", *mpi.launch(4, mpi.cc(AGGREGATED)), env=env, cwd=tmp_path, timeout=90).ok()
-    return request.param, run
-
-
-def test_the_box_counts_calls_system_requests_stripes_and_gaps(aggregated, weir):
-    implementation, run = aggregated
     report = json.loads(weir("report", run, "--json").ok().stdout)
     (file,) = [one for one in report["mpi_io"] if one["file"].endswith("/aggregated")]
     writes, reads = file["writes"], file["reads"]
@@ -192,6 +207,7 @@ def test_the_box_counts_calls_system_requests_stripes_and_gaps(aggregated, weir)
     assert reads["independent_ranks"] == 1
     assert writes["system_bytes"] == 32 << 16
     assert (reads["system"], reads["system_ranks"], reads["system_bytes"]) == (4, 1, 2 * (1 << 16) + 200)
+    assert (reads["gaps"]["gaps"], reads["gaps"]["skipped_bytes"], reads["gaps"]["back"]) == (2, 3 << 16, 1)
     assert file["given"]["cb_nodes"] == "1"
     if implementation == "romio":
         assert [one["rank"] for one in file["aggregators"]] == [0, 2]
@@ -199,25 +215,5 @@ def test_the_box_counts_calls_system_requests_stripes_and_gaps(aggregated, weir)
         assert file["hints"]["cb_nodes"] == "1"
         assert writes["gaps"]["gaps"] == writes["gaps"]["back"] == 0
         assert (file["stripe_bytes"], file["told_by"], reads["gaps"]["stripe_sized"]) == (65536, "hint", 2)
-    assert (reads["gaps"]["gaps"], reads["gaps"]["skipped_bytes"], reads["gaps"]["back"]) == (2, 3 << 16, 1)
-
-
-def test_the_three_displays(aggregated, weir):
-    implementation, run = aggregated
-    text = weir("report", run, "--tables", "mpi-io").ok().stdout
-    placement, hints, box = (text.split(title, 1)[1] for title in ("Aggregator placement for", "MPI-IO hints for", "MPI-IO access patterns for"))
-    assert "tasks touch the file" in placement and "cb_nodes" in hints
-    lines = {line[:36].strip(): line[36:].split() for line in box.splitlines()}
-    assert lines["collective calls"] == ["0", "32"] and lines["independent calls"] == ["4", "0"]
-    if implementation == "romio":
-        assert "2 of 4 tasks touch the file, on 1 node; cb_nodes = 1" in placement
-
-
-def test_totals_are_those_of_the_system_alone(aggregated, weir):
-    """Records of MPI-IO are no I/O of their own: the calls and bytes of the tables are those of the file's POSIX requests."""
-    _, run = aggregated
-    report = json.loads(weir("report", run, "--json").ok().stdout)
-    (file,) = [one for one in report["files"] if one["file"].endswith("/aggregated")]
-    (box,) = [one for one in report["mpi_io"] if one["file"].endswith("/aggregated")]
-    assert not [op for op in file["ops"] if op.startswith("MPI_")]
-    assert (file["bytes_read"], file["bytes_written"]) == (box["reads"]["system_bytes"], box["writes"]["system_bytes"])
+    check_displays(weir("report", run, "--tables", "mpi-io").ok().stdout, implementation)
+    check_totals(report, file)
