@@ -21,7 +21,7 @@ Output = Annotated[
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Tables = Annotated[
     str | None,
-    typer.Option("--tables", metavar="LIST", help="Of parquet and csv, only these: events,totals,files,steps,processes,names,operations."),
+    typer.Option("--tables", metavar="LIST", help="Of parquet and csv, only these tables, by commas: events,files,..."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 

@@ -115,6 +115,10 @@ class Run:
     def names(self) -> Table:
         return self.table("names")
 
+    def exposed(self) -> Table:
+        """What the forecast pays for each file and operation; docs/guide/waits.md says what the figures mean."""
+        return self.table("exposed")
+
     @property
     def asked(self) -> frozenset[str]:
         """Names of the tables that were read so far, views as the tables below them."""

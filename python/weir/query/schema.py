@@ -204,6 +204,69 @@ PROCESSES = TableSchema(
         kernel_written int? bytes: written, as the kernel counted it
     """),
 )
+EXPOSED = TableSchema(
+    "exposed",
+    "what the forecast pays for the I/O of each file and operation, as in `weir report --tables waits`; of runs whose waits in MPI were recorded",
+    _columns("""
+        step text: name of the step
+        file text: name of the file, or (no file)
+        op text: operation
+        waited_ns int ns: task-seconds that others waited in MPI while the task that they waited for was in it
+        exposed_ns int ns: by how much earlier the awaited tasks would have come without it
+        paid_ns int ns: by how much earlier all would have met had nobody done it; contains exposed_ns
+    """),
+)
+WAITS = TableSchema(
+    "waits",
+    "waiting in MPI by routine and communicator, as in `weir report --tables waits`",
+    _columns("""
+        step text: name of the step
+        routine text: routine of MPI
+        communicator text?: world, self, world/3.0, ...; null: several
+        calls int: instances of a collective; otherwise calls with a known partner
+        waiting_ns int ns: of all tasks until the awaited one came
+        waited_ns int ns: of it while that one was in I/O
+        last_rank int32?: the task that was waited for most often
+        last_times int: how often it was
+    """),
+)
+PHASES = TableSchema(
+    "phases",
+    "phases of each step, marked by the program or between barriers, as in `weir report --tables phases`",
+    _columns("""
+        step text: name of the step
+        phase text: its name
+        times int: how often a task was in it, at most
+        tasks int: how many tasks were in it
+        least_ns int ns: of the task that was in it for the shortest time, all times together
+        mean_ns int ns: of all tasks
+        most_ns int ns: of the task that was in it for the longest time
+        sync_ns int ns: last end less first end
+        wall_ns int ns: last end less first begin
+        io_ns int ns: in I/O, over all tasks
+        waited_ns int ns: as in exposed
+        exposed_ns int ns: as in exposed
+        paid_ns int ns: as in exposed
+    """),
+)
+VARIABLES = TableSchema(
+    "variables",
+    "calls of PnetCDF, netCDF and HDF5 on variables, as in `weir report --tables variables`",
+    _columns("""
+        step text: name of the step
+        library text: pnetcdf, netcdf, hdf5
+        file text: name of the file
+        variable text: name of the variable
+        tasks int: how many tasks used it
+        puts int: calls that write it
+        put_bytes int bytes: of the program's buffers
+        put_ns int ns: over all tasks
+        gets int: calls that read it
+        get_bytes int bytes: of the program's buffers
+        get_ns int ns: over all tasks
+        busiest_ns int ns: of the task that spent most
+    """),
+)
 NAMES = TableSchema(
     "names",
     "the names in the trace: what the numbers of its records mean, process by process",
@@ -228,7 +291,7 @@ OPERATIONS = TableSchema(
     """),
 )
 
-TABLES = (EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, NAMES, OPERATIONS)
+TABLES = (EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, EXPOSED, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS)
 CLASSES = {"R": "read", "W": "write", "O": "open", "C": "close", "M": "other", "X": "none"}
 
 

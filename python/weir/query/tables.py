@@ -13,7 +13,9 @@ from weir.analysis.kernel import ProcessFigures, process_figures
 from weir.analysis.names import NO_NAME, fold
 from weir.query._arrow import arrow_schema, encoded, pyarrow
 from weir.query.events import class_indices, layer_names, of_mpi, op_names
-from weir.query.schema import CLASSES, NAMES, OPERATIONS, PROCESSES, STEPS, TOTALS, TableSchema
+from weir.query.schema import (
+    CLASSES, EXPOSED, NAMES, OPERATIONS, PHASES, PROCESSES, STEPS, TOTALS, VARIABLES, WAITS, TableSchema,
+)  # fmt: skip
 from weir.report.build import Report, StepReport
 from weir.trace.ops import BELOW, NESTED, OF_OUTPUT, ops
 
@@ -126,6 +128,43 @@ def _process_row(step: StepReport, index: int, figures: ProcessFigures) -> tuple
     )  # fmt: skip
 
 
+def exposed_table(report: Report) -> pa.Table:
+    return _from_rows(EXPOSED, [
+        (step.name, file.file, op.op, op.waited_ns, op.exposed_ns, op.paid_ns)
+        for step in report.steps
+        if (waits := step.synchronisation.waits) is not None
+        for file in waits.files
+        for op in file.ops
+    ])  # fmt: skip
+
+
+def waits_table(report: Report) -> pa.Table:
+    return _from_rows(WAITS, [
+        (step.name, one.routine, one.communicator or None, one.calls, one.waiting_ns, one.waited_ns, one.last, one.last_times)
+        for step in report.steps
+        if (waits := step.synchronisation.waits) is not None
+        for one in waits.routines
+    ])  # fmt: skip
+
+
+def phases_table(report: Report) -> pa.Table:
+    figures = [column.name for column in PHASES.columns[2:]]
+    return _from_rows(PHASES, [
+        (step.name, phase.name, *(getattr(phase, figure) for figure in figures))
+        for step in report.steps
+        for phase in step.synchronisation.phases
+    ])  # fmt: skip
+
+
+def variables_table(report: Report) -> pa.Table:
+    figures = [column.name for column in VARIABLES.columns[5:]]
+    return _from_rows(VARIABLES, [
+        (one.step, one.library, one.file, one.variable, one.ranks, *(getattr(one, figure) for figure in figures))
+        for step in report.steps
+        for one in step.variables
+    ])  # fmt: skip
+
+
 def names_table(report: Report) -> pa.Table:
     """Names of all processes, in the reader's order."""
     parts = [_names_of(step, index) for step in report.steps for index in range(len(step.data.files))]
@@ -160,5 +199,6 @@ def operations_table(_: Report) -> pa.Table:
 
 
 MADE: dict[str, Callable[[Report], Any]] = {
-    "totals": totals_table, "steps": steps_table, "processes": processes_table, "names": names_table, "operations": operations_table,
+    "totals": totals_table, "steps": steps_table, "processes": processes_table, "exposed": exposed_table, "waits": waits_table,
+    "phases": phases_table, "variables": variables_table, "names": names_table, "operations": operations_table,
 }  # fmt: skip
