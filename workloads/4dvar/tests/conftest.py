@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 from weir_fixtures import NATIVE_BUILD
 from weir_mpi import IMPLEMENTATIONS, Mpi
-from weir_process import Completed
+from weir_process import Completed, run
 
 STEPS = ("prepare", "traj0", "min0", "traj1", "min1", "traj2")
 BIN = Path(os.environ.get("WEIR_4DVAR_BIN", NATIVE_BUILD / "workloads" / "4dvar"))
@@ -84,5 +86,20 @@ def copy(after, tmp_path):
         if work.exists():
             shutil.rmtree(work)
         return Path(shutil.copytree(after[step], work, symlinks=True))
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def traced_run(any_workload, tmp_path_factory):
+    """``traced_run(4)``: the run folder of all steps of the tiny profile with so many tasks, traced once; its work folder lies beside it."""
+
+    @cache
+    def of(ranks: int) -> Path:
+        folder = tmp_path_factory.mktemp("traced")
+        command = [Path(__file__).parents[1] / "run", *QUICK, "--work", folder / "work", "--ranks", ranks, "--weir", folder / "run"]
+        command += ["--mpi", any_workload.mpi.name, "--bin", any_workload.program.parent.parent]
+        run([*command, "--weir-command", Path(sys.executable).parent / "weir"], timeout=120).ok()
+        return folder / "run"
 
     return of

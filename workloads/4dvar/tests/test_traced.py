@@ -4,16 +4,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 from decode import read_trace
-from weir_process import run
 
 pytestmark = pytest.mark.mpi
-SCRIPT = Path(__file__).parents[1] / "run"
 RANKS = 4
 READS = {"read", "fread", "fgets", "fgetc", "fortran_read"}
 WRITES = {"write", "fwrite", "fprintf", "fortran_write"}
@@ -39,15 +35,12 @@ STEPS = ("traj0", "min0", "traj1", "min1", "traj2")
 
 
 @pytest.fixture(scope="module")
-def traced(any_workload, tmp_path_factory):
+def traced(traced_run):
     """Records of the tasks, by step: (rank, record)."""
-    folder = tmp_path_factory.mktemp("traced")
-    command = [SCRIPT, "--tiny", "--compute", "0", "--work", folder / "work", "--ranks", RANKS, "--weir", folder / "run"]
-    command += ["--mpi", any_workload.mpi.name, "--bin", any_workload.program.parent.parent]
-    run([*command, "--weir-command", Path(sys.executable).parent / "weir"], timeout=120).ok()
+    run = traced_run(RANKS)
     steps = {}
     for step in STEPS:
-        trace = read_trace(folder / "run" / step)
+        trace = read_trace(run / step)
         ranked = ((trace.processes[r.process].rank, r) for r in trace.records)
         steps[step] = [(rank, r) for rank, r in ranked if rank >= 0]
     return steps

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir compare``"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+RunA = Annotated[str, typer.Argument(metavar="RUN_A", help="Folder of the first run, or of one of its steps: what is compared with.")]
+RunB = Annotated[str, typer.Argument(metavar="RUN_B", help="Folder of the second run, or of one of its steps: what is judged.")]
+Step = Annotated[list[str] | None, typer.Option("--step", metavar="NAME", help="Only this step; may be given several times.")]
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option("--fail-if", metavar="TEST", help="Status 1 if this holds, as in seconds>1.1 (B/A) or traj2:wall>+5; may be given several times."),
+]
+Top = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Lines of tables of files (0: all).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
+Everything = Annotated[bool, typer.Option("--all", help="Launchers, pipes, sockets, devices, /proc and /sys too.")]
+
+
+def compare(
+    run_a: RunA,
+    run_b: RunB,
+    step: Step = None,
+    fail_if: FailIf = None,
+    top: Top = 20,
+    json: Json = False,
+    everything: Everything = False,
+) -> None:
+    """Compare two runs: steps side by side, routines, and the files whose time, requests or bytes changed.
+
+    Status 1 when a test of --fail-if holds, for use in scripts; 4 when none does but a trace is incomplete. Figures of
+    tests: wall, active, seconds, calls, bytes, files, seconds/task, calls/task, bytes/task, imbalance.
+    """
+    import sys
+
+    from weir.analysis.compare import parse_threshold
+    from weir.report.build import build
+    from weir.report.compare import compare as compared
+    from weir.report.compare import comparison_json, render_comparison
+
+    thresholds = [parse_threshold(text) for text in fail_if or ()]
+    made = compared(build(run_a, all=everything), build(run_b, all=everything), steps=step or (), thresholds=thresholds)
+    if json:
+        from json import dump
+
+        dump(comparison_json(made), sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    else:
+        render_comparison(made, sys.stdout, top or None)
+    for one in made.failed:
+        print(f"weir: {one.step}: {one.threshold.text}: A {one.a:.6g}, B {one.b:.6g}", file=sys.stderr)
+    if made.failed:
+        raise typer.Exit(1)
+    if not made.is_complete:
+        raise typer.Exit(4)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data flow, on traces written here: against a model that goes record by record, and against the table of files."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir.analysis.rereads import union
+from weir.report import build
+from weir.report.flow import flow_json, graph_json, reads_json, report_flow
+from weir.trace._synthetic import TraceWriter, event
+
+TASKS, STEPS = 3, 3
+FILES = ("a1", "a2", "a3", "b", "d/c")
+OPS = {"pread": "r", "read": "r", "fread": "r", "pwrite": "w", "fwrite": "w", "open": "", "stat": ""}
+SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
+record = st.fixed_dictionaries(
+    {
+        "op": st.sampled_from(sorted(OPS)),
+        "file": st.integers(0, len(FILES) - 1),
+        "task": st.integers(-1, TASKS - 1),
+        "step": st.integers(0, STEPS - 1),
+        "size": st.integers(0, 20),
+        "offset": st.integers(0, 30),
+        "failed": st.sampled_from([False, False, False, True]),
+    }
+)
+
+
+def write_run(run: Path, made: list[dict]) -> None:
+    """Record k of the list lasts 5 ns from 10 * k ns; a step's clock begins where the one before ended."""
+    for step in range(STEPS):
+        folder = run / f"s{step}"
+        folder.mkdir(parents=True)
+        with TraceWriter(folder / "n.weir", created_realtime_ns=10**18 + step * 10**12) as writer:
+            tasks = {rank: writer.process(100 + rank, rank, TASKS, cwd="/scratch/an") for rank in range(-1, TASKS)}
+            for number, one in enumerate(made):
+                if one["step"] != step:
+                    continue
+                process = tasks[one["task"]]
+                fields = {"offset": one["offset"]} if one["op"].startswith("p") else {}
+                failed = {"flags": 1, "error": 5} if one["failed"] else {}
+                at = writer.created_ticks + 10 * number
+                process.events(event(one["op"], at, 5, file=process.name(f"/scratch/an/{FILES[one['file']]}"), size=one["size"], **fields, **failed))
+
+
+def moved(made: list[dict], way: str) -> list[tuple[int, dict]]:
+    return [(number, one) for number, one in enumerate(made) if OPS[one["op"]] == way and one["size"] and not one["failed"]]
+
+
+def began(made: list[dict], way: str) -> dict:
+    """(file, step, task) -> when its first call was made of an operation that moved bytes: (step, number of the record)."""
+    moves = {(one["file"], one["step"], one["task"], one["op"]) for _, one in moved(made, way)}
+    first: dict = {}
+    for number, one in enumerate(made):
+        if (one["file"], one["step"], one["task"], one["op"]) in moves:
+            first.setdefault((one["file"], one["step"], one["task"]), (one["step"], number))
+    return first
+
+
+def model_edges(made: list[dict]) -> dict:
+    """(file, step that wrote or None, its writers, step, reader) -> bytes: the step whose writing began last before the task's reading."""
+    writings, writers, count = {}, defaultdict(set), defaultdict(int)
+    for (file, step, task), when in began(made, "w").items():
+        writings[file, step] = min(writings.get((file, step), when), when)
+        writers[file, step].add(task)
+    for _, one in moved(made, "r"):
+        count[one["file"], one["step"], one["task"]] += one["size"]
+    edges = {}
+    for (file, step, task), when in began(made, "r").items():
+        before = sorted((wrote, by) for (of, by), wrote in writings.items() if of == file and wrote < when)
+        came = before[-1][1] if before else None
+        edges[file, came, tuple(sorted(writers[file, came])) if before else (), step, task] = count[file, step, task]
+    return edges
+
+
+@SETTINGS
+@given(st.lists(record, max_size=40))
+def test_matrix_and_edges_are_those_of_a_walk_over_the_records(made):
+    with tempfile.TemporaryDirectory() as folder:
+        write_run(Path(folder), made)
+        report = build(folder)
+        found = report_flow(report)
+        figures, graph = report.to_json(), graph_json(report)
+    use = {(file.text, step): one for row in found.rows for file in row.files for step, one in enumerate(file.uses) if one is not None}
+    for way, key in (("r", "read"), ("w", "written")):
+        model = defaultdict(int)
+        for _, one in moved(made, way):
+            model[FILES[one["file"]], one["step"], one["task"]] += one["size"]
+        assert {(file, step, task): n for (file, step), one in use.items() for task, n in getattr(one, key).items()} == model
+    edges = {(FILES.index(f.text), e.from_step, e.writers, e.to_step, e.reader): e.bytes for row in found.rows for f in row.files for e in f.edges}
+    assert edges == model_edges(made)
+    assert sum(one["bytes"] for one in graph["edges"]) == sum(edges.values()) == sum(file["bytes_read"] for file in figures["files"])
+    agrees_with_the_files(figures, found)
+
+
+def agrees_with_the_files(figures: dict, found) -> None:
+    """Bytes and seconds of the flow are those of the table of files, of all files whose bytes moved."""
+    listed = {file["file"]: (file["bytes_read"], file["bytes_written"], round(file["seconds"] * 1e9)) for file in figures["files"]}
+    for row in found.rows:
+        for file in row.files:
+            uses = [use for use in file.uses if use is not None]
+            sums = tuple(sum(getattr(use, key) for use in uses) for key in ("bytes_read", "bytes_written", "ns"))
+            assert listed.pop(file.file) == sums
+    assert all(read == written == 0 for read, written, _ in listed.values())
+
+
+@SETTINGS
+@given(st.lists(record, max_size=40))
+def test_distinct_bytes_are_those_of_a_set(made):
+    with tempfile.TemporaryDirectory() as folder:
+        write_run(Path(folder), made)
+        report = build(folder)
+        reads = reads_json(report)
+    of_task, of_step, totals = defaultdict(set), defaultdict(set), defaultdict(int)
+    unknown = set()
+    for _, one in moved(made, "r"):
+        key = (one["file"], one["step"], one["task"])
+        totals[key] += one["size"]
+        if one["op"] != "pread":
+            unknown |= {key, key[:2]}
+        place = range(one["offset"], one["offset"] + one["size"])
+        of_task[key].update(place)
+        of_step[key[:2]].update(place)
+    again = [key for key in totals if key not in unknown and len(of_task[key]) < totals[key]]
+    listed = [one for one in reads["again"] if one["distinct_bytes"] is not None]
+    assert sum(one["bytes"] for one in listed) == sum(totals[key] for key in again)
+    assert sum(one["distinct_bytes"] for one in listed) == sum(len(of_task[key]) for key in again)
+    shared = [key for key in of_step if all(totals[(*key, task)] for task in range(TASKS))]
+    assert sum(len(one["files"]) for one in reads["by_all"]) == len(shared)
+    known = [key for key in shared if key not in unknown]
+    if len(known) == len(shared):
+        assert sum(one["distinct_bytes"] for one in reads["by_all"]) == sum(len(of_step[key]) for key in known)
+
+
+@SETTINGS
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(1, 8)), max_size=30))
+def test_a_union_has_each_byte_once(made):
+    keys, begins, sizes = (np.array(column, np.int64) for column in (zip(*made) if made else ((), (), ())))
+    keys, begins, ends = (column.tolist() for column in union(keys, begins, begins + sizes))
+    bytes_of = [(key, place) for key, begin, end in zip(keys, begins, ends) for place in range(begin, end)]
+    assert len(bytes_of) == len(set(bytes_of))
+    assert set(bytes_of) == {(key, place) for key, begin, size in made for place in range(begin, begin + size)}
+    assert all(a < b for (k, a), (m, b) in zip(zip(keys, ends), list(zip(keys, begins))[1:]) if k == m)
+
+
+def step(step: int, *records: tuple) -> list[dict]:
+    return [
+        {"op": op, "file": FILES.index(file), "task": task, "step": step, "size": size, "offset": 0, "failed": False} for op, file, task, size in records
+    ]
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    """a1-a3: each task writes one in step 0, another task reads it in step 1. b: read by all in each step, twice by task 0 in step 2.
+    d/c: task 0 writes it, updates it in step 1 and leaves it."""
+    made = step(0, *(("pwrite", f"a{task + 1}", task, 20) for task in range(3)), *(("pread", "b", task, 7) for task in range(3)), ("fwrite", "d/c", 0, 5))
+    made += step(1, *(("pread", f"a{task + 1}", (task + 1) % 3, 20) for task in range(3)), ("fread", "d/c", 0, 5), ("fwrite", "d/c", 0, 6))
+    made += step(2, ("pread", "b", 0, 7), ("pread", "b", 0, 7), ("open", "b", 1, 0))
+    write_run(tmp_path / "run", made)
+    return tmp_path / "run"
+
+
+def test_rows_roles_and_passages_of_a_known_flow(run):
+    made = flow_json(build(run))
+    rows = {row["pattern"]: row for row in made["rows"]}
+    assert {name: row["role"] for name, row in rows.items()} == {"a<N>": "carried", "b": "input", "d/c": "updated"}
+    assert rows["a<N>"]["numbers"] == [{"letter": "N", "least": "1", "most": "3", "count": 3}]
+    assert [(use["step"], use["direction"], use["readers"], use["writers"]) for use in rows["a<N>"]["uses"]] == [("s0", "w", "", "all"), ("s1", "r", "all", "")]
+    assert rows["a<N>"]["passages"] == [{"from": "s0", "to": "s1", "writers": "0-2", "readers": "0-2", "files": 3, "bytes": 60}]
+    assert [(one["from"], one["to"], one["bytes"]) for one in rows["d/c"]["passages"]] == [("s0", "s1", 5)]
+    assert [one["from"] for one in rows["b"]["passages"]] == [None, None]
+    carried = made["carried"]
+    assert (carried["files"], carried["bytes_written"], carried["bytes_read"]) == (3, 60, 60)
+    assert round(carried["write_s"] * 1e9) == round(carried["read_s"] * 1e9) == 15
+
+
+def test_the_graph_goes_from_the_writing_task_to_the_reading_one(run):
+    made = graph_json(build(run))
+    edges = {(tuple(one["from"]), one["to"]): one["bytes"] for one in made["edges"] if one["file"].endswith("/a2")}
+    assert edges == {(("s0:1",), "s1:2"): 20}
+    ids = {node["id"] for node in made["nodes"]}
+    assert {end for one in made["edges"] for end in (*one["from"], one["to"])} <= ids
+
+
+def test_what_is_read_by_all_and_what_is_read_again(run):
+    made = reads_json(build(run))
+    (by_all,) = made["by_all"]
+    assert (by_all["step"], by_all["pattern"], by_all["tasks"], by_all["bytes"], by_all["distinct_bytes"]) == ("s0", "b", "0-2", 21, 7)
+    (again,) = made["again"]
+    assert (again["step"], again["pattern"], again["tasks"], again["bytes"], again["distinct_bytes"]) == ("s2", "b", "0", 14, 7)
+
+
+def test_names_that_change_are_said(tmp_path):
+    with_rename = step(0, ("fwrite", "b", 0, 9)) + [{**step(1, ("stat", "b", 0, 0))[0], "op": "rename"}]
+    write_run(tmp_path / "run", with_rename)
+    made = flow_json(build(tmp_path / "run"))
+    assert [row["role"] for row in made["rows"]] == ["renamed"]
+    assert [Path(name).name for name in made["renamed"]] == ["b"]
+
+
+def test_the_command_prints_the_tables_and_their_json(weir, run):
+    text = weir("report", run, "--tables", "flow,graph,reads").ok().stdout
+    assert "a<N>" in text and "all ->" in text and "-> all" in text and "Only carried from step to step" in text
+    made = json.loads(weir("report", run, "--tables", "flow,graph,reads", "--json").ok().stdout)
+    assert {"flow", "graph", "reads"} <= set(made)
+    assert [row["pattern"] for row in made["flow"]["rows"]] == ["a<N>", "b", "d/c"]
+    chosen = json.loads(weir("report", run, "--json", "--file", "b").ok().stdout)["flow"]
+    assert [row["pattern"] for row in chosen["rows"]] == ["b"]
