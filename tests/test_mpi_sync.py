@@ -357,6 +357,69 @@ def test_threads_have_their_own_communicators_and_requests(traced, mpi):
             assert [counted[f"Barrier {on} @{n} 0"] for n in range(200)] == [1] * 200
 
 
+OUTPUT_LIBRARY = """
+#include <mpi.h>
+void output(MPI_Comm of_program) {
+  MPI_Comm own;
+  MPI_Request request;
+  int value = 1, got;
+  MPI_Comm_dup(of_program, &own);
+  MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 0, own, &request);
+  int rank, size;
+  MPI_Comm_rank(own, &rank);
+  MPI_Comm_size(own, &size);
+  MPI_Send(&value, 1, MPI_INT, (rank + 1) % size, 0, own);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Ibarrier(own, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&own);
+}
+"""
+WITH_LIBRARY = """
+#include <mpi.h>
+void output(MPI_Comm);
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Barrier(MPI_COMM_WORLD);
+  output(MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return MPI_Finalize();
+}
+"""
+
+
+def test_what_libweir_waits_for_is_its_own(traced, mpi):
+    library = mpi.cc(OUTPUT_LIBRARY, "-shared", "-fPIC", name="libweir.so")
+    found = traced(mpi.cc(WITH_LIBRARY, str(library), f"-Wl,-rpath,{library.parent}", name="with_library"), ranks=2)
+    assert [found[rank] for rank in range(2)] == [["Barrier world:2 @0 0", "Barrier world:2 @2 0"]] * 2
+
+
+FILES = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+  MPI_File file;
+  MPI_Request request;
+  int rank, value = 7;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_write_at_all(file, 4 * rank, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_File_iwrite_at(file, 4 * rank, &value, 1, MPI_INT, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return MPI_Finalize();
+}
+"""
+
+
+@pytest.mark.parametrize("io", ["romio321", "ompio"])
+def test_what_files_do_in_mpi_is_not_the_programs(traced, mpi, io):
+    found = traced(mpi.cc(FILES, name="mpi_files"), ranks=2, OMPI_MCA_io=io)
+    assert [found[rank] for rank in range(2)] == [["Barrier world:2 @0 0", "Wait  1", "Barrier world:2 @1 0"]] * 2
+
+
 def test_every_routine_has_a_number_and_every_spelling_a_hook():
     calls = re.findall(r"^WEIR_MPI_CALL\((\w+), (\w+), (\w+),", (ROOT / "native/hook/mpi_calls.def").read_text(), re.M)
     table = (ROOT / "native/hook/table.def").read_text()
