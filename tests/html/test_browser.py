@@ -71,6 +71,20 @@ def test_a_drag_shows_that_stretch(opened):
     opened.js("weirView.do('all')")
 
 
+def test_a_drag_over_the_lines_moves_the_lanes(opened):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    over = opened.driver.find_element("css selector", ".lines .u-over")
+    opened.js("arguments[0].scrollIntoView({block: 'center'})", over)
+    ActionChains(opened.driver).move_to_element_with_offset(over, 50, 0).click_and_hold().move_by_offset(120, 0).release().perform()
+    opened.settle()
+    from_s, until_s = opened.view()
+    width, length = opened.js("return arguments[0].clientWidth", over), opened.js("return weirView.length")
+    assert (until_s - from_s) / length == pytest.approx(120 / width, rel=0.1)
+    assert from_s / length == pytest.approx(0.5 + 50 / width, rel=0.1)
+    assert opened.js("return document.querySelector('.u-select').offsetWidth") == 0
+
+
 def test_zoom_ends_at_a_few_slices_and_comes_back(opened):
     opened.js("for (let i = 0; i < 60; i++) weirView.zoom(0.5, 1)")
     opened.settle()

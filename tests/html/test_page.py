@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from weir.report import build
 from weir.report.html import overtime, render_html
-from weir.report.html.encode import pack, unpack
+from weir.report.html.encode import Packed, pack, unpack
+from weir.report.html.overview import sentences
 from weir.trace._synthetic import TraceWriter, records
 from weir.trace.ops import op_named
 
@@ -88,8 +89,44 @@ def test_the_command_writes_it_whole_or_not_at_all(weir, plain_run, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["a b.html"]
 
 
-@pytest.mark.parametrize("more", [["--json"], ["--trace"], ["--tables", "files"], ["--top", "3"], ["--by", "mb"]])
+@pytest.mark.parametrize("more", [["--json"], ["--tables", "files"], ["--top", "3"]])
 def test_options_that_the_page_cannot_heed_are_refused(weir, plain_run, tmp_path, more):
     done = weir("report", plain_run, "--html", tmp_path / "out.html", *more)
     assert done.returncode == 2 and "--html" in done.stderr
     assert not (tmp_path / "out.html").exists()
+
+
+def mount(point: str, kind: str) -> str:
+    """A name as the trace has it for each mount (docs/formats/trace.md, section 3.8)."""
+    return f"mount\n36 35 98:0 / {point} rw,noatime - {kind} server:/x rw"
+
+
+def test_rates_are_told_by_file_system(tmp_path):
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        process = writer.process(100, 0, 1)
+        for point, kind in (("/", "ext4"), ("/scratch", "lustre"), ("/home", "nfs4")):
+            process.name(mount(point, kind))
+        files = np.array([process.name(name) for name in ("/scratch/a", "/scratch/deep/b", "/home/c")])
+        starts = writer.created_ticks + 1000 * np.arange(300)
+        process.events(records(op_named("pwrite").value, starts, 900, file=np.resize(files, 300), size=1000))
+        process.events(records(op_named("read").value, starts, 50, file=0, size=7), thread=2)
+    sections = {one.name: one for one in overtime.over_time(build(tmp_path))}
+    groups = sections["rates"].data["rows"]
+    assert sorted(groups) == ["/home (nfs4)", "/scratch (lustre)", "other files"]
+    packed = Packed(*(sections["rates"].data[key] for key in ("bits", "least", "step")), sections["rates"].blobs["tiles"])
+    *_, read, written, calls = (plane.reshape(3, -1).sum(axis=1) for plane in unpack(packed, 6))
+    of = dict(zip(groups, zip(read, written, calls)))
+    assert of["/scratch (lustre)"] == pytest.approx((0, 200_000, 200), rel=1e-3)
+    assert of["/home (nfs4)"] == pytest.approx((0, 100_000, 100), rel=1e-3)
+    assert of["other files"] == pytest.approx((2100, 0, 300), rel=1e-3)
+
+
+def test_the_most_important_sentences_come_first(plain_run):
+    report = build(plain_run)
+    told = list(sentences(report))
+    assert told[0].startswith("In ") and "at least one task was in I/O" in told[0]
+    assert any("Task 0 spends" in one for one in told)
+    most = max(report.steps, key=lambda step: step.active_ns)
+    assert any(one.startswith(f"Step {most.name} has") for one in told)
+    slowest = max(report.files, key=lambda file: file.ns)
+    assert any(slowest.file.removeprefix("/scratch/an/") in one for one in told)

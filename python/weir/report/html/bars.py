@@ -13,7 +13,7 @@ from weir.report.html.figures import seconds, share
 from weir.report.html.section import Section, rendered
 from weir.report.tables import step_table
 
-TOP_FILES = 50
+TOP_FILES = 30
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,19 @@ class Bar:
 def steps(report: Report) -> Section:
     """Wall clock of each step and the part of it in which at least one task was in I/O; below, the table."""
     longest = max((step.wall_ns for step in report.steps), default=0) or 1
-    bars = []
+    bars, has_paid = [], False
     for step in report.steps:
         active = min(step.active_ns or 0, step.wall_ns)
-        parts = (("active", 100 * active / longest), ("wall", 100 * (step.wall_ns - active) / longest))
+        waits = step.synchronisation.waits
+        paid = min(waits.paid_ns, active) if waits is not None else 0
+        has_paid = has_paid or paid > 0
+        widths = (("paid", paid), ("active", active - paid), ("wall", step.wall_ns - active))
+        parts = tuple((kind, 100 * ns / longest) for kind, ns in widths)
         told = "" if step.active_ns is None else f", I/O active {seconds(step.active_ns / 1e9)} ({share(step.active_ns, step.wall_ns)})"
         bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + told))
     legend = (("active", "at least one task in I/O"), ("wall", "rest of the wall clock"))
+    if has_paid:
+        legend = (("paid", "I/O that the step waits for"), ("active", "I/O beside computing"), ("wall", "no I/O"))
     if report.active_ns is None:
         legend = legend[1:]
     return Section("steps", "Steps", rendered("steps.j2", bars=bars, legend=legend, table=step_table(report)))

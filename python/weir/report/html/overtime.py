@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from weir.analysis.file_systems import file_system_totals, mount_of
+from weir.analysis.names import fold
 from weir.analysis.timeline import StepSpan, Timeline, sums, timeline
 from weir.report.build import Report, StepReport
 from weir.report.html.encode import Packed, pack
@@ -17,6 +20,7 @@ MOST_TEXT = 1_200_000  # characters of all tiles together: what keeps the page b
 MOST_LANES_TEXT = 1_000_000
 MOST_SLICES = 8192  # of the rates
 TABLE_SLICES = 24
+MOST_FILE_SYSTEMS = 4  # lines that can be told apart
 MOST_TABLE_ROWS = 100
 MOST_TABLE_STEPS = 16
 
@@ -32,9 +36,11 @@ def span_of(step: StepReport) -> StepSpan:
 def over_time(report: Report) -> list[Section]:
     """Nothing when no step was recorded at level trace."""
     traced = [step for step in report.steps if step.level == "trace"]
-    made = timeline([span_of(step) for step in traced], all_names=report.choice.everything)
+    groups, group_of = _file_systems(traced)
+    made = timeline([span_of(step) for step in traced], groups, group_of, all_names=report.choice.everything)
     if made is None or not made.by_lane["calls"].any():
         return []
+    made = _with_used_groups(made)
     lanes, by_lane = _within(made, "by_lane", MOST_LANES_TEXT)
     rates, by_group = _within(_at_most(made, MOST_SLICES), "by_group", MOST_TEXT - MOST_LANES_TEXT)
     common = {"untraced": [step.name for step in report.steps if step.level != "trace"], "steps": len(made.segments)}
@@ -52,6 +58,26 @@ def over_time(report: Report) -> list[Section]:
             {"tiles": by_group.text}, "Rates",
         ),
     ]  # fmt: skip
+
+
+def _file_systems(steps: list[StepReport]) -> tuple[tuple[str, ...], list[list[np.ndarray]] | None]:
+    """Names of the groups of files, and for each step and trace file the group of each name; group 0 has what lies on no known mount."""
+    parts = [(step.data, step.columns) for step in steps]
+    busiest = [one.mount for one in file_system_totals(parts, steps[0].names)][:MOST_FILE_SYSTEMS] if steps else []
+    if not busiest:
+        return ("all files",), None
+    number = {mount: 1 + i for i, mount in enumerate(busiest)}
+    group_of = [
+        [np.array([number.get(mount_of(step.data, fold(text)), 0) for text in file.texts], np.uint8) for file in step.data.files]
+        for step in steps
+    ]
+    return ("other files", *(f"{mount.point} ({mount.kind})" for mount in busiest)), group_of
+
+
+def _with_used_groups(made: Timeline) -> Timeline:
+    is_used = made.by_group["calls"].any(axis=(1, 2))
+    names = tuple(name for name, used in zip(made.groups, is_used) if used)
+    return replace(made, groups=names, by_group=made.by_group[is_used])
 
 
 def _planes(tiles: np.ndarray) -> list[np.ndarray]:

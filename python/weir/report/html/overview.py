@@ -59,7 +59,7 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
 
 def sentences(report: Report) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    for find in (_time, _step, _file, _balance, _small):
+    for find in (_time, _paid, _step, _file, _balance, _small):
         found = find(report)
         if found:
             yield found
@@ -76,6 +76,23 @@ def _time(report: Report) -> str:
     )
 
 
+def _paid(report: Report) -> str | None:
+    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md)."""
+    waits = [found for step in report.steps if (found := step.synchronisation.waits) is not None]
+    paid = sum(one.paid_ns for one in waits)
+    by_file: dict[str, int] = {}
+    for one in waits:
+        for file in one.files:
+            by_file[file.file] = by_file.get(file.file, 0) + file.paid_ns
+    if not paid or not by_file:
+        return None
+    worst = max(by_file, key=lambda name: by_file[name])
+    return (
+        f"The run waits for {seconds(paid / 1e9)} of it ({share(paid, report.wall_ns)} of the run), as the waits in MPI show; the file that it "
+        f"waits for most is {shown(worst, report.cwd)}: {seconds(by_file[worst] / 1e9)}."
+    )
+
+
 def _step(report: Report) -> str | None:
     """The step with the most active time, or I/O time where that is not known."""
     if len(report.steps) < 2:
@@ -88,7 +105,7 @@ def _step(report: Report) -> str | None:
     whole = sum(map(cost, report.steps))
     if not whole:
         return None
-    return f"Step {most.name} has {share(cost(most), whole)} of that: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)}."
+    return f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)}."
 
 
 def _file(report: Report) -> str | None:

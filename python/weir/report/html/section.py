@@ -45,7 +45,7 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(loader=_Assets(), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(loader=_Assets(), autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     made.filters.update(FILTERS)
     return made
 

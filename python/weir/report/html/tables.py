@@ -27,9 +27,10 @@ TITLES = {
     "variables": "Variables",
     "filesystems": "File systems",
 }
+BRIEF = {"waits": "Waits", "flow": "Data flow", "summary": "Routines", "units": "Fortran", "layers": "Layers", "output": "Output"}
 EARLY = ("waits", "phases")  # beside the steps: what the forecast pays
-TOP = 50
-MOST_OPEN = 2  # tables of one section that are open when the page opens; where there are more all are folded
+TOP = 30
+MOST_OPEN = 2  # tables of a section that are open when the page opens; where there are more, the first one alone is
 
 
 def early_sections(report: Report) -> list[Section]:
@@ -49,5 +50,5 @@ def table_section(report: Report, name: str) -> Section | None:
     found = [one for one in report_tables(report, Options((name,), top=TOP)) if isinstance(one, Table) and one.rows]
     if not found:
         return None
-    body = Markup("").join(rendered("tables.j2", table=one, is_folded=len(found) > MOST_OPEN) for one in found)
-    return Section(name, TITLES.get(name, name.capitalize()), body)
+    body = Markup("").join(rendered("tables.j2", table=one, is_folded=i > 0 and len(found) > MOST_OPEN) for i, one in enumerate(found))
+    return Section(name, TITLES.get(name, name.capitalize()), body, brief=BRIEF.get(name, ""))

@@ -42,7 +42,7 @@ class RatePlot {
       axes: [axis, { ...axis, size: 56, values: (_, all) => all.map(short) }],
       series: [{ label: 'at s', value: (_, v) => (v == null ? '' : this.#place(v)) }, ...this.#series(colour)],
       cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: 'weir' }, bind: { dblclick: () => () => this.view.do('all') } },
-      legend: { live: true },
+      legend: { live: true, markers: { width: 2, dash: (_, i) => (i > this.lines.planes.length ? 'dashed' : 'solid') } },
       hooks: { setSelect: [(plot) => this.#selected(plot)], draw: [(plot) => this.#seams(plot)] },
     }, this.#data(), this.element);
   }
@@ -79,6 +79,7 @@ class RatePlot {
     const { ctx, bbox } = plot;
     ctx.save();
     ctx.strokeStyle = theme()('muted');
+    ctx.setLineDash([]);
     for (const segment of this.tiles.segments.slice(1)) {
       const x = plot.valToPos(segment.from_s, 'x', true);
       if (x > bbox.left && x < bbox.left + bbox.width) line(ctx, x, bbox.top, x, bbox.top + bbox.height);
