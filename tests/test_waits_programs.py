@@ -171,4 +171,4 @@ int main(int argc, char **argv) {
     report = json.loads(weir("report", tmp_path / "run", "--json").stdout)
     [found] = report["waits"]
     assert found["collectives"] == 4
-    assert found["files"][0]["file"].endswith("/slow.restart") and found["files"][0]["exposed_s"] >= 4 * 0.04
+    assert found["files"][0]["file"].endswith("/slow.restart") and found["files"][0]["exposed_s"] >= 3 * 0.04  # the tasks do not all begin at once

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
 
 MOST_RANKS = 4
+LEAST_NS = 500_000  # in a table of msec
 PAID_SHARE = 0.02  # of a step: worth a sentence
 
 
@@ -28,8 +29,9 @@ def wait_tables(report: Report, top: int | None) -> Iterator[Table]:
     for step in steps:
         waits = step.synchronisation.waits
         assert waits is not None
-        if waits.files:
-            yield _file_table(step, waits, top)
+        files = _file_table(step, waits, top)
+        if files is not None:
+            yield files
         if waits.routines:
             yield _routine_table(step, waits, top)
 
@@ -65,7 +67,9 @@ def _step_table(steps: list[StepReport]) -> Table:
     return Table("Waits for I/O", columns, rows, groups, footer, remarks)
 
 
-def _file_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
+def _file_table(step: StepReport, waits: StepWaits, top: int | None) -> Table | None:
+    """None when nothing costs as much as the table could show."""
+
     def cells(one: FileWaits) -> tuple[str, ...]:
         op = one.ops[0].op if one.ops else "-"
         return (
@@ -73,7 +77,9 @@ def _file_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
             op, ranks(one.ranks), shown(one.file, step.data.cwd),
         )  # fmt: skip
 
-    files = waits.files[:top]
+    files = [one for one in waits.files[:top] if max(one.paid_ns, one.waited_ns) >= LEAST_NS]
+    if not files:
+        return None
     total = tuple(sum(getattr(one, key) for one in waits.files) for key in ("paid_ns", "exposed_ns", "waited_ns", "io_ns"))
     footer = (seconds(total[0]), percent(total[0], step.wall_ns), *map(seconds, total[1:]), "", "", "TOTAL")
     of = f" ({len(files)} of {len(waits.files)})" if len(files) < len(waits.files) else ""
