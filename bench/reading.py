@@ -20,44 +20,68 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 TASKS, THREADS, FILES = 4, 2, 1000
+NS_PER_TICK = 0.4
 SEED = 20260101
 
 
-def write_trace(path: Path, events: int) -> None:
-    """A trace of at least `events` records, chunk by chunk, so that it needs little memory."""
-    from weir.trace._synthetic import TraceWriter, records
+class Made(NamedTuple):
+    """One chunk of synthetic events, all arrays of one length; starts and lengths in ticks since the first event, ops by value."""
+
+    task: int
+    thread: int
+    ops: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    files: np.ndarray
+    sizes: np.ndarray
+
+
+def synthetic(events: int) -> Iterator[Made]:
+    """At least `events` events in chunks of the trace's greatest size."""
     from weir.trace.ops import op_named
 
     random = np.random.default_rng(SEED)
-    value = {name: op_named(name).value for name in ("open", "read", "write", "fread", "fwrite", "close", "lseek")}
+    value = {name: op_named(name).value for name in ("read", "write", "fread", "fwrite", "lseek")}
     kinds = np.array([value[n] for n in ("fread", "fread", "fread", "fwrite", "read", "write", "lseek")])
     per_chunk = (2**20 - 64) // 32
-    chunks = -(-events // per_chunk)
-    with TraceWriter(path, ns_per_tick=0.4) as writer:
+    clocks = np.zeros((TASKS, THREADS), np.int64)
+    for number in range(-(-events // per_chunk)):
+        task, thread = number % TASKS, number // TASKS % THREADS
+        gaps = random.integers(50, 4000, per_chunk)
+        lengths = random.integers(20, 2000, per_chunk)
+        starts = clocks[task, thread] + np.cumsum(gaps + lengths) - lengths
+        clocks[task, thread] = starts[-1] + lengths[-1]
+        # A file is used for some 50 calls in a row, as programs do.
+        files = np.repeat(random.integers(1, FILES + 1, per_chunk // 50 + 1), 50)[:per_chunk]
+        ops = np.repeat(kinds[random.integers(0, len(kinds), per_chunk // 5 + 1)], 5)[:per_chunk]
+        yield Made(task, thread, ops, starts, lengths, files, 1 << random.integers(0, 22, per_chunk))
+
+
+def write_trace(path: Path, events: int) -> None:
+    """A trace of synthetic events, chunk by chunk, so that it needs little memory."""
+    from weir.trace._synthetic import TraceWriter, records
+
+    with TraceWriter(path, ns_per_tick=NS_PER_TICK) as writer:
         processes = [writer.process(100 + rank, rank, TASKS) for rank in range(TASKS)]
         for process in processes:
             for number in range(FILES):
                 process.name(f"/scratch/an/run/file.{number:04d}")
-        clocks = np.full((TASKS, THREADS), writer.created_ticks, np.int64)
-        for number in range(chunks):
-            task, thread = number % TASKS, number // TASKS % THREADS
-            gaps = random.integers(50, 4000, per_chunk)
-            lengths = random.integers(20, 2000, per_chunk)
-            starts = clocks[task, thread] + np.cumsum(gaps + lengths) - lengths
-            clocks[task, thread] = starts[-1] + lengths[-1]
-            # A file is used for some 50 calls in a row, as programs do.
-            files = np.repeat(random.integers(1, FILES + 1, per_chunk // 50 + 1), 50)[:per_chunk]
-            ops = np.repeat(kinds[random.integers(0, len(kinds), per_chunk // 5 + 1)], 5)[:per_chunk]
-            sizes = 1 << random.integers(0, 22, per_chunk)
-            processes[task].events(records(ops, starts, lengths, file=files, size=sizes), thread=thread + 1)
+        last = writer.created_ticks
+        for made in synthetic(events):
+            starts = writer.created_ticks + made.starts
+            processes[made.task].events(
+                records(made.ops, starts, made.lengths, file=made.files, size=made.sizes), thread=made.thread + 1
+            )
+            last = max(last, int(starts[-1] + made.lengths[-1]))
         for process in processes:
-            process.fields["last_ticks"] = last = int(clocks.max())
+            process.fields["last_ticks"] = last
             process.fields["last_mono_ns"], process.fields["end_ticks"] = writer.mono_ns(last), last
 
 

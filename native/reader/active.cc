@@ -7,6 +7,7 @@
 
 #include "reader/clock.h"
 #include "reader/ops.h"
+#include "reader/parallel.h"
 #include "reader/record.h"
 
 namespace weir::reader {
@@ -16,6 +17,12 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 
 struct Interval {
   int64_t start, end;
+  bool is_counted = true;
+};
+
+// A stretch of time that one thread merges: what ends after `from`, cut at both sides. A record counts where it ends.
+struct Window {
+  int64_t from = kNever, until = std::numeric_limits<int64_t>::max();
 };
 
 // Which ids of a process are not files. Almost always a handful of small numbers.
@@ -47,7 +54,7 @@ class Hidden {
 
 // A chunk before it enters the merge.
 struct Waiting {
-  int64_t last_end;
+  int64_t first_start, last_end;
   const ActiveInput* input;
   const weir_reader_chunk* chunk;
   const Hidden* hidden;  // null: every name counts
@@ -56,15 +63,17 @@ struct Waiting {
 // One chunk, backwards: intervals by falling end.
 class Stream {
  public:
-  Stream(const Waiting& from)
+  Stream(const Waiting& from, const Window& window)
       : file_(*from.input->file),
+        window_(window),
         first_(from.input->file->data() + from.chunk->offset + sizeof(wire::ChunkHeader)),
         at_(first_ + from.chunk->entries * sizeof(Words)),
         end_(place()),
         created_(from.input->index->header.created_ticks),
         clock_(from.input->clock),
-        hidden_(from.hidden) {
-    if (from.chunk->disordered) sort();
+        hidden_(from.hidden),
+        is_disordered_(from.chunk->disordered != 0) {
+    if (is_disordered_) sort();
     next();
   }
 
@@ -83,7 +92,13 @@ class Stream {
       if (!kIsIo[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
       if (hidden_ != nullptr && hidden_->hides(record.file())) continue;
       if (!plausible_time(record.start(), created_)) continue;
-      head = {instant_ns(clock_, record.start()), instant_ns(clock_, record.end())};
+      const int64_t start = instant_ns(clock_, record.start()), end = instant_ns(clock_, record.end());
+      if (end <= window_.from) {
+        if (is_disordered_) continue;
+        break;
+      }
+      if (end > window_.until && start >= window_.until) continue;
+      head = {std::max(start, window_.from), std::min(end, window_.until), end <= window_.until};
       return true;
     }
     file_.leave(std::max(place(), kFolioBytes) - kFolioBytes, end_ - place() + 2 * kFolioBytes);
@@ -106,19 +121,20 @@ class Stream {
   static constexpr uint64_t kFolioBytes = 2 << 20;    // the kernel may map so much around a byte that is read
 
   const Mapping& file_;
+  const Window window_;
   const char* first_;
   const char* at_;
   uint64_t end_;  // of the records in the file
   uint64_t created_;
   weir_reader_clock clock_;
   const Hidden* hidden_;
-  bool is_sorted_ = false;
+  bool is_disordered_, is_sorted_ = false;
   std::vector<Interval> copy_;
 };
 
 class Merge {
  public:
-  explicit Merge(std::vector<Waiting> waiting) : waiting_(std::move(waiting)) {
+  Merge(std::vector<Waiting> waiting, const Window& window) : waiting_(std::move(waiting)), window_(window) {
     // Rising, so that the next one to enter is at the back.
     std::sort(waiting_.begin(), waiting_.end(), [](const auto& a, const auto& b) { return a.last_end < b.last_end; });
   }
@@ -129,7 +145,7 @@ class Merge {
       if (heap_.empty()) break;
       lead();
     }
-    if (result_.records != 0) close();
+    if (!result_.is_empty) close();
     return result_;
   }
 
@@ -142,7 +158,7 @@ class Merge {
   static bool earlier(const Entry& a, const Entry& b) { return a.end < b.end; }
 
   void enter() {
-    auto stream = std::make_unique<Stream>(waiting_.back());
+    auto stream = std::make_unique<Stream>(waiting_.back(), window_);
     waiting_.pop_back();
     if (stream->head.end == kNever) return;
     heap_.push_back({stream->head.end, std::move(stream)});
@@ -171,7 +187,9 @@ class Merge {
   }
 
   void take(const Interval& interval) {
-    if (result_.records++ == 0) {
+    result_.records += interval.is_counted;
+    if (result_.is_empty) {
+      result_.is_empty = false;
       low_ = interval.start;
       high_ = result_.last_ns = interval.end;
     } else if (interval.end < low_) {
@@ -204,28 +222,67 @@ class Merge {
   }
 
   std::vector<Waiting> waiting_;
+  const Window window_;
   std::vector<Entry> heap_;  // greatest end in front
   int64_t low_ = 0, high_ = 0;   // the interval being built; all that ends at or above low_ belongs to it
   Active result_;
 };
 
-}  // namespace
-
-Active active_time(const std::vector<ActiveInput>& inputs, bool all_names) {
-  std::vector<std::vector<Hidden>> hidden(inputs.size());
+std::vector<Waiting> all_chunks(const std::vector<ActiveInput>& inputs, bool all_names, const std::vector<std::vector<Hidden>>& hidden) {
   std::vector<Waiting> waiting;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ActiveInput& input = inputs[i];
-    hidden[i].reserve(input.index->processes.size());
-    for (uint32_t p = 0; p < input.index->processes.size(); ++p) hidden[i].emplace_back(*input.names, p);
     for (const auto& chunk : input.index->chunks) {
       if (chunk.kind != uint32_t(wire::Kind::kEvents) || chunk.first_ticks > chunk.last_ticks) continue;
       if (input.mask != nullptr && input.mask[chunk.process] == 0) continue;
-      waiting.push_back({instant_ns(input.clock, chunk.last_ticks), &input, &chunk,
+      waiting.push_back({instant_ns(input.clock, chunk.first_ticks), instant_ns(input.clock, chunk.last_ticks), &input, &chunk,
                          all_names ? nullptr : &hidden[i][chunk.process]});
     }
   }
-  return Merge(std::move(waiting)).run();
+  return waiting;
+}
+
+// Stretches of time with about as many chunks in each.
+std::vector<Window> windows_over(const std::vector<Waiting>& waiting, size_t count) {
+  std::vector<int64_t> ends;
+  for (const Waiting& one : waiting) ends.push_back(one.last_end);
+  std::sort(ends.begin(), ends.end());
+  std::vector<Window> windows(1);
+  for (size_t i = 1; i < count; ++i) {
+    const int64_t cut = ends[ends.size() * i / count];
+    if (cut <= windows.back().from) continue;
+    windows.back().until = cut;
+    windows.push_back({cut, Window{}.until});
+  }
+  return windows;
+}
+
+Active merged(const std::vector<Waiting>& all, const Window& window) {
+  std::vector<Waiting> waiting;
+  for (const Waiting& one : all) {
+    if (one.last_end > window.from && one.first_start <= window.until) waiting.push_back(one);
+  }
+  return Merge(std::move(waiting), window).run();
+}
+
+}  // namespace
+
+Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads) {
+  std::vector<std::vector<Hidden>> hidden(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (uint32_t p = 0; p < inputs[i].index->processes.size(); ++p) hidden[i].emplace_back(*inputs[i].names, p);
+  }
+  const std::vector<Waiting> all = all_chunks(inputs, all_names, hidden);
+  const std::vector<Window> windows = windows_over(all, std::min<size_t>(std::max(threads, 1u), all.size()));
+  std::vector<Active> parts(windows.size());
+  in_parallel(windows.size(), [&](size_t i) { parts[i] = merged(all, windows[i]); });
+  Active sum;
+  for (const Active& part : parts) {
+    if (part.is_empty) continue;
+    if (sum.is_empty) sum.first_ns = part.first_ns;
+    sum = {sum.total_ns + part.total_ns, sum.first_ns, part.last_ns, sum.records + part.records, false};
+  }
+  return sum;
 }
 
 }  // namespace weir::reader

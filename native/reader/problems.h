@@ -2,6 +2,7 @@
 // What was wrong with a file, where, and how often. Bounded: a hostile file cannot make the list long.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -57,6 +58,15 @@ class Problems {
       return;
     }
     list_.push_back({offset, 1, uint32_t(reason), 0});
+  }
+
+  // What others have found, by its place in the file.
+  void add(std::vector<weir_reader_problem> others) {
+    std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+    for (const auto& one : others) {
+      add(Reason(one.reason), one.offset);
+      list_.back().count += one.count - 1;
+    }
   }
 
   const std::vector<weir_reader_problem>& list() const { return list_; }

@@ -70,10 +70,10 @@ WEIR_API void weir_reader_destroy(weir_reader** reader) {
   *reader = nullptr;
 }
 
-WEIR_API int weir_reader_scan(weir_reader* reader) {
+WEIR_API int weir_reader_scan(weir_reader* reader, uint32_t threads) {
   if (reader->is_scanned) return 0;
   try {
-    reader->scanned = scan(reader->file, reader->index, reader->names, reader->problems);
+    reader->scanned = scan(reader->file, reader->index, reader->names, reader->problems, threads);
   } catch (const std::exception&) {
     return -1;
   }
@@ -128,14 +128,14 @@ WEIR_API const char* weir_reader_statistic(uint32_t kind, uint32_t index, const 
 }
 
 WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_clock* clocks,
-                                const uint8_t* const* masks, uint64_t count, uint32_t all_names, int64_t* total_ns,
-                                int64_t* first_ns, int64_t* last_ns, uint64_t* records) {
+                                const uint8_t* const* masks, uint64_t count, uint32_t all_names, uint32_t threads,
+                                int64_t* total_ns, int64_t* first_ns, int64_t* last_ns, uint64_t* records) {
   try {
     std::vector<ActiveInput> inputs;
     for (uint64_t i = 0; i < count; ++i) {
       inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i], masks[i]});
     }
-    const Active active = active_time(inputs, all_names != 0);
+    const Active active = active_time(inputs, all_names != 0, threads);
     *total_ns = active.total_ns;
     *first_ns = active.first_ns;
     *last_ns = active.last_ns;

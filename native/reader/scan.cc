@@ -2,9 +2,11 @@
 #include "reader/scan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 #include "reader/ops.h"
+#include "reader/parallel.h"
 #include "reader/record.h"
 #include "reader/slots.h"
 #include "reader/units.h"
@@ -14,21 +16,25 @@ namespace {
 
 constexpr size_t kAhead = 12;  // records between asking for a slot and using it
 
+// The records and counters of some processes, chunk by chunk in the order of the file.
 class Scan {
  public:
-  Scan(const Mapping& file, Index& index, const Names& names, Problems& problems)
-      : file_(file), index_(index), names_(names), problems_(problems), tables_(index.processes.size()) {}
+  Scan(const Mapping& file, Index& index, const Names& names, std::vector<SlotTable>& tables)
+      : file_(file), index_(index), names_(names), tables_(tables) {}
 
-  Scanned run() {
-    for (auto& chunk : index_.chunks) {
-      if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
-      if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
-      file_.leave(chunk.offset, chunk.size_bytes);
-    }
-    out_.rows = rows();
-    out_.histograms.assign(histograms_.begin(), histograms_.end());
-    out_.units = units_.sorted();
-    return std::move(out_);
+  void take(weir_reader_chunk& chunk) {
+    if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
+    if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
+    file_.leave(chunk.offset, chunk.size_bytes);
+  }
+
+  // What was found, behind what others have found.
+  void give(Scanned& all, std::vector<weir_reader_problem>& problems) const {
+    all.histograms.insert(all.histograms.end(), histograms_.begin(), histograms_.end());
+    const auto units = units_.sorted();
+    all.units.insert(all.units.end(), units.begin(), units.end());
+    all.syncs.insert(all.syncs.end(), syncs_.begin(), syncs_.end());
+    problems.insert(problems.end(), problems_.list().begin(), problems_.list().end());
   }
 
  private:
@@ -126,7 +132,7 @@ class Scan {
       case Treatment::thread: return;
       case Treatment::sync:
         if (!plausible_time(record.start(), index_.header.created_ticks)) break;
-        out_.syncs.push_back({chunk.process, record.file(), record.size(), record.start()});
+        syncs_.push_back({chunk.process, record.file(), record.size(), record.start()});
         return;
       case Treatment::unknown:
         if (record.op() != 0) problems_.add(Reason::record_op, offset_of(at), sizeof(Words));
@@ -173,22 +179,6 @@ class Scan {
     }
   }
 
-  std::vector<weir_reader_row> rows() const {
-    std::vector<weir_reader_row> rows;
-    for (uint32_t process = 0; process < tables_.size(); ++process) {
-      for (const Slot& slot : tables_[process].slots()) {
-        if (slot.calls == 0) continue;
-        rows.push_back({process, key::file(slot.key), key::op(slot.key), key::layer(slot.key), key::flags(slot.key),
-                        slot.histogram->is_file, 0, slot.calls, slot.bytes, slot.ticks, slot.errors, slot.first,
-                        slot.last});
-      }
-    }
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.process, a.file, a.op, a.layer, a.flags) < std::tie(b.process, b.file, b.op, b.layer, b.flags);
-    });
-    return rows;
-  }
-
   uint64_t offset_of(const char* at) const { return uint64_t(at - file_.data()); }
 
   const Mapping& file_;
@@ -196,18 +186,73 @@ class Scan {
   static constexpr uint64_t kNoHole = ~uint64_t{0};
   uint64_t hole_ = kNoHole;  // in the chunk at hand, the first record that was not written
   const Names& names_;
-  Problems& problems_;
-  Scanned out_;
-  std::vector<SlotTable> tables_;
+  std::vector<SlotTable>& tables_;  // others use those of their processes meanwhile
+  Problems problems_;
+  std::vector<weir_reader_sync> syncs_;
   std::deque<weir_reader_histogram> histograms_;  // slots point into it
   std::unordered_map<uint64_t, weir_reader_histogram*> histogram_at_;
   Units units_;
 };
 
+std::vector<weir_reader_row> rows_of(const std::vector<SlotTable>& tables) {
+  std::vector<weir_reader_row> rows;
+  for (uint32_t process = 0; process < tables.size(); ++process) {
+    for (const Slot& slot : tables[process].slots()) {
+      if (slot.calls == 0) continue;
+      rows.push_back({process, key::file(slot.key), key::op(slot.key), key::layer(slot.key), key::flags(slot.key),
+                      slot.histogram->is_file, 0, slot.calls, slot.bytes, slot.ticks, slot.errors, slot.first,
+                      slot.last});
+    }
+  }
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.process, a.file, a.op, a.layer, a.flags) < std::tie(b.process, b.file, b.op, b.layer, b.flags);
+  });
+  return rows;
+}
+
+// The share of each process: those with most to read first, each to the share that has least.
+std::vector<size_t> shares_of(const Index& index, size_t shares) {
+  std::vector<uint64_t> bytes(index.processes.size()), given(shares);
+  for (const auto& chunk : index.chunks) bytes[chunk.process] += chunk.entries;
+  std::vector<size_t> order(bytes.size()), share_of(bytes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  for (size_t process : order) {
+    const auto least = std::min_element(given.begin(), given.end());
+    *least += bytes[process];
+    share_of[process] = size_t(least - given.begin());
+  }
+  return share_of;
+}
+
+// The same whatever the shares were.
+void put_in_order(Scanned& all) {
+  std::stable_sort(all.histograms.begin(), all.histograms.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.process, a.op, a.layer, a.flags, a.is_file) < std::tie(b.process, b.op, b.layer, b.flags, b.is_file);
+  });
+  std::stable_sort(all.units.begin(), all.units.end(), [](const auto& a, const auto& b) { return a.process < b.process; });
+  std::stable_sort(all.syncs.begin(), all.syncs.end(), [](const auto& a, const auto& b) { return a.process < b.process; });
+}
+
 }  // namespace
 
-Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems) {
-  return Scan(file, index, names, problems).run();
+Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems, unsigned threads) {
+  const size_t shares = std::clamp<size_t>(threads, 1, std::max<size_t>(index.processes.size(), 1));
+  const std::vector<size_t> share_of = shares_of(index, shares);
+  std::vector<SlotTable> tables(index.processes.size());
+  std::vector<Scan> scans(shares, Scan(file, index, names, tables));
+  in_parallel(shares, [&](size_t share) {
+    for (auto& chunk : index.chunks) {
+      if (share_of[chunk.process] == share) scans[share].take(chunk);
+    }
+  });
+  Scanned all;
+  std::vector<weir_reader_problem> found;
+  for (const Scan& one : scans) one.give(all, found);
+  problems.add(std::move(found));
+  all.rows = rows_of(tables);
+  put_in_order(all);
+  return all;
 }
 
 }  // namespace weir::reader

@@ -16,7 +16,7 @@ struct Scanned {
 };
 
 // Also fills in the times and order of the chunks, and the counts of the processes.
-// cost: one pass; memory for a cache line per process, file and operation.
-Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems);
+// cost: one pass, the processes shared out over the threads; memory for a cache line per process, file and operation.
+Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems, unsigned threads);
 
 }  // namespace weir::reader

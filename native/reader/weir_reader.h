@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define WEIR_READER_ABI 1
+#define WEIR_READER_ABI 2
 #define WEIR_READER_BINS 36
 
 typedef struct weir_reader weir_reader;
@@ -111,9 +111,9 @@ uint32_t weir_reader_abi(void);
 weir_reader *weir_reader_create(const char *path, char *message, uint64_t message_bytes, uint64_t *place);
 void weir_reader_destroy(weir_reader **reader);
 
-/* One pass over all records and counters: rows, histograms, units, syncs, and the chunks' times. Idempotent.
- * fails: -1 when memory ran out. */
-int weir_reader_scan(weir_reader *reader);
+/* One pass over all records and counters on so many threads: rows, histograms, units, syncs, and the chunks' times. Idempotent.
+ * fails: -1 when memory or threads ran out. */
+int weir_reader_scan(weir_reader *reader, uint32_t threads);
 
 void weir_reader_get_header(const weir_reader *reader, weir_reader_header *out);
 const void *weir_reader_bytes(const weir_reader *reader, uint64_t *size);
@@ -136,12 +136,12 @@ const char *weir_reader_statistic(uint32_t kind, uint32_t index, const char **un
 
 /* Exact length in ns of the union of the intervals of all records (markers and class X left out) of several files.
  * masks[i]: a byte per process of reader i, 0 leaves it out, or NULL. all_names 0: records of pipes, devices, ... are
- * left out. Results: total, first start and last end in ns; records counts what was merged.
+ * left out. Results: total, first start and last end in ns; records counts what was merged, on so many threads.
  * before: each reader has been scanned. cost: one backward pass; memory: a cursor per thread that is active at once.
  * fails: -1 when memory ran out. */
 int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clocks, const uint8_t *const *masks,
-                       uint64_t count, uint32_t all_names, int64_t *total_ns, int64_t *first_ns, int64_t *last_ns,
-                       uint64_t *records);
+                       uint64_t count, uint32_t all_names, uint32_t threads, int64_t *total_ns, int64_t *first_ns,
+                       int64_t *last_ns, uint64_t *records);
 
 /* I/O over time of several files: by_row has rows x bins tiles, by_group groups x bins, zeroed by the caller.
  * rows_of[i]: a row per process of reader i, WEIR_READER_NO_ROW leaves it out. groups_of[i]: a group per text of reader i, or

@@ -61,8 +61,8 @@ def write_thread(process, thread, begin, made, is_disordered, chunk_bytes) -> li
 
 
 @SETTINGS
-@given(nodes, st.integers(0, 3))
-def test_the_union_is_that_of_the_oracle(made, left_out):
+@given(nodes, st.integers(0, 3), st.integers(1, 5))
+def test_the_union_is_that_of_the_oracle(made, left_out, threads):
     expected, files, lines, masks = [], [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for number, (slope, skew, tasks) in enumerate(made):
@@ -74,10 +74,10 @@ def test_the_union_is_that_of_the_oracle(made, left_out):
                     ticks = write_thread(process, rank, writer.created_ticks + begin, rows, is_disordered, chunk_bytes)
                     if rank != left_out:
                         expected += [(line.instant(a), line.instant(b)) for a, b in ticks]
-            files.append(TraceFile(path).scan())
+            files.append(TraceFile(path).scan(threads))
             lines.append(line)
             masks.append(np.arange(len(tasks)) != left_out)
-        found = active_time(tuple(files), tuple(lines), masks)
+        found = active_time(tuple(files), tuple(lines), masks, threads=threads)
     assert found.ns == union_ns(expected)
     assert found.records == len(expected)
     if expected:
@@ -102,8 +102,9 @@ def test_many_threads_in_many_chunks(tmp_path, seed):
     intervals = [
         (line.instant(a), line.instant(a + n)) for starts, lengths in expected for a, n in zip(starts.tolist(), lengths.tolist())
     ]
-    found = active_time((file,), (line,))
-    assert (found.ns, found.records) == (union_ns(intervals), 100_000)
+    for threads in (1, 2, 7):
+        found = active_time((file,), (line,), threads=threads)
+        assert (found.ns, found.records) == (union_ns(intervals), 100_000)
     assert file.array("chunks")["disordered"].sum() == 0
 
 

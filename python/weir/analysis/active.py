@@ -11,6 +11,7 @@ import numpy as np
 from weir.analysis.clock import Line
 from weir.trace import TraceFile
 from weir.trace._abi import Clock, library
+from weir.trace.file import threads_for
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,17 @@ class Active:
 
 
 def active_time(
-    files: tuple[TraceFile, ...], lines: tuple[Line, ...], masks: list[np.ndarray] | None = None, *, all_names: bool = False
+    files: tuple[TraceFile, ...],
+    lines: tuple[Line, ...],
+    masks: list[np.ndarray] | None = None,
+    *,
+    all_names: bool = False,
+    threads: int | None = None,
 ) -> Active:
-    """Union of the records of scanned files; masks: a boolean for each process of each file. all_names: pipes and devices too."""
+    """Union of the records of scanned files; masks: a boolean for each process of each file. all_names: pipes and devices too.
+
+    Each of the threads (as many as are worth while) takes a stretch of time.
+    """
     count = len(files)
     chosen = [np.ascontiguousarray(mask, np.uint8) for mask in masks] if masks is not None else None
     handles = (c.c_void_p * count)(*(file.handle for file in files))
@@ -34,7 +43,8 @@ def active_time(
     pointers = (c.c_void_p * count)(*(mask.ctypes.data for mask in chosen or ()))
     out = [c.c_int64() for _ in range(3)]
     records = c.c_uint64()
-    failed = library().weir_reader_active(handles, clocks, pointers, count, all_names, *map(c.byref, out), c.byref(records))
+    threads = threads or threads_for(sum(file.header.file_bytes for file in files))
+    failed = library().weir_reader_active(handles, clocks, pointers, count, all_names, threads, *map(c.byref, out), c.byref(records))
     if failed:
-        raise MemoryError("not enough memory for the active time")
+        raise MemoryError(f"not enough memory for the active time, or {threads} threads cannot be had")
     return Active(*(value.value for value in out), records.value)

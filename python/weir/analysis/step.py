@@ -18,7 +18,7 @@ from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
-from weir.trace.file import LOST
+from weir.trace.file import LOST, threads_for
 from weir.trace.ops import EVENTS
 
 _LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?")
@@ -84,7 +84,7 @@ def read_step(step: Step, names: NameTable) -> StepData:
     if step.job_problem:
         problems.append(Problem(str(step.path / "job.json"), None, step.job_problem))
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the library works without the interpreter's lock
-        for found in pool.map(_open, step.files):
+        for found in pool.map(lambda path: _open(path, len(step.files)), step.files):
             (files if isinstance(found, TraceFile) else problems).append(found)
     lines = []
     for file in files:
@@ -106,9 +106,10 @@ def read_step(step: Step, names: NameTable) -> StepData:
     return StepData(step, tuple(files), lines, alignments, members, program, layered, numbers, tuple(problems))
 
 
-def _open(path: Path) -> TraceFile | Problem:
+def _open(path: Path, files: int) -> TraceFile | Problem:
     try:
-        return TraceFile(path).scan()
+        file = TraceFile(path)
+        return file.scan(max(1, threads_for(file.header.file_bytes) // files))
     except DamagedFile as error:
         return Problem(error.path, error.offset, error.reason)
 

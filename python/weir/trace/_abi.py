@@ -10,7 +10,7 @@ import numpy as np
 
 from weir._native import READER, library_path
 
-ABI = 1
+ABI = 2
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs", "problems")
 
@@ -98,7 +98,7 @@ def library() -> c.CDLL:
         "abi": (c.c_uint32, []),
         "create": (c.c_void_p, [c.c_char_p, c.c_char_p, c.c_uint64, p64]),
         "destroy": (None, [c.POINTER(c.c_void_p)]),
-        "scan": (c.c_int, [c.c_void_p]),
+        "scan": (c.c_int, [c.c_void_p, c.c_uint32]),
         "get_header": (None, [c.c_void_p, c.POINTER(Header)]),
         "bytes": (c.c_void_p, [c.c_void_p, p64]),
         "get": (c.c_void_p, [c.c_void_p, c.c_uint32, p64, p64]),
@@ -109,7 +109,7 @@ def library() -> c.CDLL:
         "statistic": (c.c_char_p, [c.c_uint32, c.c_uint32, c.POINTER(c.c_char_p)]),
         "active": (
             c.c_int,
-            [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.c_uint64, c.c_uint32]
+            [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.c_uint64, c.c_uint32, c.c_uint32]
             + [c.POINTER(c.c_int64)] * 3 + [p64],
         ),
         "instants": (None, [c.POINTER(Clock), c.c_void_p, c.c_uint64, c.c_void_p]),

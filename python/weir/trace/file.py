@@ -17,6 +17,7 @@ from weir.trace.process import Process, decode_process, text_of, unknown_process
 EVENTS, COUNTERS = 3, 4
 LOST = np.uint32(2**32 - 1)
 _NO_PLACE = 2**64 - 1
+_BYTES_A_THREAD = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Problem:
         place = "" if self.offset is None else f" at byte {self.offset}"
         times = f" ({self.count} times)" if self.count > 1 else ""
         return f"{self.path}: {self.reason}{place}{times}"
+
+
+def threads_for(size_bytes: int) -> int:
+    """How many threads are worth while for so many bytes of traces, up to the number of cores of this process."""
+    return max(1, min(len(os.sched_getaffinity(0)), size_bytes // _BYTES_A_THREAD))
 
 
 class TraceFile:
@@ -59,10 +65,13 @@ class TraceFile:
     def node(self) -> str:
         return text_of(self.header.node)
 
-    def scan(self) -> TraceFile:
-        """One pass over all records; needed before rows, histograms, units, syncs and the times of chunks."""
-        if self._lib.weir_reader_scan(self.handle) != 0:
-            raise MemoryError(f"{self.path}: not enough memory for its tables")
+    def scan(self, threads: int = 1) -> TraceFile:
+        """One pass over all records; needed before rows, histograms, units, syncs and the times of chunks.
+
+        The processes of the file are shared out over so many threads.
+        """
+        if self._lib.weir_reader_scan(self.handle, threads) != 0:
+            raise MemoryError(f"{self.path}: not enough memory for its tables, or {threads} threads cannot be had")
         return self
 
     def array(self, name: str) -> np.ndarray:

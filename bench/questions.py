@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The same questions to weir and to general engines: totals of each file and operation, exact active time, I/O over time.
+
+    pip install weir-io[bench,query]
+    python bench/questions.py [--events 20] [--folder DIR] [--repeat 3] [--only weir,duckdb,polars]
+
+weir reads its trace; DuckDB and Polars read the same events as Parquet (columns they need, row groups of a million), each in the SQL
+that says it best. All run in turn, `repeat` times, each question in a process of its own with both cores; files are in the page cache.
+Answers are compared: a difference ends the bench.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reading import NS_PER_TICK, synthetic, write_trace
+
+SLICE_NS = 1 << 30  # some seconds' worth of the power of two that weir's tiles have
+
+TOTALS = 'SELECT file, op, count(*) AS calls, sum(bytes) AS bytes, sum(stop - start) AS ns FROM e GROUP BY file, op'
+ACTIVE = """
+SELECT sum(greatest(0, stop - greatest(start, coalesce(before, start)))) FROM (
+    SELECT start, stop, max(stop) OVER (ORDER BY start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM e)
+"""
+# Busy ns of each slice: an event that ends in a later slice than it began in counts in both.
+OVER_TIME = f"""
+SELECT slice, sum(least(stop, (slice + 1) * {SLICE_NS}) - greatest(start, slice * {SLICE_NS})) AS busy FROM (
+    SELECT start, stop, start // {SLICE_NS} AS slice FROM e
+    UNION ALL SELECT start, stop, stop // {SLICE_NS} AS slice FROM e WHERE stop // {SLICE_NS} > start // {SLICE_NS})
+GROUP BY slice
+"""
+
+
+def write_parquet(path: Path, events: int) -> None:
+    """The synthetic events with start and stop in ns since the first, as weir's reader rounds them."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    schema = pa.schema([("task", pa.int32()), ("file", pa.int32()), ("op", pa.uint8()), ("bytes", pa.int64()), ("start", pa.int64()), ("stop", pa.int64())])
+    with parquet.ParquetWriter(path, schema) as writer:
+        pending: list[pa.RecordBatch] = []
+        for made in synthetic(events):
+            start, stop = (np.floor(ticks * NS_PER_TICK).astype(np.int64) for ticks in (made.starts, made.starts + made.lengths))
+            tasks = np.full(len(start), made.task, np.int32)
+            columns = [tasks, made.files.astype(np.int32), made.ops.astype(np.uint8), made.sizes.astype(np.int64), start, stop]
+            pending.append(pa.record_batch([pa.array(column) for column in columns], schema=schema))
+            if len(pending) == 32:
+                writer.write_table(pa.Table.from_batches(pending), row_group_size=1 << 20)
+                pending.clear()
+        if pending:
+            writer.write_table(pa.Table.from_batches(pending), row_group_size=1 << 20)
+
+
+def by_weir(question: str, folder: Path) -> object:
+    from weir.analysis.active import active_time
+    from weir.analysis.clock import node_line
+    from weir.analysis.tiles import Grid, tiles
+    from weir.trace import TraceFile
+    from weir.trace.file import threads_for
+
+    file = TraceFile(folder / "main" / "node0.weir")
+    file.scan(threads_for(file.header.file_bytes))
+    if question == "totals":
+        rows = file.array("rows")
+        order = np.lexsort((rows["op"], file.texts_of(rows["process"], rows["file"])))
+        return [len(order), int(rows["calls"].sum()), int(rows["bytes"].sum())]
+    line, _ = node_line(file)
+    if question == "active":
+        return active_time((file,), (line,)).ns
+    origin = int(line.instants(np.array([file.header.created_ticks], np.uint64))[0])
+    last = int(line.instants(np.array([file.array("chunks")["last_ticks"].max()], np.uint64))[0])
+    grid = Grid(origin, SLICE_NS.bit_length() - 1, ((last - origin) >> (SLICE_NS.bit_length() - 1)) + 1)
+    by_row, _ = tiles((file,), (line,), [np.zeros(len(file.processes), np.uint32)], grid, rows=1)
+    return [int(busy) for busy in by_row["busy_ns"].sum(axis=2)[0]]
+
+
+def by_duckdb(question: str, folder: Path) -> object:
+    import duckdb
+
+    base = duckdb.connect()
+    base.execute("SET preserve_insertion_order = false")
+    base.execute(f"CREATE VIEW e AS SELECT * FROM read_parquet('{folder / 'events.parquet'}')")
+    if question == "totals":
+        return [int(x) for x in base.execute(f"SELECT count(*), sum(calls), sum(bytes) FROM ({TOTALS})").fetchone() or ()]
+    if question == "active":
+        return int((base.execute(ACTIVE).fetchone() or (0,))[0])
+    return [int(busy) for _, busy in base.execute(OVER_TIME + " ORDER BY slice").fetchall()]
+
+
+def by_polars(question: str, folder: Path) -> object:
+    import polars as pl
+
+    e = pl.scan_parquet(folder / "events.parquet")
+    start, stop = pl.col("start"), pl.col("stop")
+    if question == "totals":
+        made = e.group_by("file", "op").agg(pl.len().alias("calls"), pl.col("bytes").sum(), (stop - start).sum().alias("ns"))
+        return [int(x) for x in made.select(pl.len(), pl.col("calls").sum(), pl.col("bytes").sum()).collect(engine="streaming").row(0)]
+    if question == "active":
+        before = stop.cum_max().shift(1)
+        own = (stop - pl.max_horizontal(start, before.fill_null(start))).clip(lower_bound=0)
+        return int(e.select("start", "stop").sort("start").select(own.sum()).collect(engine="streaming").item())
+    first = e.select("start", "stop", slice=start // SLICE_NS)
+    crossing = e.filter(stop // SLICE_NS > start // SLICE_NS).select("start", "stop", slice=stop // SLICE_NS)
+    part = pl.min_horizontal(stop, (pl.col("slice") + 1) * SLICE_NS) - pl.max_horizontal(start, pl.col("slice") * SLICE_NS)
+    made = pl.concat([first, crossing]).group_by("slice").agg(part.sum().alias("busy")).sort("slice")
+    return made.collect(engine="streaming")["busy"].to_list()
+
+
+ENGINES: dict[str, Callable[[str, Path], object]] = {"weir": by_weir, "duckdb": by_duckdb, "polars": by_polars}
+QUESTIONS = {"totals": "totals by file and operation", "active": "exact active time", "time": "I/O over time"}
+
+
+def once(engine: str, question: str, folder: Path) -> dict:
+    """One question in a process of its own: wall seconds without imports of the interpreter, peak memory in bytes, the answer."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--ask", engine, question, str(folder)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def ask(engine: str, question: str, folder: Path) -> dict:
+    module = {"weir": "weir.analysis.step"}.get(engine, engine)
+    __import__(module)
+    begin = time.monotonic()
+    answer = ENGINES[engine](question, folder)
+    seconds = time.monotonic() - begin
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return {"seconds": seconds, "rss": int(peak.split()[1]) * 1024, "answer": answer}
+
+
+def agree(answers: dict[str, object], events: int) -> bool:
+    """Sums of ns may differ by the rounding of each event: weir rounds lengths, the others both ends."""
+    flat = [np.atleast_1d(np.array(answer, np.float64)) for answer in answers.values()]
+    return all(one.shape == flat[0].shape and np.all(np.abs(one - flat[0]) <= np.maximum(events, 1e-6 * flat[0])) for one in flat)
+
+
+def report(engines: Sequence[str], folder: Path, repeat: int, events: int) -> bool:
+    fine = True
+    for question, title in QUESTIONS.items():
+        runs: dict[str, list[dict]] = {engine: [] for engine in engines}
+        for _ in range(repeat):
+            for engine in engines:
+                runs[engine].append(once(engine, question, folder))
+        fine &= agree({engine: made[0]["answer"] for engine, made in runs.items()}, events)
+        print(f"{title}{'' if fine else ': THE ANSWERS DIFFER'}")
+        mine = statistics.median(one["seconds"] for one in runs[engines[0]])
+        for engine, made in runs.items():
+            seconds = statistics.median(one["seconds"] for one in made)
+            peak = max(one["rss"] for one in made)
+            print(f"  {engine:8} {seconds:8.2f} s {seconds / mine:7.1f} x {peak / 1e6:9.0f} MB at most", flush=True)
+    return fine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--events", type=float, default=20, help="millions of events")
+    parser.add_argument("--folder", help="where the trace and the Parquet file are put (some 50 bytes an event); a temporary folder otherwise")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", default=",".join(ENGINES), help="engines, separated by commas")
+    parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.ask:
+        print(json.dumps(ask(options.ask[0], options.ask[1], Path(options.ask[2]))))
+        return 0
+    folder, events = Path(options.folder or tempfile.mkdtemp(prefix="weir-questions-")), round(options.events * 1e6)
+    try:
+        trace = folder / "main" / "node0.weir"
+        if not trace.exists():
+            trace.parent.mkdir(parents=True)
+            write_trace(trace, events)
+            write_parquet(folder / "events.parquet", events)
+        print(f"{events / 1e6:.0f} million events; trace {trace.stat().st_size / 1e6:.0f} MB, Parquet {(folder / 'events.parquet').stat().st_size / 1e6:.0f} MB")
+        return 0 if report(options.only.split(","), folder, options.repeat, events) else 1
+    finally:
+        if not options.folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
