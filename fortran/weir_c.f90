@@ -29,6 +29,13 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function weir_init_f
 
+    integer(c_int) function weir_serve_f(world, config, err) bind(c)
+      import :: c_int, c_char, c_error_t
+      integer(c_int), value :: world
+      character(kind=c_char), intent(in) :: config(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_serve_f
+
     integer(c_int) function weir_context_set_time(context, reference, calendar, err) bind(c)
       import :: c_int, c_char, c_ptr, c_error_t
       type(c_ptr), value :: context
@@ -275,6 +282,20 @@ module weir_c
       integer(c_int64_t), value :: frames
       type(c_error_t), intent(inout) :: err
     end function weir_stream_set_rotation
+
+    integer(c_int) function weir_stream_set_rotation_period(stream, period, err) bind(c)
+      import :: c_int, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: stream
+      character(kind=c_char), intent(in) :: period(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_stream_set_rotation_period
+
+    integer(c_int) function weir_stream_set_existing(stream, existing, err) bind(c)
+      import :: c_int, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: stream
+      character(kind=c_char), intent(in) :: existing(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_stream_set_existing
 
     integer(c_int) function weir_stream_add_field(stream, field, operation, err) bind(c)
       import :: c_int, c_ptr, c_error_t

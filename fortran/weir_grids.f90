@@ -7,7 +7,7 @@ module weir_grids
   use weir_c
   implicit none (type, external)
   private
-  public :: weir_context_t, weir_grid_t, weir_decomposition_t, weir_axis_t, weir_costs_t, weir_init
+  public :: weir_context_t, weir_grid_t, weir_decomposition_t, weir_axis_t, weir_costs_t, weir_init, weir_serve
 
   ! What output has cost this rank; see weir_costs in include/weir/context.h.
   type :: weir_costs_t
@@ -19,15 +19,17 @@ module weir_grids
     type(c_ptr) :: handle = c_null_ptr
   contains
     procedure :: is_model, set_time, end_definition, step, end_step, finalize, costs
-    procedure, private :: set_context_text, set_context_number
-    generic :: set_attribute => set_context_text, set_context_number
+    procedure, private :: set_context_text, set_context_number, set_context_single, set_context_integer
+    generic :: set_attribute => set_context_text, set_context_number, set_context_single, set_context_integer
   end type weir_context_t
 
   type :: weir_grid_t
     type(c_ptr) :: handle = c_null_ptr
     character(len=weir_name_length), private :: name = ""
   contains
-    procedure :: create_lonlat, create_gaussian, create_plane, create_curvilinear, create_unstructured
+    procedure :: create_lonlat, create_gaussian, create_plane, create_curvilinear
+    procedure, private :: create_unstructured32, create_unstructured64
+    generic :: create_unstructured => create_unstructured32, create_unstructured64
     procedure, private :: set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
     generic :: set_lonlat => set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
   end type weir_grid_t
@@ -59,6 +61,12 @@ module weir_grids
     procedure init_f08, init_integer
   end interface weir_init
 
+  ! [collective over world, with the others' weir_init] This rank, of an executable of its own (MPMD), is a server: call weir_serve(MPI_COMM_WORLD,
+  ! "output.toml") returns when the model has finalized and all is written.
+  interface weir_serve
+    procedure serve_f08, serve_integer
+  end interface weir_serve
+
 contains
 
   subroutine init_integer(world, config, model_comm, context, stat, errmsg)
@@ -87,6 +95,27 @@ contains
 
     call init_integer(world%MPI_VAL, config, model_comm%MPI_VAL, context, stat, errmsg)
   end subroutine init_f08
+
+  subroutine serve_integer(world, config, stat, errmsg)
+    integer, intent(in) :: world
+    character(len=*), intent(in) :: config
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_serve_f(int(world, c_int), c_text(config), err)
+    call settle("weir_serve", err, stat, errmsg)
+  end subroutine serve_integer
+
+  subroutine serve_f08(world, config, stat, errmsg)
+    type(MPI_Comm), intent(in) :: world
+    character(len=*), intent(in) :: config
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call serve_integer(world%MPI_VAL, config, stat, errmsg)
+  end subroutine serve_f08
 
   ! Whether this rank computes. After finalize no rank does.
   logical function is_model(self)
@@ -135,6 +164,26 @@ contains
     code = weir_context_set_number(self%handle, c_text(name), value, err)
     call settle("set_attribute", err, stat, errmsg)
   end subroutine set_context_number
+
+  subroutine set_context_single(self, name, value, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real32), intent(in) :: value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call self%set_attribute(name, real(value, real64), stat, errmsg)
+  end subroutine set_context_single
+
+  subroutine set_context_integer(self, name, value, stat, errmsg)
+    class(weir_context_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    integer(int32), intent(in) :: value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call self%set_attribute(name, real(value, real64), stat, errmsg)
+  end subroutine set_context_integer
 
   subroutine end_definition(self, stat, errmsg)
     class(weir_context_t), intent(in) :: self
@@ -260,7 +309,7 @@ contains
     call settle("create_curvilinear", err, stat, errmsg)
   end subroutine create_curvilinear
 
-  subroutine create_unstructured(self, context, name, cells, stat, errmsg)
+  subroutine create_unstructured64(self, context, name, cells, stat, errmsg)
     class(weir_grid_t), intent(out) :: self
     type(weir_context_t), intent(in) :: context
     character(len=*), intent(in) :: name
@@ -273,7 +322,18 @@ contains
     self%name = name
     code = weir_grid_create_unstructured(context%handle, c_text(name), cells, self%handle, err)
     call settle("create_unstructured", err, stat, errmsg)
-  end subroutine create_unstructured
+  end subroutine create_unstructured64
+
+  subroutine create_unstructured32(self, context, name, cells, stat, errmsg)
+    class(weir_grid_t), intent(out) :: self
+    type(weir_context_t), intent(in) :: context
+    character(len=*), intent(in) :: name
+    integer(int32), intent(in) :: cells
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call create_unstructured64(self, context, name, int(cells, int64), stat, errmsg)
+  end subroutine create_unstructured32
 
   ! Of this rank's points, in degrees, in the order of the decomposition and without halo: (ni, nj) of a block, or one after the other.
   subroutine set_lonlat64_1(self, decomposition, lon, lat, stat, errmsg)

@@ -26,10 +26,11 @@ WEIR_OUTPUT_API int weir_init(MPI_Comm world, const char *config, MPI_Comm *mode
 /* The same for Fortran's handles (MPI_Fint), which the module weir calls. */
 WEIR_OUTPUT_API int weir_init_f(MPI_Fint world, const char *config, MPI_Fint *model_comm, weir_context **context, weir_error *err);
 
-/* [collective over world, before weir_init, optional] This rank says what it is, for jobs of several executables (MPMD): a server
+/* [collective over world, with the others' weir_init] This rank says what it is, for jobs of several executables (MPMD): a server
  * executable calls weir_serve, which is weir_init for a rank that is nothing but a server. The others' weir_init takes such ranks as the
- * servers, whatever number the configuration has. */
+ * servers, whatever number the configuration has; the mode is one with servers. Returns when the model has finalized and all is written. */
 WEIR_OUTPUT_API int weir_serve(MPI_Comm world, const char *config, weir_error *err);
+WEIR_OUTPUT_API int weir_serve_f(MPI_Fint world, const char *config, weir_error *err);
 
 #ifdef __cplusplus
 }

@@ -24,6 +24,15 @@ WEIR_OUTPUT_API int weir_stream_set_every(weir_stream *stream, double seconds, w
 WEIR_OUTPUT_API int weir_stream_set_every_steps(weir_stream *stream, int64_t steps, weir_error *err);
 /* [collective] Begin a new file after `frames` frames (default 0: one file for the run). */
 WEIR_OUTPUT_API int weir_stream_set_rotation(weir_stream *stream, int64_t frames, weir_error *err);
+/* [collective] Begin a new file with each "day", "month" or "year" of the program's calendar, instead of after a number of frames. The last
+ * of the two calls holds. The path tells the files apart (%Y%m for months), and weir_stream_set_every says how often the stream writes: both
+ * are checked at the end of definitions, where the configuration is known. */
+WEIR_OUTPUT_API int weir_stream_set_rotation_period(weir_stream *stream, const char *period, weir_error *err);
+/* [collective] What becomes of a file of a run before that has the name: "replace" (default) when the new one is complete, "refuse": it
+ * stays, and it is an error (WEIR_E_FILE) of weir_context_end_definition where the name is known then, else of the first frame of the file; or
+ * "append": this run's frames follow those that it has. It must be what this run would write (fields, their attributes, grids, chunks) and end before
+ * the first of the frames; else it stays as it is, and that is an error of the file's first frame. Meanwhile it is copied. */
+WEIR_OUTPUT_API int weir_stream_set_existing(weir_stream *stream, const char *existing, weir_error *err);
 
 typedef enum weir_operation {
   WEIR_INSTANT = 0,    /* the value at the frame's time */

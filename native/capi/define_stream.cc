@@ -70,6 +70,28 @@ int weir_stream_set_rotation(weir_stream* stream, int64_t frames, weir_error* er
   return set(stream, "weir_stream_set_rotation", err, [&](Stream& mine) -> Status {
     if (frames < 0) return wrong(mine, "a new file after " + std::to_string(frames) + " frames; expected a number of frames, or 0 for one file");
     mine.rotation = frames;
+    mine.period = weir::output::Period::kNone;
+    return {};
+  });
+}
+
+int weir_stream_set_rotation_period(weir_stream* stream, const char* period, weir_error* err) {
+  return set(stream, "weir_stream_set_rotation_period", err, [&](Stream& mine) -> Status {
+    if (!period) return is_null("period");
+    const auto parsed = weir::output::parse_period(period);
+    if (!parsed.ok()) return wrong(mine, parsed.status().message());
+    mine.period = *parsed;
+    mine.rotation = 0;
+    return {};
+  });
+}
+
+int weir_stream_set_existing(weir_stream* stream, const char* existing, weir_error* err) {
+  return set(stream, "weir_stream_set_existing", err, [&](Stream& mine) -> Status {
+    if (!existing) return is_null("existing");
+    const auto parsed = weir::output::parse_existing(existing);
+    if (!parsed.ok()) return wrong(mine, parsed.status().message());
+    mine.existing = *parsed;
     return {};
   });
 }

@@ -3,10 +3,9 @@
 #include <cstdio>
 
 #include "capi/context.h"
-#include "output/format/format.h"
+#include "output/cf/describe.h"
 #include "output/model/check.h"
 #include "output/model/codec.h"
-#include "output/model/text.h"
 
 namespace weir::capi {
 namespace {
@@ -30,20 +29,11 @@ Status compare_with_rank_0(weir_context& context) {
   return team.agree(mine);
 }
 
-Status check_formats(const output::Catalogue& catalogue) {
-  for (const output::Stream& stream : catalogue.streams) {
-    std::string why;
-    if (!stream.fields.empty() && !output::find_format(stream.format, &why)) {
-      return {WEIR_E_FORMAT, "stream " + output::quoted(stream.name) + ": format " + output::quoted(stream.format) + ": " + why};
-    }
-  }
-  return {};
-}
-
 Status configure(weir_context& context, std::vector<std::string>* warnings) {
   WEIR_TRY(output::apply_config(context.config, context.catalogue));
   WEIR_TRY(output::check_catalogue(context.catalogue, warnings));
-  return check_formats(context.catalogue);
+  for (const output::Stream& stream : context.catalogue.streams) WEIR_TRY(output::check_format(context.catalogue, stream));
+  return {};
 }
 
 }  // namespace

@@ -199,6 +199,8 @@ int weir_serve(MPI_Comm world, const char* config, weir_error* err) {
   });
 }
 
+int weir_serve_f(MPI_Fint world, const char* config, weir_error* err) { return weir_serve(MPI_Comm_f2c(world), config, err); }
+
 int weir_finalize(weir_context** context, weir_error* err) { return weir_finalize_costs(context, nullptr, err); }
 
 int weir_finalize_costs(weir_context** context, weir_costs* costs, weir_error* err) {

@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "output/config/explain.h"
+#include "output/engine/file_lock.h"
+#include "output/engine/inherit.h"
 #include "output/format/modules.h"
 #include "output/format/reader.h"
 
@@ -34,20 +36,34 @@ Result<int64_t> steps_in(const std::string& path) {
   return time.ok() ? Result<int64_t>(time->records) : Result<int64_t>(time.status());
 }
 
-// A writer that lives holds its journal: what it is about to write must not be written by another.
+// Of a file under its temporary name, .NAME.weir-part or .NAME.weir-part.2, or its final one.
+std::string lock_of(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1), mark = ".weir-part";
+  const size_t at = name.rfind(mark);
+  const std::string rest = at == std::string::npos ? "" : name.substr(at + mark.size());
+  const bool generation = rest.size() > 1 && rest[0] == '.' && rest.find_first_not_of("0123456789", 1) == std::string::npos;
+  if (name[0] != '.' || at == std::string::npos || (!rest.empty() && !generation)) return temporary_path(path, 0) + ".lock";
+  return path.substr(0, path.size() - rest.size()) + ".lock";
+}
+
+// A writer that lives holds the lock of its file, and its journal: what it is about to write must not be written by another.
 Status check_nobody_writes(const std::string& path) {
+  if (const std::string holder = FileLock::holder(lock_of(path)); !holder.empty()) {
+    return {WEIR_E_ORDER, path + ": " + holder + " is still writing it (it holds " + lock_of(path) +
+                              "); recover it when that has ended, or with --force when you know that it will never write again"};
+  }
   const std::string journal = path + ".journal";
   const int fd = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? Status() : Status(WEIR_E_FILE, "cannot open " + journal + ": " + std::strerror(errno));
   const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
-  return held ? Status(WEIR_E_ORDER, path + ": a process is still writing it; recover it when the job has ended") : Status();
+  return held ? Status(WEIR_E_ORDER, path + ": a process is still writing it (it holds " + journal + "); recover it when the job has ended, or with --force when you know that it will never write again") : Status();
 }
 
-Result<std::string> recovered(const std::string& path) {
+Result<std::string> recovered(const std::string& path, bool force) {
   const std::string journal = path + ".journal";
   const bool has_journal = ::access(journal.c_str(), F_OK) == 0;
-  WEIR_TRY(check_nobody_writes(path));
+  if (!force) WEIR_TRY(check_nobody_writes(path));
   if (has_journal) {
     std::string why;
     const netcdf::Module* module = netcdf_module(&why);
@@ -73,7 +89,7 @@ extern "C" WEIR_OUTPUT_API int weir_output_check(const char* path, int64_t ranks
   return answer(checked(path, ranks), text);
 }
 
-// The same of a file that a killed job left.
-extern "C" WEIR_OUTPUT_API int weir_output_recover(const char* path, char** text) { return answer(recovered(path), text); }
+// The same of a file that a killed job left. force: also one that a process seems to write still.
+extern "C" WEIR_OUTPUT_API int weir_output_recover(const char* path, int force, char** text) { return answer(recovered(path, force != 0), text); }
 
 extern "C" WEIR_OUTPUT_API void weir_output_check_free(char* text) { std::free(text); }

@@ -100,3 +100,46 @@ def test_a_file_that_is_being_written_is_left_alone(write, tmp_path):
         with pytest.raises(output.OrderError, match="a process is still writing it"):
             output.recover(tmp_path / "g")
     assert "finished" in output.recover(tmp_path / "g")
+
+
+def test_a_file_whose_writer_holds_its_lock_is_left_alone_and_the_writer_named(write, weir, tmp_path):
+    for part, lock in (("h.nc", ".h.nc.weir-part.lock"), (".g.nc.weir-part", ".g.nc.weir-part.lock"), (".g.nc.weir-part.2", ".g.nc.weir-part.lock")):
+        write(tmp_path / part)
+        (tmp_path / lock).write_text("word-0\nprocess 4711 on node7\n")
+        assert "6 finished steps" in output.recover(tmp_path / part), "what a killed job leaves is in nobody's way"
+        with open(tmp_path / lock) as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with pytest.raises(output.OrderError, match=rf"process 4711 on node7 is still writing it \(it holds {tmp_path / lock}\); .*--force"):
+                output.recover(tmp_path / part)
+            assert "6 finished steps" in output.recover(tmp_path / part, force=True)
+    env = {"WEIR_OUTPUT_LIBRARIES": str(output._check._library().rsplit("/", 1)[0])}
+    with open(tmp_path / ".g.nc.weir-part.lock") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = weir("output", "recover", tmp_path / "g.nc", env=env)
+        assert done.returncode == 3 and ".g.nc.weir-part.2: process 4711 on node7 is still writing it" in done.stderr
+        assert ".g.nc.weir-part.2: 6 finished steps" in weir("output", "recover", "--force", tmp_path / "g.nc", env=env).ok().stdout
+
+
+def test_a_job_that_lives_is_seen(model, monkeypatch, native_build):
+    """The lock is that of the server; the model waits for the pipe at step 1."""
+    import os
+    import threading
+
+    from weir_process import run
+
+    os.mkfifo(model.folder / "pipe")
+    env = {**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}
+    command = model.mpi.launch(3, model.program, "", "path=o.nc", "wait=pipe", "format=netcdf4", "steps=4")
+    job = threading.Thread(target=run, args=(command,), kwargs={"timeout": 90, "env": env, "cwd": model.folder})
+    job.start()
+    try:
+        with open(model.folder / "pipe", "w"):  # returns when rank 0 is at step 1
+            for _ in range(200):
+                if (model.folder / ".o.nc.weir-part.lock").exists():
+                    break
+                threading.Event().wait(0.05)
+            with pytest.raises(output.OrderError, match=rf"process \d+ on {os.uname().nodename} is still writing it"):
+                output.recover(model.folder / "o.nc")
+    finally:
+        job.join()
+    assert "4 finished steps" in output.recover(model.folder / "o.nc")

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "output/cf/methods.h"
+#include "output/model/text.h"
 
 namespace weir::output {
 namespace {
@@ -238,5 +239,16 @@ class Describer {
 }  // namespace
 
 Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) { return Describer(catalogue, stream).describe(); }
+
+Status check_format(const Catalogue& catalogue, const Stream& stream) {
+  if (stream.fields.empty()) return {};
+  std::string why;
+  const Format* format = find_format(stream.format, &why);
+  if (format == nullptr) return {WEIR_E_FORMAT, "stream " + quoted(stream.name) + ": format " + quoted(stream.format) + ": " + why};
+  const Result<StreamFile> file = describe(catalogue, stream);
+  if (!file.ok()) return file.status();
+  const Status fine = format->check((*file).file);
+  return fine.ok() ? fine : Status(fine.code(), "stream " + quoted(stream.name) + ": " + fine.message());
+}
 
 }  // namespace weir::output

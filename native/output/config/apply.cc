@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/config/config.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "output/cf/describe.h"
 #include "output/model/check.h"
 #include "output/model/text.h"
 
@@ -73,18 +75,6 @@ Status apply(const StreamChoice& choice, const Catalogue& catalogue, Stream* str
   return {};
 }
 
-// As its format will say on those that write; here it is known which choice was it.
-Status check_compressible(const Catalogue& catalogue, const Stream& stream) {
-  if (!is_classic(stream.format)) return {};
-  for (const StreamField& member : stream.fields) {
-    if (catalogue.compression_of(stream, member).kind == Compression::Kind::kNone) continue;
-    return {WEIR_E_ARGUMENT, "stream " + quoted(stream.name) + ": field " + quoted(catalogue.fields[member.field].name) +
-                                 " is to be compressed, which format " + stream.format +
-                                 " (classic netCDF) has not; use format = \"netcdf4\" or \"zarr\", or compression = \"none\""};
-  }
-  return {};
-}
-
 // Each key alone: what to say of a stream when the configuration had nothing but that.
 std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& choice) {
   std::vector<std::pair<Place, StreamChoice>> all;
@@ -111,7 +101,7 @@ std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& c
       one.name = field.name;
       if (key == "compression") one.compression = field.compression;
       if (key == "chunk") one.chunk = field.chunk;
-      if (one.compression || !one.chunk.empty()) add(place).fields = std::vector<FieldChoice>{one};
+      if (key == "name" || one.compression || !one.chunk.empty()) add(place).fields = std::vector<FieldChoice>{one};
     }
   }
   return all;
@@ -121,7 +111,7 @@ std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& c
 Status check_as(Stream stream, size_t at, Catalogue& catalogue) {
   Stream kept = std::exchange(catalogue.streams[at], std::move(stream));
   Status status = check_stream(catalogue, catalogue.streams[at]);
-  if (status.ok()) status = check_compressible(catalogue, catalogue.streams[at]);
+  if (status.ok()) status = check_format(catalogue, catalogue.streams[at]);
   catalogue.streams[at] = std::move(kept);
   return status;
 }
@@ -130,14 +120,17 @@ Status check_as(Stream stream, size_t at, Catalogue& catalogue) {
 Status check_choice(const StreamChoice& choice, const Stream& program, size_t at, Catalogue& catalogue) {
   const Status status = check_as(catalogue.streams[at], at, catalogue);
   if (status.ok() || !check_as(program, at, catalogue).ok()) return {};
-  Place place = choice.place;
   for (const auto& [where, one] : single_choices(choice)) {
     Stream stream = program;
     if (apply(one, catalogue, &stream).ok() && check_as(stream, at, catalogue).ok()) continue;
-    place = where;
-    break;
+    return {WEIR_E_CONFIG, where + ": " + status.message()};
   }
-  return {WEIR_E_CONFIG, place + ": " + status.message()};
+  // No key alone; with the program's format the others would do.
+  Stream stream = catalogue.streams[at];
+  stream.format = program.format;
+  const auto format = std::find_if(choice.places.begin(), choice.places.end(), [](const auto& key) { return key.first == "format"; });
+  const bool by_format = format != choice.places.end() && check_as(stream, at, catalogue).ok();
+  return {WEIR_E_CONFIG, (by_format ? format->second : choice.place) + ": " + status.message()};
 }
 
 }  // namespace

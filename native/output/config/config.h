@@ -102,6 +102,10 @@ const char* name_of(TransportKind transport);
 
 // "none", "deflate:1" ... "deflate:9", "zstd:1" ... "zstd:19".
 Result<Compression> parse_compression(const std::string& text);
+// "day", "month", "year".
+Result<Period> parse_period(const std::string& text);
+// "replace", "refuse", "append".
+Result<Existing> parse_existing(const std::string& text);
 // "256MiB", "4096", "1.5GiB"; decimal units (MB) too.
 Result<int64_t> parse_size(const std::string& text);
 

@@ -228,9 +228,9 @@ TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_ke
     return status.ok() ? "fine" : status.message();
   };
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"compression = \"zstd:3\"", "cdf5", "o.toml:2:15: stream 'history': field 't' is to be compressed, which format cdf5 (classic netCDF) has not"},
+      {"compression = \"zstd:3\"", "cdf5", "o.toml:2:15: stream 'history': cdf5: variable t asks for compression, which classic netCDF has not; use format netcdf4 or zarr"},
       {"every_s = 60\n[[stream.history.field]]\nname = \"ps\"\n[[stream.history.field]]\nname = \"t\"\ncompression = \"zstd:3\"", "cdf2", "o.toml:7:15: "},
-      {"format = \"cdf5\"", "netcdf4", "o.toml:2:10: stream 'history': field 't' is to be compressed"},
+      {"format = \"cdf5\"", "netcdf4", "o.toml:2:10: stream 'history': cdf5: variable t asks for compression"},
       {"format = \"zarr\"\ncompression = \"zstd:3\"", "cdf5", "fine"},
       {"compression = \"none\"\nformat = \"cdf5\"", "netcdf4", "fine"},
       {"rotation = 2", "cdf5", "o.toml:2:12: stream 'history': a new file begins"},
@@ -238,6 +238,49 @@ TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_ke
       {"[[stream.history.field]]\nname = \"t\"\nchunk = [1]", "netcdf4", "o.toml:4:9: stream 'history', field 't': a chunk of 1 numbers"},
   };
   for (const auto& [text, format, says] : cases) EXPECT_EQ(told(text, format).find(says), 0u) << text << "\n  but: " << told(text, format);
+}
+
+TEST(config, what_a_format_cannot_hold_is_told_with_the_place_of_the_format_or_the_field) {
+  const auto told = [](const std::string& text, const char* format, int64_t nx) {
+    Catalogue c = small_catalogue();
+    c.grids[0].kind = GridKind::kCurvilinear;
+    c.grids[0].nx = nx;
+    c.grids[0].ny = 40000;
+    Field count = c.fields[1];
+    count.name = "count";
+    count.type = count.file_type = WEIR_INT64;
+    count.missing.reset();
+    c.fields.push_back(count);
+    Field lat = c.fields[1];
+    lat.name = "lat";
+    c.fields.push_back(lat);
+    c.fields[0].chunk.clear();
+    if (text.find("lat") != std::string::npos) c.grids[0].lonlat_decomposition = 0;
+    Stream& stream = c.streams[0];
+    stream.path = "x.nc";
+    stream.rotation = 0;
+    stream.format = format;
+    stream.compression.reset();
+    stream.fields = {{1, WEIR_INSTANT, {}, {}}};
+    Result<Config> config = read("[stream.history]\n" + text);
+    if (!config.ok()) return config.status().message();
+    const Status status = apply_config(*config, c);
+    return status.ok() ? "fine" : status.message();
+  };
+  const std::string field = "\n[[stream.history.field]]\nname = ";
+  const std::tuple<std::string, const char*, int64_t, const char*> cases[] = {
+      {"format = \"cdf2\"", "cdf5", 100, "fine"},
+      {"format = \"cdf2\"", "cdf5", 40000, "o.toml:2:10: stream 'history': cdf2: variable ps has 6400000000 bytes a record, the limit is 4 GiB; use format cdf5"},
+      {"format = \"cdf2\"" + field + "\"count\"", "cdf5", 100, "o.toml:2:10: stream 'history': cdf2: variable count is of 64-bit integers"},
+      {"every_s = 60" + field + "\"count\"", "cdf2", 100, "o.toml:4:8: stream 'history': cdf2: variable count is of 64-bit integers"},
+      {"every_s = 60" + field + "\"count\"", "cdf5", 100, "fine"},
+      {"format = \"netcdf4\"" + field + "\"ps\"\nchunk = [40000, 40000]", "cdf5", 40000, "o.toml:2:10: stream 'history': netcdf4: variable ps: a chunk of 6400000000 bytes; the limit is 4 GiB"},
+      {"every_s = 60" + field + "\"ps\"\nchunk = [40000, 40000]", "netcdf4", 40000, "o.toml:5:9: stream 'history': netcdf4: variable ps: a chunk of"},
+      {"format = \"netcdf4\"" + field + "\"ps\"\nchunk = [70000, 70000]", "cdf5", 40000, "o.toml:2:10: field 'ps': a chunk of 4.9e+09 elements is more than 4 GiB"},
+      {"every_s = 60" + field + "\"lat\"", "cdf5", 100, "o.toml:4:8: stream history: two things would be called lat"},
+      {"every_s = 60" + field + "\"p s\"", "cdf5", 100, "o.toml:4:8: field 'p s': the name has ' ' in it"},
+  };
+  for (const auto& [text, format, nx, says] : cases) EXPECT_EQ(told(text, format, nx).find(says), 0u) << text << "\n  but: " << told(text, format, nx);
 }
 
 TEST(config, a_disabled_stream_writes_nothing) {

@@ -78,6 +78,11 @@ std::string needs_text(const StreamChoice& stream, const std::optional<Compressi
   return "; refused unless the program's format is netcdf4 or zarr (without a word of it, it is cdf5): format says so here";
 }
 
+std::string limits_text(const StreamChoice& stream) {
+  if (stream.format.value_or("") != "cdf2") return "";
+  return "; refused where a field is of 64-bit integers in files, or has more than 4 GiB a record";
+}
+
 // Two names that files would have, from a date that shows every code.
 std::string examples_text(const StreamChoice& stream) {
   const double interval_s = stream.every_s.value_or(0) * static_cast<double>(stream.rotation.value_or(0));
@@ -128,9 +133,10 @@ std::string stream_text(const StreamChoice& s) {
   const std::string program = "as the program says";
   text += line("every", s.every_s ? duration_text(*s.every_s) : s.every_steps ? counted(*s.every_steps, "step") : program);
   text += line("files", files_text(s));
-  if (s.existing) text += line("existing", *s.existing == Existing::kRefuse ? "a file that is there already is an error" : "files that are there already are replaced");
+  constexpr const char* kExisting[] = {"files that are there already are replaced", "a file that is there already is an error", "this run's frames follow those of files that are there already"};
+  if (s.existing) text += line("existing", kExisting[static_cast<int>(*s.existing)]);
   text += line("names", s.path ? examples_text(s) : program);
-  text += line("format", s.format.value_or(program));
+  text += line("format", s.format.value_or(program) + limits_text(s));
   if (s.compression) text += line("compression", compression_text(*s.compression) + needs_text(s, s.compression));
   for (const auto& [key, value] : s.hints) text += line("hint", key + " = " + value);
   if (!s.fields) return text + line("fields", program);

@@ -124,6 +124,7 @@ class Reader {
     std::optional<std::string> name, operation;
     WEIR_TRY(read(*table, "name", "the name of a field", &name));
     if (!name) return wrong(node, "a field of a stream has no name; expected name = \"...\"");
+    if (Status status = check_name("field", *name); !status.ok()) return wrong(*table->get("name"), status.message());
     to->name = *name;
     to->place = place(node.source());
     to->places = places(*table);
@@ -155,12 +156,11 @@ class Reader {
   Status rotation(const toml::table& table, StreamChoice* to) const {
     const char* what = "a number of frames, 0 for one file, or \"day\", \"month\" or \"year\"";
     const toml::node* node = table.get("rotation");
-    const std::vector<std::string> periods = {"day", "month", "year"};
     if (node && node->is_string()) {
-      const auto found = std::find(periods.begin(), periods.end(), node->as_string()->get());
-      if (found == periods.end()) return expected("rotation", *node, what);
+      const Result<Period> period = parse_period(node->as_string()->get());
+      if (!period.ok()) return expected("rotation", *node, what);
       to->rotation = 0;
-      to->period = static_cast<Period>(found - periods.begin() + 1);
+      to->period = *period;
       return {};
     }
     WEIR_TRY(read(table, "rotation", what, &to->rotation));
@@ -169,12 +169,13 @@ class Reader {
   }
 
   Status existing(const toml::table& table, StreamChoice* to) const {
-    const char* what = "\"replace\" or \"refuse\"";
+    const char* what = "\"replace\", \"refuse\" or \"append\"";
     std::optional<std::string> word;
     WEIR_TRY(read(table, "existing", what, &word));
     if (!word) return {};
-    if (*word != "replace" && *word != "refuse") return expected("existing", *table.get("existing"), what);
-    to->existing = *word == "refuse" ? Existing::kRefuse : Existing::kReplace;
+    const Result<Existing> parsed = parse_existing(*word);
+    if (!parsed.ok()) return expected("existing", *table.get("existing"), what);
+    to->existing = *parsed;
     return {};
   }
 
@@ -211,6 +212,18 @@ class Reader {
     return wrong(*table.get("format"), "format " + quoted(*choice.format) + " has no compression, which the stream asks for; use netcdf4 or zarr");
   }
 
+  // Whatever the type of the field is: an element has one byte at least.
+  Status chunks(const toml::table& table, const StreamChoice& choice) const {
+    if (choice.format.value_or("") != "netcdf4") return {};
+    for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
+      double elements = 1;
+      for (const int64_t n : field.chunk) elements *= static_cast<double>(n);
+      if (elements < 0x1p32) continue;
+      return wrong(*table.get("format"), "field " + quoted(field.name) + ": a chunk of " + number_text(elements) + " elements is more than 4 GiB, the limit of a chunk in format netcdf4");
+    }
+    return {};
+  }
+
   Status stream(const std::string& name, const toml::node& node, StreamChoice* to) const {
     const toml::table* table = node.as_table();
     if (!table) return expected(name, node, "a table [stream." + name + "]");
@@ -237,6 +250,7 @@ class Reader {
     WEIR_TRY(compression(*table, &to->compression));
     WEIR_TRY(hints(*table, &to->hints));
     WEIR_TRY(fields(*table, to));
+    WEIR_TRY(chunks(*table, *to));
     return compressible(*table, *to);
   }
 

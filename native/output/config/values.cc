@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that are the same in TOML, the environment and the program's own calls.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -36,6 +37,20 @@ Result<Compression> parse_compression(const std::string& text) {
     if (done.ec == std::errc() && done.ptr == end && level >= 1 && level <= most) return Compression{kind, level};
   }
   return Status(WEIR_E_CONFIG, "compression " + quoted(text) + ": expected \"none\", \"deflate:1\" to \"deflate:9\" or \"zstd:1\" to \"zstd:19\"");
+}
+
+Result<Period> parse_period(const std::string& text) {
+  const std::vector<std::string> words = {"day", "month", "year"};
+  const auto found = std::find(words.begin(), words.end(), text);
+  if (found != words.end()) return static_cast<Period>(found - words.begin() + 1);
+  return Status(WEIR_E_CONFIG, "rotation " + quoted(text) + ": expected a number of frames, 0 for one file, or " + one_of(words));
+}
+
+Result<Existing> parse_existing(const std::string& text) {
+  const std::vector<std::string> words = {"replace", "refuse", "append"};
+  const auto found = std::find(words.begin(), words.end(), text);
+  if (found != words.end()) return static_cast<Existing>(found - words.begin());
+  return Status(WEIR_E_CONFIG, "existing " + quoted(text) + ": expected " + one_of(words));
 }
 
 Result<int64_t> parse_size(const std::string& text) {

@@ -78,6 +78,15 @@ Status FileLock::take(const std::string& path, const std::string& target, const 
   return {WEIR_E_FILE, "cannot lock " + path + ": it is removed again and again"};
 }
 
+std::string FileLock::holder(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return "";
+  const bool held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  const std::string text = held ? second_line(first_bytes(fd)) : "";
+  close(fd);
+  return text;
+}
+
 void FileLock::release() {
   if (fd_ < 0) return;
   if (has_name(fd_, path_)) unlink(path_.c_str());

@@ -22,6 +22,8 @@ class FileLock {
   // fails: WEIR_E_FILE, another process holds it, or it cannot be made.
   Status take(const std::string& path, const std::string& target, const std::string& owner);
   bool held() const { return fd_ >= 0; }
+  // Who holds a lock of this path: "process 12 on node7", or empty when nobody does (or nobody that this node sees: see above).
+  static std::string holder(const std::string& path);
   // The file of the lock is removed, unless another process has put its own in the place.
   void release();
 

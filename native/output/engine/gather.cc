@@ -5,9 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "output/core/trace.h"
 #include "output/engine/stamp.h"
-#include "output/transport/patience.h"
 
 namespace weir::output {
 
@@ -72,13 +73,19 @@ Status Gather::wait(Stage& stage) {
 }
 
 Status Gather::wait(std::unique_ptr<Flight>& flight) {
-  Patience patience(world_.time_limit());
+  constexpr double kAskEvery_s = 0.25;
+  const double since_s = now_s();
+  Patience patience(std::min(kAskEvery_s, world_.time_limit()));
   for (;;) {
     Result<bool> done = flight->finished();
     if (!done.ok()) return done.status();
     if (*done) break;
     on_pause();
     if (patience.wait()) continue;
+    if (!late(since_s)) {
+      patience.restart();
+      continue;
+    }
     (void)flight.release();  // MPI may still write to its buffers
     return {WEIR_E_LOST, "a rank's data did not come within " + std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s)"};
   }

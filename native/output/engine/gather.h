@@ -9,6 +9,7 @@
 #include "output/engine/convert.h"
 #include "output/engine/note.h"
 #include "output/engine/setup.h"
+#include "output/transport/patience.h"
 
 namespace weir::output {
 
@@ -41,6 +42,9 @@ class Gather {
 
   // Called now and then during waits and between slabs.
   std::function<void()> on_pause = [] {};
+
+  // Whether pieces that have been waited for since then are not to be waited for any longer.
+  std::function<bool(double since_s)> late = [this](double since_s) { return now_s() - since_s > world_.time_limit(); };
 
   // Where a section's columns begin in a client's window.
   using Base = std::function<int64_t(const ClientLayout&, int column)>;

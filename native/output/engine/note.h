@@ -40,6 +40,7 @@ enum class NoteKind : int32_t {
   kRelease,     // task to its clients: the frame's place in the window is free; with an error when it was not written
   kAlive,       // task to its clients, while a frame takes long; head to tasks that only forward, who pass it on
   kKept,        // client to an owner that it sends pieces to: all of this frame's have left, and were the frame's when they did
+  kWaiting,     // client to an owner that it sends pieces to, now and then while it waits for that owner's group or for other ranks
   kGivenUp,     // client 0 to the tasks of a group that was silent for too long: others write its frames
   kBye,         // client to its task: no more frames
   kAllBye,      // task to head
@@ -47,6 +48,9 @@ enum class NoteKind : int32_t {
   kClosed,      // head to tasks that only forward
   kFarewell     // task to its clients: all is written, or why not
 };
+
+// How often a rank that waits says so (kWaiting).
+constexpr double kSayWaitingEvery_s = 1;
 
 // What a client could not deliver of a frame.
 struct Lack {

@@ -162,6 +162,7 @@ Status Session::wait_for_slot(Flow& flow) {
     Flow::Held* held = flow.in_the_way();
     if (held == nullptr || !result.ok()) break;
     look_for_dead(held->group);
+    say_waiting();
     const std::string name = setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)].name;
     if (gone_[static_cast<size_t>(held->group)]) {
       result = {WEIR_E_LOST, "stream '" + name + "': step " + std::to_string(flow.frame().step) +

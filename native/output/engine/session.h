@@ -84,6 +84,8 @@ class Session {
   Status look_for_dead_clients();
   void take_over(const std::vector<int>& dead);
   void tell_given_up(int group);
+  // To owners that this rank sends pieces to: others, which they wait for, are behind.
+  void say_waiting();
   std::string frames_at(int group) const;
 
   std::unique_ptr<World> world_;
@@ -107,7 +109,7 @@ class Session {
   std::vector<int> alive_;                 // groups
   std::vector<bool> gone_;                 // by group: this rank knows that it is lost
   std::vector<bool> farewell_;             // by group
-  double last_heard_s_ = 0, last_look_s_ = 0;
+  double last_heard_s_ = 0, last_look_s_ = 0, last_waiting_s_ = 0;
   int gone_client_ = -1;  // at the last look
   Costs costs_;
 };

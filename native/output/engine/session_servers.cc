@@ -146,6 +146,7 @@ Result<bool> Session::settled() {
     if (Status s = poll(); !s.ok()) blame(s);
     // Ranks that do not come together now will not do so at another time either.
     if (patience.slow()) WEIR_TRY(look_for_dead_clients());
+    say_waiting();
     if (!patience.wait()) {
       // What the servers have told may be why.
       return !trouble_.ok() ? trouble_
@@ -207,6 +208,21 @@ void Session::tell_given_up(int group) {
   const Status why{WEIR_E_LOST, "group " + std::to_string(group) + " of the servers was given up by the model's ranks"};
   for (int rank : setup_.topology.groups[static_cast<size_t>(group)]) {
     if (!is_gone(*world_, rank)) (void)world_->send(rank, Note{NoteKind::kGivenUp, group, {}, {}, why}.encode());
+  }
+}
+
+void Session::say_waiting() {
+  if (!setup_.topology.has_servers() || now_s() - last_waiting_s_ < kSayWaitingEvery_s) return;
+  // Not at once: most waits are short.
+  if (now_s() - last_waiting_s_ > 2 * kSayWaitingEvery_s) {
+    last_waiting_s_ = now_s();
+    return;
+  }
+  last_waiting_s_ = now_s();
+  const std::vector<char> bytes = Note{NoteKind::kWaiting, 0, {}, {}, {}}.encode();
+  for (const auto& [rank, route] : setup_.owner_routes) {
+    if (route != Route::kTwoSided || is_gone(*world_, rank)) continue;
+    if (Status sent = world_->send(rank, bytes); !sent.ok()) blame(sent);
   }
 }
 

@@ -90,7 +90,9 @@ Status ask_formats(const std::vector<StreamFile>& files, Setup* setup, Bytes* fa
     std::string why;
     Format* format = find_format(stream.format, &why);
     if (format == nullptr) return {WEIR_E_FORMAT, "stream '" + stream.name + "': no format '" + stream.format + "': " + why};
-    if (Status fine = format->check(files[s].file); !fine.ok()) {
+    Status fine = format->ready();
+    if (fine.ok()) fine = format->check(files[s].file);
+    if (!fine.ok()) {
       return {fine.code(), "stream '" + stream.name + "': " + fine.message()};
     }
     setup->formats.push_back(format);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "output/core/trace.h"
+#include "output/engine/follow.h"
 #include "output/engine/inherit.h"
 #include "output/engine/memory.h"
 #include "output/engine/target.h"
@@ -53,7 +54,6 @@ Status Writer::open(const Frame& frame, Open* open) {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
   Result<Date> date = date_after(setup_.catalogue.reference, setup_.catalogue.calendar, frame.file_time_s);
   if (!date.ok()) return date.status();
-  open->written = frame.written;
   open->generation = frame.generation;
   open->path = expand_path(stream.path, {*date, frame.file_step, frame.file, stream.name});
   open->target = absolute_path(setup_.settings.folder, open->path);
@@ -61,16 +61,22 @@ Status Writer::open(const Frame& frame, Open* open) {
   Status ready;
   if (owners.rank() == 0) {
     const std::string owner = setup_.settings.run + "-" + std::to_string(frame.stream);
-    ready = prepare_target(open->target, owner, stream.existing, open->written == 0 ? frame.generation : -1, &open->lock);
+    ready = prepare_target(open->target, owner, stream.existing, frame.written == 0 ? frame.generation : -1, &open->lock);
+    if (ready.ok() && stream.existing == Existing::kAppend) ready = look_before(frame, open);
   }
   WEIR_TRY(owners.agree(ready));
-  FileOptions options{stream.hints, setup_.settings.sync, stream.rotation};
+  Result<std::pair<int64_t, int>> before = owners.maximum(open->before);
+  if (!before.ok()) return before.status();
+  open->before = before->first;
+  open->written = open->before + frame.written;
+  FileOptions options{stream.hints, setup_.settings.sync, open->before == 0 ? stream.rotation : 0};
   const FileDescription& description = setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
   Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
   const std::string path = temporary_path(open->target, frame.generation);
-  if (open->written > 0 && frame.source != frame.generation) {
+  if (open->written > 0 && (frame.written == 0 || frame.source != frame.generation)) {
     Status inherited;
-    if (owners.rank() == 0) inherited = inherit_file(temporary_path(open->target, frame.source), path, gather_.on_pause);
+    const std::string from = frame.written == 0 ? open->target : temporary_path(open->target, frame.source);
+    if (owners.rank() == 0) inherited = inherit_file(from, path, gather_.on_pause);
     WEIR_TRY(owners.agree(inherited));
   }
   Result<std::unique_ptr<File>> file = open->written == 0 ? format->create(description, path, options, owners)
@@ -78,6 +84,14 @@ Status Writer::open(const Frame& frame, Open* open) {
   WEIR_TRY(owners.agree(file.status()));
   open->file = std::move(*file);
   return {};
+}
+
+Status Writer::look_before(const Frame& frame, Open* open) const {
+  const StreamFile& stream = setup_.layout.streams[static_cast<size_t>(frame.stream)].file;
+  const std::optional<double> time_s = frame.written == 0 ? std::optional<double>(frame.time_s) : std::nullopt;
+  Result<int64_t> records = records_to_follow(*setup_.formats[static_cast<size_t>(frame.stream)], stream, open->target, time_s);
+  if (records.ok()) open->before = *records;
+  return records.status();
 }
 
 Status Writer::put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file) {
@@ -263,8 +277,8 @@ Status Writer::publish(Open& open, int stream) {
   if (s.ok()) {
     // A file all of whose frames were left out does not appear.
     const std::string temporary = temporary_path(open.target, open.generation);
-    const bool replace = setup_.catalogue.streams[static_cast<size_t>(stream)].existing == Existing::kReplace;
-    if (owners.rank() == 0) s = open.written > 0 ? publish_file(temporary, open.target, replace) : discard_file(temporary);
+    const bool replace = setup_.catalogue.streams[static_cast<size_t>(stream)].existing != Existing::kRefuse;
+    if (owners.rank() == 0) s = open.written > open.before ? publish_file(temporary, open.target, replace) : discard_file(temporary);
     if (owners.rank() == 0 && s.ok()) s = discard_before(open.target, open.generation);
     open.lock.release();
     s = owners.agree(s);

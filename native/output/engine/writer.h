@@ -27,6 +27,8 @@ class Writer {
   Status prepare();
   void on_pause(const std::function<void()>& f) { gather_.on_pause = behind_.on_pause = f; }
 
+  // Of a server: see Gather::late.
+  void on_late(const std::function<bool(double since_s)>& f) { gather_.late = f; }
   // Of a server: returns when all ranks that send pieces of the frame have said that they were the frame's (kKept).
   std::function<Status(const Frame&)> kept = [](const Frame&) { return Status(); };
 
@@ -48,7 +50,8 @@ class Writer {
     FileLock lock;       // of the first owner
     int64_t number = 0;
     int generation = 0;
-    int64_t written = 0;  // records in the file
+    int64_t before = 0;   // records of a run before, which this one's follow
+    int64_t written = 0;  // records in the file, those with them
     Status failed;  // the first failure: the file is left as it is
     std::set<size_t> told;  // columns whose faults were told
   };
@@ -57,6 +60,8 @@ class Writer {
   bool alone(int stream) const { return !setup_.layout.streams[static_cast<size_t>(stream)].facts.parallel; }
   int owners(int stream) const;
   Status open(const Frame& frame, Open* open);
+  // On the first owner: what is there of a run before that the frame is to follow.
+  Status look_before(const Frame& frame, Open* open) const;
   Status write_times(const Frame& frame, Open& open);
   // Every slab of the section that this frame concerns; `file` null: they are taken and forgotten.
   Status walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before);

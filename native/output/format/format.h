@@ -74,8 +74,13 @@ class Format {
   virtual ByteOrder byte_order() const = 0;
   // Whether several ranks may write to one file.
   virtual bool parallel() const = 0;
-  // What this format refuses of a description (types, sizes, names), or fine. Known before anything is written.
+  // Whether what this format needs (a module, a library) is there.
+  virtual Status ready() const { return {}; }
+  // What this format refuses of a description (types, sizes, names), or fine. Known before anything is written, and without its library.
   virtual Status check(const FileDescription& description) const = 0;
+  // Whether a file that is there has the definitions and coordinates of the description, so that `open` may go on with it. Only the calling
+  // rank looks. fails: WEIR_E_FORMAT, with what differs.
+  virtual Status same(const FileDescription& description, const std::string& path) const = 0;
   // Owners' parts of a record of the variable begin and end at multiples of this many elements (or at its end).
   virtual int64_t granule(const FileDescription& description, int variable) const = 0;
   // [collective over the team] Create the file with its header and coordinates.

@@ -21,6 +21,14 @@ struct Attribute {
 };
 using Attributes = std::vector<Attribute>;
 
+// CF wants these numbers in the field's own type; others are float64 in files.
+inline bool has_own_type(const std::string& attribute) {
+  for (const char* own : {"valid_min", "valid_max", "valid_range", "missing_value", "flag_values", "flag_masks"}) {
+    if (attribute == own) return true;
+  }
+  return false;
+}
+
 enum class GridKind { kLonLat, kGaussian, kPlane, kCurvilinear, kUnstructured };
 
 struct Grid {
@@ -82,7 +90,7 @@ struct StreamField {
 };
 
 // What becomes of a file that has the name already when a run begins its own.
-enum class Existing { kReplace, kRefuse };
+enum class Existing { kReplace, kRefuse, kAppend };
 
 // Of the calendar, for files.
 enum class Period { kNone, kDay, kMonth, kYear };

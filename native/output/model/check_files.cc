@@ -71,6 +71,13 @@ Status check_missing(const Field& field, const std::string& what) {
   return {};
 }
 
+// netCDF tells of it when the file is made, which is too late.
+Status check_own_type(const Field& field, const Attribute& attribute, const std::string& what) {
+  const double* number = std::get_if<double>(&attribute.value);
+  if (!number || !has_own_type(attribute.name) || exists_in(field.file_type, *number)) return {};
+  return wrong(what, attribute.name + " " + number_text(*number) + " is no number of the field's type in files, " + name_of(field.file_type));
+}
+
 const std::string* text_attribute(const Attributes& attributes, const char* name) {
   for (const Attribute& attribute : attributes) {
     if (attribute.name == name) return std::get_if<std::string>(&attribute.value);
@@ -155,7 +162,10 @@ Status check_field(const Catalogue& catalogue, const Field& field) {
   }
   if (field.compression) WEIR_TRY(check_compression(what, *field.compression));
   WEIR_TRY(check_missing(field, what));
-  for (const Attribute& attribute : field.attributes) WEIR_TRY(check_attribute(what, attribute));
+  for (const Attribute& attribute : field.attributes) {
+    WEIR_TRY(check_attribute(what, attribute));
+    WEIR_TRY(check_own_type(field, attribute, what));
+  }
   return check_chunk(catalogue, field, field.chunk, what);
 }
 

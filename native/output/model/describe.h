@@ -82,7 +82,7 @@ void describe(Archive& a, Stream& stream) {
   a("interval in steps", stream.every_steps);
   a("rotation", stream.rotation);
   a.choice("period of files", stream.period, Period::kYear);
-  a.choice("existing files", stream.existing, Existing::kRefuse);
+  a.choice("existing files", stream.existing, Existing::kAppend);
   a.list("field", stream.fields);
   a.list("hint", stream.hints);
   a("compression", stream.compression);

@@ -36,6 +36,20 @@ TEST(missing, every_number_that_the_types_hold_is_taken) {
   EXPECT_EQ(told(WEIR_INT64, WEIR_INT64, Number::exactly(std::numeric_limits<int64_t>::max())), "fine");
 }
 
+TEST(missing, attributes_of_the_fields_own_type_are_numbers_of_it) {
+  Catalogue c = small_catalogue();
+  const auto told = [&c](const char* name, double value) {
+    c.fields[0].type = c.fields[0].file_type = WEIR_INT16;
+    c.fields[0].missing.reset();
+    c.fields[0].attributes = {{"units", "1"}, {name, value}};
+    const Status status = check_field(c, c.fields[0]);
+    return status.ok() ? "fine" : status.message();
+  };
+  EXPECT_EQ(told("valid_max", 1e10), "field 't': valid_max 10000000000 is no number of the field's type in files, int16");
+  EXPECT_EQ(told("valid_max", 32767), "fine");
+  EXPECT_EQ(told("scale", 1e10), "fine");
+}
+
 TEST(missing, integers_travel_with_all_their_bits) {
   Catalogue c = small_catalogue();
   c.fields[0].missing = Number::exactly(std::numeric_limits<int64_t>::max() - 1);

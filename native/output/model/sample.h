@@ -129,7 +129,7 @@ class RandomCatalogue {
     s.every_steps = below(100);
     s.rotation = below(5);
     s.period = static_cast<Period>(below(4));
-    s.existing = static_cast<Existing>(below(2));
+    s.existing = static_cast<Existing>(below(3));
     for (int n = below(5); n > 0; n--) {
       s.fields.push_back({below(static_cast<int>(c.fields.size())), static_cast<weir_operation>(below(5)), compression(), {}});
     }

@@ -32,12 +32,13 @@ def check(
 @app.command()
 def recover(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Its final name, or .NAME.weir-part, as it is called while it grows.")],
+    force: Annotated[bool, typer.Option("--force", help="Also when a process seems to write it still: what both write may be lost.")] = False,
 ) -> None:
     """Make the finished steps of a file readable whose writers were killed, and say how many there are. The name stays.
 
     A netCDF-4 file whose writer was killed in the middle of its metadata is completed from FILE.journal; the other formats are readable
-    at any time. Status 3: there is no such file, it cannot be read, or a process still writes it.
+    at any time. Status 3: there is no such file, it cannot be read, or a process still writes it: it is named, with its host.
     """
     from weir import output
 
-    typer.echo(output.recover(file), nl=False)
+    typer.echo(output.recover(file, force), nl=False)

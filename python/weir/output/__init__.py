@@ -20,7 +20,7 @@ end_step, finalize, get) raise the same on all ranks.
 """
 
 from weir.output._check import check, recover
-from weir.output._context import Axis, Context, Costs, Decomposition, Field, Grid, Stream, init
+from weir.output._context import Axis, Context, Costs, Decomposition, Field, Grid, Stream, init, serve
 from weir.output._errors import (
     ArgumentError,
     ConfigError,
@@ -29,10 +29,12 @@ from weir.output._errors import (
     FormatError,
     LostError,
     MissingError,
+    MpiError,
     OrderError,
     OutputError,
     OutputMemoryError,
     RemoteError,
+    ValueLostError,
 )
 
 __all__ = [
@@ -49,12 +51,15 @@ __all__ = [
     "Grid",
     "LostError",
     "MissingError",
+    "MpiError",
     "OrderError",
     "OutputError",
     "OutputMemoryError",
     "RemoteError",
     "Stream",
+    "ValueLostError",
     "check",
     "init",
     "recover",
+    "serve",
 ]

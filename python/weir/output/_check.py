@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 
 from weir import _native
 from weir.output._errors import FileError, error_of
@@ -18,21 +19,27 @@ def check(path: str | os.PathLike[str], ranks: int = 0) -> str:
     return _ask("weir_output_check", os.fsencode(path), ctypes.c_int64(ranks))
 
 
-def recover(path: str | os.PathLike[str]) -> str:
+def recover(path: str | os.PathLike[str], force: bool = False) -> str:
     """Make the finished steps of a file readable whose writers were killed, and say how many there are.
 
-    path: the file under its final or its temporary name, which it keeps. A netCDF-4 file whose writer was killed while it wrote
-    metadata is completed from the journal beside it; the other formats are always readable. Raises FileError where there is no such
-    file or it cannot be read, OrderError while a process still writes it.
+    path: the file under its final or its temporary name; what has grown under a temporary one goes first, and keeps its name. A netCDF-4
+    file whose writer was killed while it wrote metadata is completed from the journal beside it; the other formats are always readable.
+    Raises FileError where there is no such file or it cannot be read, OrderError while a process still writes it; force: not then.
     """
-    name = os.fspath(path)
+    return _ask("weir_output_recover", os.fsencode(_growing(os.fspath(path))), ctypes.c_int(force))
+
+
+def _growing(name: str) -> str:
+    """The name under which the file grows: .NAME.weir-part, with a number behind it when other servers have taken it over."""
     folder, last = os.path.split(name)
-    temporary = os.path.join(folder, f".{last}.weir-part")
+    temporary = f".{last}.weir-part"
+    names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    parts = [n for n in names if n == temporary or re.fullmatch(re.escape(temporary) + r"\.\d+", n)]
+    if parts:
+        return os.path.join(folder, max(parts, key=lambda n: int("0" + n[len(temporary) + 1 :])))
     if not os.path.lexists(name):
-        if not os.path.lexists(temporary):
-            raise FileError(f"{name}: there is no such file, and no {temporary}, as it is called while it grows")
-        name = temporary
-    return _ask("weir_output_recover", os.fsencode(name))
+        raise FileError(f"{name}: there is no such file, and no {os.path.join(folder, temporary)}, as it is called while it grows")
+    return name
 
 
 def _ask(function: str, *arguments: object) -> str:

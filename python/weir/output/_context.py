@@ -37,6 +37,13 @@ def init(config: str | os.PathLike[str] | None = None, comm: Any = None) -> Cont
     return Context(library, context, _mpi.communicator(mpi4py, model.value)) if context else None
 
 
+def serve(config: str | os.PathLike[str] | None = None, comm: Any = None) -> None:
+    """[collective over comm, with the others' init] This rank is a server and nothing else, of a job of several programs (MPMD); the others may
+    be in any language. Returns when the model has finalized and all is written. Raises ConfigError, LostError, OrderError."""
+    library, handle, _ = _mpi.begin(comm)
+    library.weir_serve_f(handle, os.fsencode(config) if config is not None else b"")
+
+
 @dataclass(frozen=True)
 class Costs:
     """What output has cost this rank so far; see weir_costs in include/weir/context.h."""
@@ -172,17 +179,23 @@ class Context:
         format: str = "cdf5",
         every_s: float | None = None,
         every_steps: int | None = None,
-        rotation: int = 0,
+        rotation: int | str = 0,
+        existing: str = "replace",
     ) -> Stream:
         """[collective] A series of files. fields: a field, or a pair of a field and its operation (mean, minimum, maximum, accumulate).
-        The configuration may change everything by the stream's name."""
+        rotation: frames of a file, 0 for one file, or "day", "month", "year". existing: what becomes of a file of a run before that has
+        the name, "replace", "refuse" or "append". The configuration may change everything by the stream's name."""
         stream = Stream(self._library, self)
         self._library.weir_stream_create(self._alive(), _text(name), os.fsencode(path), _text(format), stream._made())
         if every_s is not None:
             self._library.weir_stream_set_every(stream._handle, every_s)
         if every_steps is not None:
             self._library.weir_stream_set_every_steps(stream._handle, every_steps)
-        self._library.weir_stream_set_rotation(stream._handle, rotation)
+        if isinstance(rotation, str):
+            self._library.weir_stream_set_rotation_period(stream._handle, _text(rotation))
+        else:
+            self._library.weir_stream_set_rotation(stream._handle, rotation)
+        self._library.weir_stream_set_existing(stream._handle, _text(existing))
         for member in fields:
             stream.add(*member) if isinstance(member, tuple) else stream.add(member)
         return stream

@@ -34,6 +34,7 @@ _H, _HP, _TEXT, _DOUBLES, _INTS = c_void_p, POINTER(c_void_p), c_char_p, POINTER
 # Arguments of each function without the error that is the last of all of them.
 _CALLS: dict[str, list[Any]] = {
     "weir_init_f": [c_int, _TEXT, POINTER(c_int), _HP],
+    "weir_serve_f": [c_int, _TEXT],
     "weir_context_set_time": [_H, _TEXT, _TEXT],
     "weir_context_set_text": [_H, _TEXT, _TEXT],
     "weir_context_set_number": [_H, _TEXT, c_double],
@@ -69,6 +70,8 @@ _CALLS: dict[str, list[Any]] = {
     "weir_stream_set_every": [_H, c_double],
     "weir_stream_set_every_steps": [_H, c_int64],
     "weir_stream_set_rotation": [_H, c_int64],
+    "weir_stream_set_rotation_period": [_H, _TEXT],
+    "weir_stream_set_existing": [_H, _TEXT],
     "weir_stream_add_field": [_H, _H, c_int],
 }
 

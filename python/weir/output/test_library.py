@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import weir
+from weir import output
 from weir.output import _library, _mpi
 from weir.output._errors import BY_CODE, OutputError, error_of
 
@@ -61,6 +62,7 @@ def test_every_code_has_its_exception():
     assert {kind.name: kind.code for kind in BY_CODE.values()} | {OutputError.name: OutputError.code} == codes
     assert type(error_of(12, "x")) is OutputError
     assert all(issubclass(kind, weir.Error) for kind in BY_CODE.values())
+    assert [kind.__name__ for kind in BY_CODE.values() if getattr(output, kind.__name__, None) is not kind] == []
 
 
 def test_every_function_that_is_called_is_declared_in_the_headers():

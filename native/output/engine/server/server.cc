@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/engine/server/server.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <utility>
 
 #include "output/core/trace.h"
+#include "output/engine/alive.h"
 #include "output/engine/server/task.h"
 #include "output/engine/writer.h"
 #include "output/transport/patience.h"
@@ -16,6 +18,31 @@ namespace {
 
 // After the time limit: it may be over because this process was asleep, and then what came meanwhile is to be heard first.
 constexpr double kGrace_s = 1;
+
+constexpr double kAskEvery_s = 0.25;
+
+// How long some rank of the model has been waiting, as far as its messages tell.
+class Waiting {
+ public:
+  void hear() {
+    const double now = now_s();
+    if (now - last_s_ > kForgotten_s) since_s_ = now;
+    last_s_ = now;
+  }
+  void hear_to_the_end() {
+    hear();
+    to_the_end_ = true;
+  }
+  double seconds() const {
+    const double now = now_s();
+    return last_s_ > 0 && (to_the_end_ || now - last_s_ <= kForgotten_s) ? now - since_s_ : 0;
+  }
+
+ private:
+  static constexpr double kForgotten_s = 3 * kSayWaitingEvery_s;
+  double since_s_ = 0, last_s_ = 0;
+  bool to_the_end_ = false;
+};
 
 class Server : public Work {
  public:
@@ -50,6 +77,7 @@ class Server : public Work {
       writer_->on_pause([this] { task_->still_alive(); });
       writer_->kept = [this](const Frame& frame) { return wait_for_kept(frame); };
       for (const ClientView& view : setup_.clients) senders_ += view.route == Route::kTwoSided ? 1 : 0;
+      if (senders_ > 0) writer_->on_late([this](double) { return late(); });
     }
     failed_ = world_.team().agree(writer_ != nullptr ? writer_->prepare() : Status());
     return failed_.ok();
@@ -94,30 +122,54 @@ class Server : public Work {
     return true;
   }
 
+  // What comes while the writer works. All but what it must know at once is for the task, later.
+  Status listen() {
+    for (;;) {
+      Result<std::optional<Message>> message = world_.receive();
+      if (!message.ok()) return message.status();
+      if (!message->has_value()) return {};
+      if (take_kept(**message)) continue;
+      const Result<Note> note = Note::decode((*message)->bytes);
+      if (note.ok() && (*note).kind == NoteKind::kWaiting) {
+        waiting_.hear();
+        continue;
+      }
+      if (note.ok() && (*note).kind == NoteKind::kBye) waiting_.hear_to_the_end();
+      if (note.ok() && (*note).kind == NoteKind::kGivenUp) given_up_ = (*note).status;
+      unheard_.push_back(std::move(**message));
+    }
+  }
+
+  // Ranks that send do so in their calls of weir, and may compute between two of those for longer than the time limit. It counts while another
+  // rank waits for this server, so that the one whose data do not come is behind it; or when that one is gone.
+  bool late() {
+    if (!listen().ok() || !given_up_.ok()) return true;
+    const bool gone = std::any_of(setup_.clients.begin(), setup_.clients.end(), [this](const ClientView& view) {
+      return view.route == Route::kTwoSided && is_gone(world_, view.rank);
+    });
+    if (!gone && waiting_.seconds() <= world_.time_limit()) {
+      late_since_s_ = 0;
+      return false;
+    }
+    if (late_since_s_ == 0) late_since_s_ = now_s();
+    return now_s() - late_since_s_ > kGrace_s;
+  }
+
   // Every rank that sends pieces of the frame says that they were the frame's until all had left. Without it they may be a later frame's:
   // ranks that have given this server up do not wait for it with what they put there.
   Status wait_for_kept(const Frame& frame) {
     const Key key{frame.stream, frame.number};
-    Patience patience(world_.time_limit());
-    bool over = false;
+    Patience patience(kAskEvery_s);
     while (kept_[key] < senders_) {
-      Result<std::optional<Message>> message = world_.receive();
-      if (!message.ok()) return message.status();
-      if (!message->has_value()) {
-        task_->still_alive();
-        if (patience.wait()) continue;
-        if (!std::exchange(over, true)) {
-          patience = Patience(kGrace_s);
-          continue;
-        }
+      WEIR_TRY(listen());
+      if (!given_up_.ok()) return given_up_;
+      task_->still_alive();
+      if (patience.wait()) continue;
+      if (late()) {
         return {WEIR_E_LOST, "a rank of the model did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +
                                  " s (time_limit_s) that its data were sent"};
       }
-      if (take_kept(**message)) continue;
-      const Result<Note> note = Note::decode((*message)->bytes);
-      const bool over = note.ok() && (*note).kind == NoteKind::kGivenUp;
-      unheard_.push_back(std::move(**message));
-      if (over) return (*note).status;
+      patience.restart();
     }
     kept_.erase(kept_.lower_bound({frame.stream, 0}), kept_.upper_bound(key));
     return {};
@@ -128,6 +180,9 @@ class Server : public Work {
   std::deque<Message> unheard_;
   std::map<Key, int> kept_;  // how many ranks have said so
   int senders_ = 0;
+  Waiting waiting_;
+  double late_since_s_ = 0;
+  Status given_up_;
   std::unique_ptr<GroupTask> task_;
   std::unique_ptr<Writer> writer_;
   Status failed_;

@@ -46,9 +46,12 @@ Status take_back(const std::string& path, const Header& header, int64_t records)
 
 }  // namespace
 
-Status CdfFormat::check(const FileDescription& description) const {
+Status CdfFormat::ready() const {
   std::string why;
-  if (!netcdf_module(&why)) return {WEIR_E_FORMAT, std::string(name()) + ": " + why};
+  return netcdf_module(&why) ? Status() : Status(WEIR_E_FORMAT, std::string(name()) + ": " + why);
+}
+
+Status CdfFormat::check(const FileDescription& description) const {
   for (const output::Variable& v : description.variables) {
     if (v.compression.kind != Compression::Kind::kNone) {
       return {WEIR_E_ARGUMENT, std::string(name()) + ": variable " + v.name + " asks for compression, which classic netCDF has not; " +
@@ -65,13 +68,19 @@ Status CdfFormat::check(const FileDescription& description) const {
   return {};
 }
 
-Status CdfFormat::create_header(const FileDescription& description, const std::string& path) const {
-  std::string text;
-  const netcdf::Module* module = netcdf_module(&text);
-  if (!module) return {WEIR_E_FORMAT, std::string(name()) + ": " + text};
+Status CdfFormat::same(const FileDescription& description, const std::string& path) const {
+  WEIR_TRY(ready());
   const std::lock_guard lock(netcdf_mutex());
   netcdf::Why why;
-  if (!module->create(description, path.c_str(), version_ == 2 ? netcdf::Kind::kCdf2 : netcdf::Kind::kCdf5, why)) {
+  const bool is = netcdf_module(nullptr)->same(description, path.c_str(), version_ == 2 ? netcdf::Kind::kCdf2 : netcdf::Kind::kCdf5, why);
+  return is ? Status() : Status(WEIR_E_FORMAT, why.text);
+}
+
+Status CdfFormat::create_header(const FileDescription& description, const std::string& path) const {
+  WEIR_TRY(ready());
+  const std::lock_guard lock(netcdf_mutex());
+  netcdf::Why why;
+  if (!netcdf_module(nullptr)->create(description, path.c_str(), version_ == 2 ? netcdf::Kind::kCdf2 : netcdf::Kind::kCdf5, why)) {
     return {WEIR_E_FILE, why.text};
   }
   return {};

@@ -13,7 +13,9 @@ class CdfFormat : public Format {
   const char* name() const override { return version_ == 2 ? "cdf2" : "cdf5"; }
   ByteOrder byte_order() const override { return ByteOrder::kBig; }
   bool parallel() const override { return true; }
+  Status ready() const override;
   Status check(const FileDescription& description) const override;
+  Status same(const FileDescription& description, const std::string& path) const override;
   int64_t granule(const FileDescription&, int) const override { return 1; }
   Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
                                        Team& owners) override;

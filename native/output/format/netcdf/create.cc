@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -54,11 +53,7 @@ int put_attribute(const Creation& c, int variable, const Attribute& attribute, n
   return nc_put_att_double(c.file, variable, name, type, 1, &std::get<double>(attribute.value));
 }
 
-// CF wants these in the variable's own type; other numbers are doubles.
-nc_type attribute_type(const std::string& name, Type variable) {
-  static const std::set<std::string> own = {"valid_min", "valid_max", "valid_range", "missing_value", "flag_values", "flag_masks"};
-  return own.count(name) ? to_nc(variable) : NC_DOUBLE;
-}
+nc_type attribute_type(const std::string& name, Type variable) { return has_own_type(name) ? to_nc(variable) : NC_DOUBLE; }
 
 int put_fill(const Creation& c, int id, const Variable& v) {
   const nc_type type = to_nc(v.type);
@@ -154,6 +149,18 @@ bool make(const FileDescription& description, const char* path, int mode, const 
 }
 
 }  // namespace
+
+int define_in_memory(const FileDescription& description, Kind kind, int* file, std::string* doing) {
+  const int mode = kind == Kind::kNetcdf4 ? NC_NETCDF4 : kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA;
+  Creation c{description, kind, -1, {}, {}, "create"};
+  int error = nc_create(kInMemory, NC_CLOBBER | NC_DISKLESS | mode, &c.file);
+  if (error == NC_NOERR) error = define(c);
+  if (error == NC_NOERR) error = put_coordinates(c);
+  if (error != NC_NOERR && c.file >= 0) nc_abort(c.file);
+  *file = c.file;
+  *doing = c.doing;
+  return error;
+}
 
 bool create(const FileDescription& description, const char* path, Kind kind, Why& why) {
   if (kind != Kind::kNetcdf4) return make(description, path, kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA, path, kind, nullptr, why);

@@ -12,7 +12,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 4;
+constexpr int kModuleVersion = 5;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -46,6 +46,9 @@ struct Module {
   // The file with definitions, attributes and coordinate values; an existing one is emptied and keeps its inode. In netCDF-4 a variable's
   // chunk has all dimensions, time first where the variable has it; empty: contiguous.
   bool (*create)(const FileDescription& description, const char* path, Kind kind, Why& why);
+
+  // Whether the file at `path` has the definitions and coordinates that one made anew would have; *why says what differs.
+  bool (*same)(const FileDescription& description, const char* path, Kind kind, Why& why);
 
   // Reading. Handles are null on failure.
   void* (*open)(const char* path, Why& why);

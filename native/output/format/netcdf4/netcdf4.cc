@@ -17,7 +17,19 @@ constexpr int64_t kMostBandBytes = int64_t{1} << 30;
 
 Status refuse(const Variable& v, const std::string& what) { return {WEIR_E_ARGUMENT, "netcdf4: variable " + v.name + ": " + what}; }
 
+// Names that netCDF-4 keeps for what it writes itself.
+Status check_attribute(const std::string& owner, const Attribute& attribute) {
+  for (const char* kept : {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_NCCOPY",
+                           "_IsNetcdf4", "_SuperblockVersion"}) {
+    if (attribute.name == kept) {
+      return {WEIR_E_ARGUMENT, "netcdf4: " + owner + ": netCDF-4 keeps the attribute name " + attribute.name + " for itself; use another one, or format cdf5 or zarr"};
+    }
+  }
+  return {};
+}
+
 Status check_variable(const Variable& v, const Stored& s) {
+  for (const Attribute& a : v.attributes) WEIR_TRY(check_attribute("variable " + v.name, a));
   if (v.dimensions.size() > 7) return refuse(v, "more than 7 dimensions beside time");
   if (!v.chunk.empty() && v.chunk.size() != v.dimensions.size()) {
     return refuse(v, "its chunk has " + std::to_string(v.chunk.size()) + " numbers, its dimensions without time are " +
@@ -64,12 +76,24 @@ Status compare(const FileDescription& d, const std::string& path, int64_t record
 
 }  // namespace
 
-Status Netcdf4Format::check(const FileDescription& description) const {
+Status Netcdf4Format::ready() const {
   std::string why;
-  if (!netcdf_module(&why)) return {WEIR_E_FORMAT, "netcdf4: " + why};
+  return netcdf_module(&why) ? Status() : Status(WEIR_E_FORMAT, "netcdf4: " + why);
+}
+
+Status Netcdf4Format::check(const FileDescription& description) const {
+  for (const Attribute& a : description.attributes) WEIR_TRY(check_attribute("context", a));
   const std::vector<Stored> storage = storage_of(description);
   for (size_t i = 0; i < storage.size(); i++) WEIR_TRY(check_variable(description.variables[i], storage[i]));
   return {};
+}
+
+Status Netcdf4Format::same(const FileDescription& description, const std::string& path) const {
+  WEIR_TRY(ready());
+  const std::lock_guard lock(netcdf_mutex());
+  netcdf::Why why = {};
+  const bool is = netcdf_module(nullptr)->same(with_chunks(description, storage_of(description)), path.c_str(), netcdf::Kind::kNetcdf4, why);
+  return is ? Status() : Status(WEIR_E_FORMAT, why.text);
 }
 
 int64_t Netcdf4Format::granule(const FileDescription& description, int variable) const {
@@ -80,6 +104,7 @@ int64_t Netcdf4Format::granule(const FileDescription& description, int variable)
 
 Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& description, const std::string& path, const FileOptions& options,
                                                     Team& owners) {
+  WEIR_TRY(ready());
   WEIR_TRY(check(description));
   std::vector<Stored> storage = storage_of(description);
   Status made;
@@ -100,6 +125,7 @@ Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& descr
 
 Result<std::unique_ptr<File>> Netcdf4Format::open(const FileDescription& description, const std::string& path, const FileOptions& options,
                                                   Team& owners, int64_t records) {
+  WEIR_TRY(ready());
   WEIR_TRY(check(description));
   Status fits;
   if (owners.rank() == 0) {

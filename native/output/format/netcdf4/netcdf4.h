@@ -12,7 +12,9 @@ class Netcdf4Format : public Format {
   const char* name() const override { return "netcdf4"; }
   ByteOrder byte_order() const override { return ByteOrder::kNative; }
   bool parallel() const override { return true; }
+  Status ready() const override;
   Status check(const FileDescription& description) const override;
+  Status same(const FileDescription& description, const std::string& path) const override;
   int64_t granule(const FileDescription& description, int variable) const override;
   Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
                                        Team& owners) override;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/format/zarr/zarr.h"
 
+#include <fcntl.h>
+
 #include "output/format/reader.h"
 #include "output/format/zarr/file.h"
 #include "output/transport/team.h"
@@ -9,6 +11,16 @@ namespace weir::output::zarr {
 namespace {
 
 constexpr int64_t kMostBandBytes = int64_t{1} << 30;
+
+Result<std::string> read_text(const std::string& path) {
+  Result<PosixFile> file = PosixFile::open(path, O_RDONLY);
+  if (!file.ok()) return file.status();
+  Result<int64_t> size = file->size();
+  if (!size.ok()) return size.status();
+  std::string text(static_cast<size_t>(*size), ' ');
+  const Status read = file->read_at(text.data(), text.size(), 0);
+  return read.ok() ? Result<std::string>(std::move(text)) : Result<std::string>(read);
+}
 
 Status compare(const FileDescription& d, const std::string& path, int64_t records) {
   Result<std::unique_ptr<Reader>> reader = open_reader(path);
@@ -47,6 +59,24 @@ Status ZarrFormat::check(const FileDescription& description) const {
       return {WEIR_E_ARGUMENT, who + "its chunks need " + std::to_string(band) + " bytes to be gathered at once (all rows that a chunk has, " +
                                    "over the whole faster dimensions), the limit is 1 GiB; make the chunk's first lengths 1"};
     }
+  }
+  return {};
+}
+
+Status ZarrFormat::same(const FileDescription& description, const std::string& path) const {
+  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  if (!reader.ok()) return reader.status();
+  const auto differs = [&](const std::string& what) { return Status(WEIR_E_FORMAT, "cannot go on with " + path + ": " + what + " is not what the stream writes now"); };
+  for (const Variable& v : description.variables) {
+    Result<Found> found = (*reader)->find(v.name);
+    if (!found.ok()) return differs("array " + v.name + " (" + found.status().message() + ")");
+    Result<std::string> text = read_text(path + "/" + v.name + "/zarr.json");
+    if (!text.ok()) return text.status();
+    if (*text != array_json(description, v, array_of(description, v), found->records)) return differs("array " + v.name);
+    if (v.values.empty() || v.over_time || v.type != WEIR_FLOAT64) continue;
+    std::vector<double> values(v.values.size());
+    WEIR_TRY((*reader)->read(v.name, 0, 0, static_cast<int64_t>(values.size()), values.data()));
+    if (values != v.values) return differs("array " + v.name + ", its values");
   }
   return {};
 }

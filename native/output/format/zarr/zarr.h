@@ -13,6 +13,7 @@ class ZarrFormat : public Format {
   ByteOrder byte_order() const override { return ByteOrder::kNative; }
   bool parallel() const override { return true; }
   Status check(const FileDescription& description) const override;
+  Status same(const FileDescription& description, const std::string& path) const override;
   int64_t granule(const FileDescription& description, int variable) const override;
   // A store that is there already is removed; a folder that is none is refused.
   Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
