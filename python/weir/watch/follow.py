@@ -9,17 +9,19 @@ left out: a signal handler's, at most.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
 from weir.analysis.clock import Line, node_line
-from weir.analysis.columns import Columns
+from weir.analysis.columns import Columns, merged
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.step import members_of
 from weir.trace import TraceFile
 from weir.trace._abi import COUNTER, Cursor
-from weir.trace.events import ROWS, Events, next_events
+from weir.trace.events import Events, next_events
 from weir.trace.file import COUNTERS, EVENTS, LOST
 from weir.trace.ops import ERROR, EVENTS as EVENT_LAYERS
 from weir.trace.process import text_of
@@ -61,17 +63,13 @@ class Follower:
         members = members_of([file])
         ranks = np.array([one.rank for one in members], np.int32)
         is_launcher = np.array([one.is_launcher for one in members], bool)
-        parts = [self._columns(file, batch, ranks) for batch in self._events(file, line)]
-        parts += self._counters(file, line, ranks)
-        columns = Columns.joined(parts)
-        if len(columns):
-            columns = columns.where(~is_launcher[columns.member] & (columns.layer < EVENT_LAYERS) & columns.by_code("RWOCM"))
+        every = chain((self._columns(file, batch, ranks) for batch in self._events(file, line)), self._counters(file, line, ranks))
+        columns = Columns.joined([_summed(part, is_launcher) for part in every])
         tasks = [one for one in members if not one.is_launcher]
         alive = sum(is_alive(one.process.pid, one.process.end_kind, file.node) for one in members)
         return Added(columns, frozenset(one.rank for one in tasks), len(members), alive)
 
-    def _events(self, file: TraceFile, line: Line) -> list[Events]:
-        batches = []
+    def _events(self, file: TraceFile, line: Line) -> Iterator[Events]:
         chunks = file.array("chunks")
         for number in np.flatnonzero(chunks["kind"] == EVENTS).tolist():
             place = self.places.setdefault(int(chunks[number]["offset"]), _Place())
@@ -79,11 +77,10 @@ class Follower:
             if place.record >= room:
                 continue
             cursor = Cursor(number, place.record, number + 1, place.thread)
-            batch = next_events(file, line.native(), cursor, min(ROWS, room - place.record))
+            batch = next_events(file, line.native(), cursor, room - place.record + 1)
             self.places[int(chunks[number]["offset"])] = _Place(cursor.record, cursor.thread)
             if len(batch["op"]):
-                batches.append(batch)
-        return batches
+                yield batch
 
     def _columns(self, file: TraceFile, events: Events, ranks: np.ndarray) -> Columns:
         """One row for each record."""
@@ -140,6 +137,12 @@ class Follower:
             ns=line.lengths(np.maximum(grown["ticks"], 0)), errors=grown["errors"], first_ns=line.instants(now["first"]),
             last_ns=line.instants(now["last"]),
         )  # fmt: skip
+
+
+def _summed(columns: Columns, is_launcher: np.ndarray) -> Columns:
+    """I/O of tasks, added up as far as a look tells things apart: what was done before a watch began may be much."""
+    columns = columns.where(~is_launcher[columns.member] & (columns.layer < EVENT_LAYERS) & columns.by_code("RWOCM"))
+    return merged(columns, "name", "rank", "op", "layer", "flags")
 
 
 def is_alive(pid: int, end_kind: int, node: str) -> bool:

@@ -81,4 +81,6 @@ def screen(look: Look, top: int) -> RenderableType:
             for one in look.files[:top]
         ),
     )  # fmt: skip
-    return Text("\n").join([Text(line, no_wrap=True, overflow="ellipsis") for table in (rates, files) for line in text_lines(table)])
+    every = ((number, line) for table in (rates, files) for number, line in enumerate(text_lines(table)))
+    styles = {0: "bold", 1: "dim"}
+    return Text("\n").join([Text(line, styles.get(number, ""), no_wrap=True, overflow="ellipsis") for number, line in every])

@@ -21,7 +21,7 @@ QUIET_LOOKS = 3  # so many looks without a living process, and a step that never
 
 @dataclass(frozen=True)
 class Look:
-    """What was done since the last look. seconds: since then; bytes_read, bytes_written, calls, ns: of files, as weir report counts.
+    """What was done since the last look. elapsed_s: since the first step began; seconds: since the last look; bytes_read, bytes_written, calls, ns: of files, as weir report counts.
 
     active: tasks that did I/O; tasks: those that are known. files: by time, longest first. so_far: since the watch began with the
     first record, so the totals of the report at the end.
@@ -55,15 +55,15 @@ class Watch:
         self.quiet: dict[str, int] = {}  # step -> looks in a row without a living process
         self.finished: set[str] = set()  # trace files read after their step had ended
         self.so_far = Totals()
-        self.begun = self.last = time.monotonic()
+        self.last: float | None = None
 
     def look(self) -> Look:
         """What was done since the last look. Raises RunNotFound when there is no run."""
         steps = find_run(self.path).steps  # before the trace is read: what is over now is read whole
         over = {step.name for step in steps if self._has_ended(step)}
         parts = [part for step in steps for part in self._added(step, step.name in over)]
-        now = time.monotonic()
-        seconds, self.last = now - self.last, now
+        elapsed, now = _elapsed_s(steps), time.monotonic()
+        seconds, self.last = elapsed if self.last is None else now - self.last, now
         columns = Columns.joined(parts)
         columns = columns.where(columns.is_file)
         read = np.where(columns.by_code("R"), columns.moved, 0)
@@ -74,7 +74,7 @@ class Watch:
         running = tuple(step.name for step in steps if step.name not in over)
         tasks = {rank for step in steps for path in step.files for rank in self.ranks.get(str(path), ()) if rank >= 0}
         return Look(
-            now - self.begun, seconds, running, len(tasks), tuple(np.unique(columns.rank[columns.rank >= 0]).tolist()), summed.calls,
+            elapsed, seconds, running, len(tasks), tuple(np.unique(columns.rank[columns.rank >= 0]).tolist()), summed.calls,
             int(read.sum()), summed.bytes - int(read.sum()), summed.ns, tuple(files), self.so_far, len(over) == len(steps),
         )  # fmt: skip
 
@@ -103,6 +103,16 @@ class Watch:
         if job is not None and job.ended_realtime_ns is not None:
             return True
         return (job is None or job.command is not None) and self.quiet.get(step.name, 0) >= QUIET_LOOKS
+
+
+def _elapsed_s(steps: tuple[Step, ...]) -> float:
+    """From the start of the first step to now, or to the end of the last one; 0 where no step tells its start."""
+    jobs = [step.job for step in steps if step.job is not None and step.job.started_realtime_ns is not None]
+    if not jobs:
+        return 0.0
+    ends = [job.ended_realtime_ns for job in jobs]
+    end = time.time_ns() if None in ends else max(ends)
+    return max(0.0, (end - min(job.started_realtime_ns for job in jobs)) / 1e9)
 
 
 def wait_for(path: str | os.PathLike[str], seconds: float) -> Watch:
