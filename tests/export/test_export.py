@@ -119,6 +119,31 @@ def test_totals_of_time_and_instants(weir, tmp_path):
     assert found["POSIX", 3, "/a", "POSIX_FSYNCS"] == "1" == found["POSIX", 3, "/a", "POSIX_SEEKS"]
 
 
+def test_totals_of_mpi_io(weir, tmp_path):
+    write_run(tmp_path / "run", """
+        step s wall=9
+        node n
+        process pid=1 rank=0 ranks=2
+        MPI_File_open /a at=0 for=1000000
+        MPI_File_read_at /a at=1000000 for=2000000 bytes=100
+        MPI_File_read_at_all /a at=4000000 for=2000000 bytes=50
+        MPI_File_iwrite_at /a at=7000000 for=1000000 bytes=7
+        MPI_File_write_all_begin /a at=8000000 for=1000000 bytes=9
+        MPI_File_write_all_end /a at=9000000 for=1000000
+        MPI_File_sync /a at=10000000 for=3000000
+        pwrite /a at=10500000 for=1000000 bytes=16 offset=0
+    """)
+    found = counters(weir("export", tmp_path / "run", "--to", "totals").ok().stdout)
+    mpi = {counter: value for (module, _, _, counter), value in found.items() if module == "MPI-IO"}
+    counts = {name: mpi[f"MPIIO_{name}"] for name in (
+        "INDEP_READS", "COLL_READS", "NB_READS", "SPLIT_READS", "INDEP_WRITES", "COLL_WRITES", "NB_WRITES", "SPLIT_WRITES", "SYNCS", "VIEWS",
+        "BYTES_READ", "BYTES_WRITTEN",
+    )}  # fmt: skip
+    assert list(counts.values()) == ["1", "1", "0", "0", "0", "0", "1", "1", "1", "0", "150", "16"]
+    assert [mpi[f"MPIIO_F_{name}_TIME"] for name in ("READ", "WRITE", "META")] == ["0.004000", "0.006000", "0.001000"]
+    assert found["POSIX", 0, "/a", "POSIX_BYTES_WRITTEN"] == "16"
+
+
 def test_nothing_is_overwritten_and_mistakes_are_told(weir, run, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine").write_text("x")

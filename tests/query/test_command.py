@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 
 import pytest
 
@@ -38,6 +39,22 @@ def test_the_same_answer_as_json_csv_and_parquet(weir, two_steps, tmp_path):
     weir("query", two_steps, QUESTION, "--format", "parquet", "-o", tmp_path / "answer.parquet").ok()
     assert pq.read_table(tmp_path / "answer.parquet").to_pylist() == ANSWER
     assert [path.name for path in tmp_path.iterdir()] == ["answer.parquet"]
+
+
+def test_what_a_form_cannot_hold(weir, two_steps, tmp_path):
+    done = weir("query", two_steps, "SELECT list(bytes) AS l FROM events", "--format", "csv", "-o", tmp_path / "x.csv")
+    assert done.returncode == 2 and "--format csv cannot hold" in done.stderr and list(tmp_path.iterdir()) == []
+    odd = "SELECT 1.0 / 0 AS much, 'nan'::DOUBLE AS nothing, 0.5 AS half, DATE '2026-01-02' AS day, NULL AS n"
+    assert json.loads(weir("query", two_steps, odd, "--format", "json").ok().stdout) == [
+        {"much": None, "nothing": None, "half": 0.5, "day": "2026-01-02", "n": None}
+    ]
+
+
+def test_what_is_not_installed_is_told(execute, two_steps):
+    for package in ("duckdb", "pyarrow"):
+        code = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['weir', 'query', {str(two_steps)!r}, 'SELECT 1']; "
+        done = execute([sys.executable, "-c", code + "from weir.cli import main; sys.exit(main())"])
+        assert done.returncode == 2 and f"{package} is needed" in done.stderr and "weir-io[query]" in done.stderr
 
 
 def test_an_empty_answer_is_one(weir, two_steps):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from typing import TextIO
 
@@ -18,7 +19,7 @@ import numpy as np
 from weir.analysis.columns import Columns, starts
 from weir.analysis.names import NO_NAME
 from weir.report.build import Report, StepReport
-from weir.trace.ops import POSIX, STDIO, op_named
+from weir.trace.ops import MPI_IO, POSIX, STDIO, op_named, ops
 
 _HEAD = """\
 # description of columns:
@@ -36,40 +37,74 @@ _UNKNOWN = "UNKNOWN\tUNKNOWN"  # where files lay when the job ran is not in the 
 
 @dataclass(frozen=True)
 class _Module:
-    """A module of Darshan: counters of calls by the operations or classes that they count, and which of these are writing."""
+    """A module of Darshan: its name, what its counters begin with, and which operations each of them counts.
+
+    Operations are a class (one letter) or names. syncs: those whose time is time of writing.
+    """
 
     name: str
+    prefix: str
     layer: int
     calls: dict[str, str]
-    syncs: tuple[str, ...]
+    syncs: str
+    reads: str = "R"
+    writes: str = "W"
+    opens: str = "O"
+    closes: str = "C"
 
     def chosen(self, columns: Columns, what: str) -> np.ndarray:
-        """Mask of the rows of a class (one letter) or of operations (names)."""
+        """Mask of the rows of these operations."""
         if len(what) == 1:
             return columns.by_code(what)
         return np.isin(columns.op, [op_named(name).value for name in what.split()])
 
 
-_MODULES = (
-    _Module(
-        "POSIX", POSIX,
-        {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "lseek", "STATS": "stat lstat fstat fstatat statx", "MMAPS": "mmap",
-         "FSYNCS": "fsync", "FDSYNCS": "fdatasync"},
-        ("fsync", "fdatasync"),
-    ),
-    _Module("STDIO", STDIO, {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "fseek rewind", "FLUSHES": "fflush"}, ("fflush",)),
-)  # fmt: skip
+def _mpi_calls(direction: str) -> dict[str, list[str]]:
+    """MPI_File_read and its kin by Darshan's kinds; of split calls, the one that begins."""
+    kinds: dict[str, list[str]] = {"INDEP": [], "COLL": [], "SPLIT": [], "NB": [], "": []}
+    for op in ops().values():
+        name = op.name.removeprefix("MPI_File_")
+        if op.layer != MPI_IO or not name.removeprefix("i").startswith(direction):
+            continue
+        is_collective = "_all" in name or "_ordered" in name
+        is_split = name.endswith(("_begin", "_end"))
+        kind = "NB" if name.startswith("i") else "SPLIT" if is_split else "COLL" if is_collective else "INDEP"
+        if not name.endswith("_end"):
+            kinds[kind].append(op.name)
+        kinds[""].append(op.name)
+    return kinds
+
+
+@cache
+def _modules() -> tuple[_Module, ...]:
+    reads, writes = _mpi_calls("read"), _mpi_calls("write")
+    of_mpi = {f"{kind}_{what}": " ".join(calls[kind]) for what, calls in (("READS", reads), ("WRITES", writes)) for kind in calls if kind}
+    of_mpi |= {"SYNCS": "MPI_File_sync", "VIEWS": "MPI_File_set_view"}
+    stats = "stat lstat fstat fstatat statx"
+    return (
+        _Module(
+            "POSIX", "POSIX", POSIX,
+            {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "lseek", "STATS": stats, "MMAPS": "mmap", "FSYNCS": "fsync",
+             "FDSYNCS": "fdatasync"},
+            "fsync fdatasync",
+        ),
+        _Module(
+            "MPI-IO", "MPIIO", MPI_IO, of_mpi, "MPI_File_sync", " ".join(reads[""]), " ".join(writes[""]), "MPI_File_open", "MPI_File_close"
+        ),
+        _Module("STDIO", "STDIO", STDIO, {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "fseek rewind", "FLUSHES": "fflush"}, "fflush"),
+    )  # fmt: skip
 
 
 def export_totals(report: Report, stream: TextIO) -> None:
     """A part for each step: its head, then the counters of each module, task and file."""
     for step in report.steps:
         _write_head(step, stream)
-        tasks = step.columns.where((step.columns.rank >= 0) & (step.columns.name != NO_NAME))
+        seen = step.seen
+        tasks = seen.where((seen.rank >= 0) & (seen.name != NO_NAME) & seen.is_file)
         left_out = step.columns.where(step.columns.rank < 0)
         if len(left_out):
             stream.write(f"# left out: {int(left_out.app_calls.sum())} calls of processes that are no task\n")
-        for module in _MODULES:
+        for module in _modules():
             columns = tasks.where(tasks.layer == module.layer)
             if len(columns):
                 stream.write(f"\n# {module.name} module data\n{_COLUMNS}")
@@ -97,7 +132,7 @@ def _write_module(step: StepReport, module: _Module, columns: Columns, stream: T
         number = ids.setdefault(name, _record_id(file))
         shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in file)
         for counter, values in counters:
-            stream.write(f"{module.name}\t{rank}\t{number}\t{module.name}_{counter}\t{values[row]}\t{shown}\t{_UNKNOWN}\n")
+            stream.write(f"{module.name}\t{rank}\t{number}\t{module.prefix}_{counter}\t{values[row]}\t{shown}\t{_UNKNOWN}\n")
 
 
 def _record_id(file: str) -> str:
@@ -114,11 +149,11 @@ def _counters(step: StepReport, module: _Module, columns: Columns, begins: np.nd
     done = columns.calls - columns.errors
     for counter, what in module.calls.items():
         yield counter, [str(n) for n in summed(done, module.chosen(columns, what)).tolist()]
-    reads, writes = columns.by_code("R"), columns.by_code("W")
+    reads, writes, opens, closes = (module.chosen(columns, what) for what in (module.reads, module.writes, module.opens, module.closes))
     yield "BYTES_READ", [str(n) for n in summed(columns.bytes, reads).tolist()]
     yield "BYTES_WRITTEN", [str(n) for n in summed(columns.bytes, writes).tolist()]
-    syncs = module.chosen(columns, " ".join(module.syncs))
-    for name, mask in (("READ", reads), ("WRITE", writes), ("OPEN", columns.by_code("O")), ("CLOSE", columns.by_code("C"))):
+    syncs = module.chosen(columns, module.syncs)
+    for name, mask in (("READ", reads), ("WRITE", writes), ("OPEN", opens), ("CLOSE", closes)):
         yield f"F_{name}_START_TIMESTAMP", _instants(step, np.minimum, np.where(mask, columns.first_ns, 2**62), begins)
         yield f"F_{name}_END_TIMESTAMP", _instants(step, np.maximum, np.where(mask, columns.last_ns, -1), begins)
     for name, mask in (("READ", reads), ("WRITE", writes | syncs), ("META", ~(reads | writes | syncs))):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from weir._errors import StorageError
+from weir._errors import StorageError, UsageError
 from weir.analysis.names import shown
 from weir.query._arrow import pyarrow
 from weir.query.schema import TABLES
@@ -44,7 +45,10 @@ def open_output(path: str | None) -> Iterator[BinaryIO]:
 
 def write_result(answer: pa.RecordBatchReader, format: str, stream: BinaryIO, top: int | None = None) -> None:
     """Write an answer; `top` is the number of lines of a table."""
-    FORMATS[format](answer, stream, top)
+    try:
+        FORMATS[format](answer, stream, top)
+    except pyarrow().ArrowException as error:
+        raise UsageError(f"--format {format} cannot hold this answer ({error}); cast the column to VARCHAR, or choose another format") from error
 
 
 def _write_table(answer: pa.RecordBatchReader, stream: BinaryIO, top: int | None) -> None:
@@ -101,11 +105,12 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _write_json(answer: pa.RecordBatchReader, stream: BinaryIO, _: int | None) -> None:
-    """An array with an object for each row, a row a line."""
+    """An array with an object for each row, a row a line. What JSON has no number for is null."""
     between = b"["
     for batch in answer:
         for row in batch.to_pylist():
-            stream.write(between + b"\n" + json.dumps(row, default=_json_value, ensure_ascii=False).encode())
+            told = {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
+            stream.write(between + b"\n" + json.dumps(told, default=_json_value, ensure_ascii=False).encode())
             between = b","
     stream.write(b"\n]\n" if between == b"," else b"[]\n")
 
