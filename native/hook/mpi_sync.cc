@@ -298,7 +298,7 @@ uint64_t bytes_of(const int* status) {
 }
 
 uint64_t bytes_of(const MpiCall& call, const Bytes& what, const Communicator& on) {
-  if (what.how == Bytes::How::none || on.between) return 0;
+  if (what.how == Bytes::How::none || (on.between && call.form.kind == Kind::collective)) return 0;
   const uint64_t size = type_bytes(call.handle(what.type, type_from_fortran));
   if (what.how == Bytes::How::plain) return counted(call.number(what.count)) * size;
   if (what.how == Bytes::How::each) return counted(call.number(what.count)) * size * static_cast<uint64_t>(on.size);

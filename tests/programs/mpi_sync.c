@@ -128,6 +128,59 @@ static void waits(void) {
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+/* What is followed without a record, and communicators in other ways. */
+static void others(void) {
+  MPI_Comm later, two, across, merged, row;
+  MPI_Group world, half;
+  MPI_Request requests[4], one;
+  MPI_Message message;
+  MPI_Status status;
+  MPI_Win window;
+  int done, index, indices[4], sizes[2] = {2, 2}, wraps[2] = {0, 0}, remain[2] = {0, 1}, mine[2], sources[1];
+  void *memory;
+  MPI_Comm_idup(W, &later, &one);
+  MPI_Wait(&one, MPI_STATUS_IGNORE);
+  MPI_Barrier(later);
+  MPI_Comm_group(W, &world);
+  for (int i = 0; i < 2; ++i) mine[i] = 2 * (rank / 2) + i;
+  MPI_Group_incl(world, 2, mine, &half);
+  MPI_Comm_create(W, half, &two); /* each half its own */
+  MPI_Barrier(two);
+  MPI_Intercomm_create(two, 0, W, rank < 2 ? 2 : 0, 9, &across);
+  MPI_Barrier(across);
+  if (rank == 1) MPI_Send(a, 1, MPI_INT, 0, 0, across);
+  if (rank == 2) MPI_Recv(b, 1, MPI_INT, 1, 0, across, &status);
+  MPI_Intercomm_merge(across, rank >= 2, &merged);
+  MPI_Barrier(merged);
+  MPI_Cart_create(W, 2, sizes, wraps, 0, &across);
+  MPI_Cart_sub(across, remain, &row);
+  MPI_Barrier(row);
+  MPI_Win_allocate(64, 1, MPI_INFO_NULL, two, &memory, &window);
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+  /* Handles that a test took from the program may be given anew: what waits next waits for the new ones. */
+  const int next = (rank + 1) % 4, before = (rank + 3) % 4;
+  for (int i = 0; i < 4; ++i) MPI_Irecv(b + i, 1, MPI_INT, before, i, W, &requests[i]);
+  for (int i = 0; i < 4; ++i) MPI_Send(a, 1, MPI_INT, next, i, W);
+  for (done = 0; !done;) MPI_Testany(4, requests, &index, &done, MPI_STATUS_IGNORE);
+  for (done = 0; !done;) MPI_Testsome(4, requests, &done, indices, MPI_STATUSES_IGNORE);
+  for (done = 0; !done;) MPI_Testall(4, requests, &done, MPI_STATUSES_IGNORE);
+  MPI_Send_init(a, 2, MPI_INT, next, 5, W, &requests[0]);
+  MPI_Recv_init(b, 2, MPI_INT, before, 5, W, &requests[1]);
+  MPI_Startall(2, requests);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+  MPI_Isend(a, 3, MPI_INT, next, 6, W, &one);
+  for (done = 0; !done;) MPI_Improbe(MPI_ANY_SOURCE, 6, W, &done, &message, &status);
+  MPI_Imrecv(b, 3, MPI_INT, &message, &requests[0]);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  MPI_Wait(&one, MPI_STATUS_IGNORE);
+  sources[0] = before;
+  MPI_Dist_graph_create_adjacent(W, 1, sources, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &later);
+  MPI_Barrier(later);
+}
+
 /* What cannot go well, with errors returned: the program's own affair, and its records say so. */
 static void errors(void) {
   MPI_Comm_set_errhandler(W, MPI_ERRORS_RETURN);
@@ -146,6 +199,7 @@ int main(int argc, char **argv) {
       case 'w': windows(); break;
       case 'm': messages(); break;
       case 'r': waits(); break;
+      case 'x': others(); break;
       case 'e': errors(); break;
     }
   }
