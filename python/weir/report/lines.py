@@ -16,7 +16,7 @@ from weir.analysis.files import matches
 from weir.analysis.names import fold, shown
 from weir.analysis.step import Member, StepData
 from weir.report.build import Choice, Report, build
-from weir.trace.ops import EVENTS, FORTRAN, LONG, MPI_IO, OUTPUT, op_named, ops
+from weir.trace.ops import EVENTS, FORTRAN, HDF5, LONG, MPI, MPI_IO, OUTPUT, op_named, ops
 
 _NAMELESS = -1
 _UNKNOWN_OFFSET = 2**48 - 1
@@ -111,12 +111,12 @@ class _ProcessLines:
 
     def _kept(self, records: np.ndarray) -> np.ndarray:
         codes = class_codes()[records["op"]]
-        of_output = (records["layer"] == OUTPUT) & (codes == ord("X"))
-        kept = (codes != 0) & (codes != ord("X")) & (records["layer"] <= 4) | of_output
+        of_library = (records["layer"] >= OUTPUT) & (records["layer"] <= HDF5) & (codes == ord("X"))
+        kept = (codes != 0) & (codes != ord("X")) & (records["layer"] <= MPI) | of_library
         if self.op is not None:
             kept &= records["op"] == self.op
         if len(self.hidden):
-            kept &= ~np.isin(records["file"], self.hidden) | of_output
+            kept &= ~np.isin(records["file"], self.hidden) | of_library
         if self.shown is not None:
             kept &= np.isin(records["file"], self.shown)
         return kept
