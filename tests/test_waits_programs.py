@@ -16,52 +16,54 @@ C = r"""
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-static int rank, size;
+static int rank;
 static void put(const char *name, int records) {
   char text[64] = "record";
   int fd = open(name, O_CREAT | O_WRONLY | O_TRUNC, 0644);
   for (int i = 0; i < records; i++) if (write(fd, text, sizeof text) != sizeof text) abort();
   close(fd);
 }
-static void put_own(int records) {
-  char name[32];
-  snprintf(name, sizeof name, "slow.own%d", rank);
-  put(name, records);
-}
 static void compute(double seconds) {
   for (double end = MPI_Wtime() + seconds; MPI_Wtime() < end;) {}
 }
+static void begin(const char *phase) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  weir_phase_begin(phase);
+}
 int main(int argc, char **argv) {
+  int token = 0, sum;
+  char own[32];
+  MPI_Comm half;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  int token = 0, sum;
-  const char *what = argv[1];
+  begin("one");
+  if (rank == 0) put("slow.restart", 5);
+  if (rank == 1) put("quick", 5);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  weir_phase_end("one");
+  begin("all");
+  snprintf(own, sizeof own, "slow.own%d", rank);
+  put(own, 5);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (!strcmp(what, "one")) {
-    if (rank == 0) put("slow.restart", 5);
-    if (rank == 1) put("quick", 5);
-    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  } else if (!strcmp(what, "all")) {
-    put_own(5);
-    MPI_Barrier(MPI_COMM_WORLD);
-  } else if (!strcmp(what, "hidden")) {
-    if (rank == 0) put("slow.restart", 2);
-    else compute(1.5);
-    MPI_Barrier(MPI_COMM_WORLD);
-  } else if (!strcmp(what, "split")) {
-    MPI_Comm half;
-    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
-    if (rank == 1) put("slow.odd", 5);
-    MPI_Barrier(half);
-    MPI_Comm_free(&half);
-  } else if (!strcmp(what, "message")) {
-    if (rank == 1) put("slow.sent", 5);
-    if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
-    if (rank == 0) MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  }
+  weir_phase_end("all");
+  begin("hidden");
+  if (rank == 0) put("slow.hidden", 2);
+  else compute(1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  weir_phase_end("hidden");
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  begin("split");
+  if (rank == 1) put("slow.odd", 5);
+  MPI_Bcast(&token, 1, MPI_INT, 0, half);
+  MPI_Barrier(half);
+  weir_phase_end("split");
+  begin("message");
+  if (rank == 1) put("slow.sent", 5);
+  if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+  if (rank == 0) MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  weir_phase_end("message");
+  MPI_Comm_free(&half);
   MPI_Finalize();
   return 0;
 }
@@ -69,75 +71,65 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture
-def waits(mpi, weir, tmp_path):
-    """``waits("one")``: the program traced on 4 tasks, each request of slow.* delayed; the step's JSON."""
-    program = mpi.cc(C, name="waits")
+def traced(mpi, weir, tmp_path, root):
+    """``traced()``: the program traced on 4 tasks, each write to slow.* delayed; the report's JSON."""
+    program = mpi.cc((root / "include" / "weir" / "phase.h").read_text() + C, name="waits")
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "slow.*"\nstack = "delay:op=write:us={DELAY_US} | system"\n')
 
-    def traced(what: str, *options: str) -> dict:
-        command = ["trace", "--quiet", "--level", "trace", "--rules", rules, "-o", "run", *options, "--", *mpi.launch(4, program, what)]
+    def run(*options: str) -> dict:
+        command = ["trace", "--quiet", "--level", "trace", "--rules", rules, "-o", "run", *options, "--", *mpi.launch(4, program)]
         weir(*command, cwd=tmp_path, env=dict(mpi.env), timeout=90).ok()
         return json.loads(weir("report", tmp_path / "run", "--json").ok().stdout)
 
-    return traced
+    return run
 
 
-def only(report: dict) -> dict:
+LEAST_S = 5 * DELAY_US / 1e6  # that a slow file takes, however quick the machine
+
+
+def test_each_part_of_the_program_waits_for_what_it_is_made_to_wait_for(traced):
+    report = traced()
     [found] = report["waits"]
     assert found["incomplete"] == 0 and found["tasks"] == 4
-    return found
+    files = {one["file"].rpartition("/")[2]: one for one in found["files"]}
+    phases = {one["phase"]: one for one in report["phases"]}
+    routines = {(one["routine"], one["communicator"]): one for one in found["routines"]}
+    assert set(phases) == {"one", "all", "hidden", "split", "message"}
 
+    # One task writes, three wait.
+    restart = files["slow.restart"]
+    assert restart["ranks"] == [0] and list(restart["ops"])[0] == "write"
+    assert 0.8 * LEAST_S <= restart["exposed_s"] <= restart["paid_s"] <= restart["io_s"] * 1.001
+    assert restart["waited_s"] >= 2 * restart["exposed_s"]
+    assert phases["one"]["paid_s"] >= 0.9 * restart["paid_s"]
+    reduce = routines["MPI_Allreduce", "world"]
+    assert (reduce["calls"], reduce["last"], reduce["last_times"]) == (1, 0, 1)
 
-LEAST_S = 5 * DELAY_US / 1e6  # that the slow file takes, however quick the machine
+    # All write at once: hardly anybody waits.
+    assert phases["all"]["paid_s"] >= 0.8 * LEAST_S
+    assert phases["all"]["exposed_s"] <= 0.5 * phases["all"]["paid_s"]
 
+    # The others compute for longer than task 0 writes.
+    hidden = next(one for one in report["files"] if one["file"].endswith("slow.hidden"))
+    assert hidden["seconds"] >= 2 * DELAY_US / 1e6 and phases["hidden"]["io_s"] >= 2 * DELAY_US / 1e6
+    assert phases["hidden"]["paid_s"] <= 0.5 * hidden["seconds"]
 
-def test_the_task_that_writes_while_the_others_wait_is_found_with_its_file(waits):
-    found = only(waits("one"))
-    worst = found["files"][0]
-    assert worst["file"].endswith("/slow.restart") and worst["ranks"] == [0] and list(worst["ops"])[0] == "write"
-    assert worst["paid_s"] >= 0.8 * LEAST_S and worst["exposed_s"] >= 0.8 * LEAST_S
-    assert worst["waited_s"] >= 2 * worst["exposed_s"]  # three wait, task 1 a little less
-    assert worst["paid_s"] >= 0.9 * found["paid_s"]
-    reduce = next(one for one in found["routines"] if one["routine"] == "MPI_Allreduce")
-    assert (reduce["communicator"], reduce["calls"], reduce["last"], reduce["last_times"]) == ("world", 1, 0, 1)
+    # Only the half of the tasks that meets it waits for task 1; a broadcast's root waits for nobody.
+    odd = files["slow.odd"]
+    assert odd["ranks"] == [1] and 0.8 * LEAST_S <= odd["exposed_s"] <= odd["io_s"] * 1.001
+    [bcast] = [one for (routine, comm), one in routines.items() if routine == "MPI_Bcast" and one["last"] == 1]
+    assert bcast["communicator"].startswith("world/")
 
-
-def test_all_that_write_at_once_pay_without_waiting(waits):
-    found = only(waits("all"))
-    assert found["paid_s"] >= 0.8 * LEAST_S
-    assert found["exposed_s"] <= 0.5 * found["paid_s"]
-    assert found["files"][0]["file"].rpartition(".")[2].startswith("own")
-
-
-def test_what_others_compute_meanwhile_hides_it(waits):
-    report = waits("hidden")
-    found = only(report)
-    slow = next(one for one in report["files"] if one["file"].endswith("slow.restart"))
-    assert slow["seconds"] >= 2 * DELAY_US / 1e6
-    assert found["paid_s"] <= 0.5 * slow["seconds"]
-
-
-def test_only_the_half_that_meets_it_waits(waits):
-    found = only(waits("split"))
-    worst = found["files"][0]
-    assert worst["file"].endswith("/slow.odd") and worst["ranks"] == [1]
-    barrier = next(one for one in found["routines"] if one["routine"] == "MPI_Barrier" and one["communicator"] != "world")
-    assert barrier["communicator"].startswith("world/") and barrier["last"] == 1
-    # One task of the other half may wait for it in MPI_Comm_free; nobody waits more than once for a second of it.
-    assert 0.8 * LEAST_S <= worst["exposed_s"] <= worst["io_s"] * 1.001
-
-
-def test_a_receive_from_anybody_waits_for_who_sent(waits):
-    found = only(waits("message"))
-    worst = found["files"][0]
-    assert worst["file"].endswith("/slow.sent") and worst["ranks"] == [1]
-    receive = next(one for one in found["routines"] if one["routine"] == "MPI_Recv")
+    # A receive from anybody waits for who sent.
+    sent, receive = files["slow.sent"], routines["MPI_Recv", "world"]
+    assert sent["ranks"] == [1] and sent["exposed_s"] >= 0.8 * LEAST_S
     assert receive["last"] == 1 and receive["waited_s"] >= 0.8 * LEAST_S
 
 
-def test_without_mpi_there_are_no_waits(waits):
-    assert waits("one", "--no-mpi")["waits"] == []
+def test_without_mpi_there_are_no_waits(traced):
+    report = traced("--no-mpi")
+    assert report["waits"] == [] and len(report["phases"]) == 5
 
 
 def test_a_killed_task_leaves_what_came_before_it(mpi, weir, tmp_path):

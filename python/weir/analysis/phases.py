@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.analysis.columns import starts
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.phase_rules import PhaseRule, ruled
 from weir.analysis.step import StepData
@@ -156,25 +157,21 @@ def _spans(texts: tuple[str, ...], phase: np.ndarray, task: np.ndarray, begin: n
 
 def phase_totals(spans: PhaseSpans, figures: np.ndarray) -> list[PhaseTotals]:
     """figures: by stretch I/O, waited, exposed, paid in ns (weir.analysis.waits.account)."""
-    made = []
-    limits = np.searchsorted(spans.phase, np.arange(len(spans.names) + 1))
-    for number, name in enumerate(spans.names):
-        rows = slice(int(limits[number]), int(limits[number + 1]))
-        task, nth, begin, end = (getattr(spans, key)[rows] for key in ("task", "nth", "begin_ns", "end_ns"))
-        if not len(task):
-            continue
-        _, at = np.unique(task, return_inverse=True)
-        by_task = np.bincount(at, (end - begin).astype(np.float64))
-        first_begin, first_end = (np.full(int(nth.max()) + 1, np.iinfo(np.int64).max) for _ in range(2))
-        last_end = np.full(int(nth.max()) + 1, np.iinfo(np.int64).min)
-        np.minimum.at(first_begin, nth, begin)
-        np.minimum.at(first_end, nth, end)
-        np.maximum.at(last_end, nth, end)
-        sums = (round(float(column.sum())) for column in figures[rows].T)
-        made.append(
-            PhaseTotals(
-                name, int(nth.max()) + 1, len(by_task), round(float(by_task.min())), round(float(by_task.mean())), round(float(by_task.max())),
-                int((last_end - first_end).sum()), int((last_end - first_begin).sum()), *sums,
-            )  # fmt: skip
-        )
-    return made
+    if not len(spans):
+        return []
+    of_task = starts(spans.phase, spans.task)  # they are in this order
+    by_task = np.add.reduceat(spans.end_ns - spans.begin_ns, of_task)
+    at = starts(spans.phase[of_task])
+    tasks = np.diff(np.r_[at, len(of_task)])
+    order = np.lexsort((spans.nth, spans.phase))
+    phase, begin, end = spans.phase[order], spans.begin_ns[order], spans.end_ns[order]
+    of_time = starts(phase, spans.nth[order])
+    times = starts(phase[of_time])
+    last = np.maximum.reduceat(end, of_time)
+    columns = (
+        spans.phase[of_task[at]], np.diff(np.r_[times, len(of_time)]), tasks, np.minimum.reduceat(by_task, at),
+        np.add.reduceat(by_task, at) // tasks, np.maximum.reduceat(by_task, at),
+        np.add.reduceat(last - np.minimum.reduceat(end, of_time), times), np.add.reduceat(last - np.minimum.reduceat(begin, of_time), times),
+        *np.rint(np.add.reduceat(figures, of_task[at])).astype(np.int64).T,
+    )  # fmt: skip
+    return [PhaseTotals(spans.names[phase], *rest) for phase, *rest in zip(*(column.tolist() for column in columns))]

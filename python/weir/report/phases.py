@@ -14,6 +14,7 @@ from weir.report.waits import costs_json, seconds
 if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
 
+MOST_AUTOMATIC = 1000  # in JSON
 _SOURCES = {
     "marks": "",
     "rules": ", by rule",
@@ -30,8 +31,8 @@ def phase_tables(report: Report, top: int | None, *, automatic: bool) -> Iterato
 
 
 def _table(step: StepReport, phases: tuple[PhaseTotals, ...], top: int | None) -> Table:
-    longest = sorted(phases, key=lambda one: -one.wall_ns)[:top]
-    kept = [one for one in phases if one in longest]
+    longest = set(sorted(range(len(phases)), key=lambda at: -phases[at].wall_ns)[:top])
+    kept = [one for at, one in enumerate(phases) if at in longest]
     rows = tuple(
         (
             one.name, str(one.times), str(one.tasks), seconds(one.least_ns), seconds(one.mean_ns), seconds(one.most_ns), seconds(one.sync_ns),
@@ -45,8 +46,16 @@ def _table(step: StepReport, phases: tuple[PhaseTotals, ...], top: int | None) -
     return Table(f"Phases of {step.name}{_SOURCES[step.synchronisation.spans.source]}{of}", columns, rows, groups)
 
 
+def _listed(step: StepReport) -> tuple[PhaseTotals, ...]:
+    found = step.synchronisation
+    if found.spans.source != "barriers" or len(found.phases) <= MOST_AUTOMATIC:
+        return found.phases
+    longest = set(sorted(range(len(found.phases)), key=lambda at: -found.phases[at].wall_ns)[:MOST_AUTOMATIC])
+    return tuple(one for at, one in enumerate(found.phases) if at in longest)
+
+
 def phases_json(report: Report) -> list[dict[str, Any]]:
-    """All phases of all steps, those between barriers included."""
+    """All phases of all steps; of those between barriers the MOST_AUTOMATIC longest."""
     return [
         {
             "step": step.name, "source": step.synchronisation.spans.source, "phase": one.name, "times": one.times, "tasks": one.tasks,
@@ -54,5 +63,5 @@ def phases_json(report: Report) -> list[dict[str, Any]]:
             "wall_s": one.wall_ns / 1e9, "io_s": one.io_ns / 1e9, **costs_json(one),
         }
         for step in report.steps
-        for one in step.synchronisation.phases
+        for one in _listed(step)
     ]  # fmt: skip

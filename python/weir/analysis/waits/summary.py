@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from weir.analysis.phase_rules import PhaseRule
 from weir.analysis.phases import MARKS, PhaseSpans, PhaseTotals, phase_totals, phases_of
 from weir.analysis.step import StepData
 from weir.analysis.waits.account import COSTS, Account, Spans, account
+from weir.analysis.waits.awaited import Waits
 from weir.analysis.waits.instances import PREFIX
 from weir.analysis.waits.records import records_of
 from weir.analysis.waits.tasks import tasks_of
@@ -84,9 +86,12 @@ class Synchronisation:
     """waits: None when the step has no records of MPI's synchronisation. account: the arrays behind it."""
 
     waits: StepWaits | None
-    phases: tuple[PhaseTotals, ...]
     spans: PhaseSpans
     account: Account
+
+    @cached_property
+    def phases(self) -> tuple[PhaseTotals, ...]:
+        return tuple(phase_totals(self.spans, self.account.span_figures))
 
 
 def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
@@ -99,7 +104,7 @@ def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ..
     spans = phases_of(data, names, records, tasks, routines, rules)
     found = account(data, names, records.of(*RECORDS), tasks, routines, Spans(spans.task, spans.begin_ns, spans.end_ns))
     waits = _step_waits(data, found, names) if found.has_mpi else None
-    return Synchronisation(waits, tuple(phase_totals(spans, found.span_figures)), spans, found)
+    return Synchronisation(waits, spans, found)
 
 
 def _step_waits(data: StepData, found: Account, names: NameTable) -> StepWaits:
@@ -165,7 +170,7 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
         routine, name = int(waits.routine[rows[0]]), int(waits.name[rows[0]])
         length = np.maximum(waits.until_ns[rows] - waits.begin_ns[rows], 0)
         is_first = np.r_[True, np.diff(waits.group[rows]) != 0]  # a call that waited for several tasks waited once
-        waited_for = Counter(found.tasks.rank[_of_calls(waits, rows[length > 0])].tolist())
+        waited_for = Counter(found.tasks.rank[_of_calls(waits, rows[length > 0], len(found.tasks))].tolist())
         last, times = max(waited_for.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
         made.append(
             RoutineWaits(
@@ -177,12 +182,11 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
     return sorted(made, key=lambda one: (-one.waiting_ns, one.routine, one.communicator))
 
 
-def _of_calls(waits: object, rows: np.ndarray) -> np.ndarray:
+def _of_calls(waits: Waits, rows: np.ndarray, tasks: int) -> np.ndarray:
     """The awaited task of each collective once, of each message."""
-    instance = waits.instance[rows]  # type: ignore[attr-defined]
-    awaited = waits.awaited[rows]  # type: ignore[attr-defined]
-    pairs = np.unique(np.stack([instance[instance >= 0], awaited[instance >= 0]]), axis=1)
-    return np.r_[pairs[1], awaited[instance < 0]]
+    instance, awaited = waits.instance[rows], waits.awaited[rows]
+    is_message = instance < 0
+    return np.r_[np.unique(instance[~is_message] * tasks + awaited[~is_message]) % tasks, awaited[is_message]]
 
 
 def communicator(name: str) -> str:
