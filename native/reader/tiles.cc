@@ -37,6 +37,11 @@ enum : unsigned { kReads, kWrites, kOthers };
 
 constexpr unsigned kind_of(char op_class) { return op_class == 'R' ? kReads : op_class == 'W' ? kWrites : kOthers; }
 
+// What a task waits in: MPI_awaited tells of a wait once more, and starting a collective waits for nobody.
+constexpr bool is_wait(uint8_t op) {
+  return op >= uint8_t(wire::Op::kMpiCollective) && op <= uint8_t(wire::Op::kMpiSend) && op != uint8_t(wire::Op::kMpiStartCollective);
+}
+
 // One record, in ns since the window began.
 struct Span {
   int64_t from, until;
@@ -54,6 +59,14 @@ uint64_t moved_before(const Span& span, int64_t at) {
 class Row {
  public:
   Row(weir_reader_tile* tiles, const weir_reader_window& window) : tiles_(tiles), shift_(window.shift), bins_(int64_t(window.bins)) {}
+
+  void wait(int64_t from, int64_t until) const {
+    const int64_t last = std::min(until >> shift_, bins_ - 1);
+    for (int64_t bin = std::max<int64_t>(from >> shift_, 0); bin <= last; ++bin) {
+      const int64_t begin = std::max(from, bin << shift_), end = std::min(until, (bin + 1) << shift_);
+      if (end > begin) tiles_[bin].waiting_ns += uint64_t(end - begin);
+    }
+  }
 
   void add(const Span& span) const {
     const int64_t first = span.from >> shift_, last = span.until >> shift_;
@@ -109,6 +122,10 @@ class Maker {
     const char* at = input.file->data() + chunk.offset + sizeof(wire::ChunkHeader);
     for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
       const Words record = Words::load(at);
+      if (is_wait(record.op())) {
+        wait(input.clock, record, created, of_tasks);
+        continue;
+      }
       if (!kIsIo[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
       const uint8_t group = groups.of(record.file());
       if (group == Groups::kHidden || !plausible_time(record.start(), created)) continue;
@@ -116,6 +133,12 @@ class Maker {
       of_tasks.add(span);
       if (group < window_.groups) Row(by_group_ + group * window_.bins, window_).add(span);
     }
+  }
+
+  void wait(const weir_reader_clock& clock, const Words& record, uint64_t created, const Row& of_tasks) const {
+    if (record.layer() != uint8_t(wire::Layer::mpi) || (record.flags() & wire::kNested) != 0) return;
+    if (!plausible_time(record.start(), created)) return;
+    of_tasks.wait(since(instant_ns(clock, record.start())), since(instant_ns(clock, record.end())));
   }
 
   Span span_of(const weir_reader_clock& clock, const Words& record) const {

@@ -86,9 +86,10 @@ typedef struct {
 } weir_reader_clock;
 
 /* I/O in one slice of time: [0] reads, [1] writes, [2] anything else. busy_ns: of records within no other record of their
- * thread; calls: that the application made, where they began; bytes: moved at the lowest level seen, evenly over the record. */
+ * thread; calls: that the application made, where they began; bytes: moved at the lowest level seen, evenly over the record.
+ * waiting_ns: in MPI's collectives, waits, receives, probes and sends; of rows alone. */
 typedef struct {
-  uint64_t busy_ns[3], calls[3], bytes[2];
+  uint64_t busy_ns[3], calls[3], bytes[2], waiting_ns;
 } weir_reader_tile;
 
 typedef struct { /* bin i is [origin_ns + (i << shift), origin_ns + (i + 1 << shift)); shift up to 52, bins up to 2^19, bins << shift up to 2^62 */

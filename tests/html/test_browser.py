@@ -11,7 +11,7 @@ from weir_pages import STEPS, TASKS, Opened, write_step
 from weir.report import build
 from weir.report.html import write_html
 
-SECTIONS = {"overview", "steps", "timeline", "heat", "rates", "files", "requests", "summary", "processes"}
+SECTIONS = {"overview", "steps", "waits", "timeline", "heat", "rates", "files", "requests", "summary", "processes"}
 HOSTILE = (
     "</script><script>window.harmed=1</script>",
     '"><img src=x onerror="window.harmed=1">',
@@ -101,7 +101,14 @@ def test_the_keyboard_tells_of_a_task(opened):
     canvas.send_keys("\ue015")  # down arrow
     opened.settle()
     told = opened.js("return document.querySelector('figure[data-plot=\"lanes\"] .tip').textContent")
-    assert told.startswith(f"task 0, {STEPS[0]}") and "reads" in told and "writes" in told
+    assert told.startswith(f"task 0, {STEPS[0]}") and "reads" in told and "writes" in told and "waits in MPI" in told
+
+
+def test_waits_in_mpi_are_a_measure_of_the_heat_map(opened):
+    options = opened.js("return [...document.querySelectorAll('[data-measure] option')].map(o => o.value)")
+    assert options == ["bytes", "read", "written", "calls", "busy", "waiting"]
+    waits = [row.split() for row in cells(opened, "#timeline table.sortable", 4)]
+    assert waits[0] == ["0.006"] and waits[1] == ["1.806"]  # 20 barriers of 0.1 and 30.1 ms in each of 3 steps
 
 
 def test_the_heat_map_has_several_measures(opened):

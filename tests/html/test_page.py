@@ -114,7 +114,7 @@ def test_rates_are_told_by_file_system(tmp_path):
     groups = sections["rates"].data["rows"]
     assert sorted(groups) == ["/home (nfs4)", "/scratch (lustre)", "other files"]
     packed = Packed(*(sections["rates"].data[key] for key in ("bits", "least", "step")), sections["rates"].blobs["tiles"])
-    *_, read, written, calls = (plane.reshape(3, -1).sum(axis=1) for plane in unpack(packed, 6))
+    *_, read, written, calls, _ = (plane.reshape(3, -1).sum(axis=1) for plane in unpack(packed, 7))
     of = dict(zip(groups, zip(read, written, calls)))
     assert of["/scratch (lustre)"] == pytest.approx((0, 200_000, 200), rel=1e-3)
     assert of["/home (nfs4)"] == pytest.approx((0, 100_000, 100), rel=1e-3)

@@ -22,7 +22,8 @@ from weir.trace._abi import TILE
 from weir.trace._synthetic import TraceWriter, event, records
 from weir.trace.ops import BELOW, ERROR, NESTED, op_named, ops
 
-OPS = ("read", "pwrite", "fread", "fwrite", "open", "fclose", "lseek", "fortran_write", "MPI_Init")
+OPS = ("read", "pwrite", "fread", "fwrite", "open", "fclose", "lseek", "fortran_write", "MPI_Init", "MPI_collective", "MPI_wait", "MPI_start_collective", "MPI_awaited")
+WAITS = ("MPI_collective", "MPI_wait")
 NAMES = ("/scratch/a", "/scratch/b", "pipe:[1]", "/dev/tty", "/dev/shm/c")
 KIND = {"R": 0, "W": 1}
 one_record = st.tuples(
@@ -37,15 +38,19 @@ one_record = st.tuples(
 
 
 def nothing() -> dict[str, list[int]]:
-    return {"busy_ns": [0, 0, 0], "calls": [0, 0, 0], "bytes": [0, 0]}
+    return {"busy_ns": [0, 0, 0], "calls": [0, 0, 0], "bytes": [0, 0], "waiting_ns": 0}
 
 
-def expected(made, line: Line, grid: Grid, wanted, all_names: bool) -> list[dict]:
+def expected(made, line: Line, grid: Grid, wanted, all_names: bool, has_waits: bool = False) -> list[dict]:
     """The tiles of one row; wanted(process, name) says which records belong to it."""
     out = [nothing() for _ in range(grid.bins)]
     for name, start, length, file, size, flags, process in made:
         op = op_named(name)
         is_file = file == 0 or NAMES[file - 1].startswith(("/scratch", "/dev/shm"))
+        if name in WAITS and has_waits and not flags & NESTED and wanted(process, 0):
+            begin, end = (line.instant((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
+            for slice_, tile in enumerate(out):
+                tile["waiting_ns"] += max(0, min(end, slice_ + 1 << grid.shift) - max(begin, slice_ << grid.shift))
         if op.op_class == "X" or not (is_file or all_names) or not wanted(process, file):
             continue
         kind = KIND.get(op.op_class, 2)
@@ -108,7 +113,7 @@ def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_nam
             return group[NAMES[file - 1]] if file else 0
 
         for row, process in ((0, 2), (1, 0)):
-            wanted = expected(made, line, grid, lambda p, f: p == process and group_of(f) != HIDDEN_GROUP, all_names)
+            wanted = expected(made, line, grid, lambda p, f: p == process and group_of(f) != HIDDEN_GROUP, all_names, True)
             assert as_lists(by_row[row]) == wanted
         for number in range(2):
             wanted = expected(made, line, grid, lambda p, f: p != 1 and group_of(f) == number, all_names)
@@ -125,8 +130,9 @@ def test_coarser_tiles_have_the_same_sums(rows, bins, seed):
     half = coarser(made)
     assert half.shape == (rows, -(-bins // 2))
     for name in TILE.names:
-        pairs = np.pad(made[name], ((0, 0), (0, bins % 2), (0, 0))).reshape(rows, -1, 2, made[name].shape[2])
-        assert np.array_equal(half[name], pairs.sum(axis=2))
+        by_slice = made[name].reshape(rows, bins, -1)
+        pairs = np.pad(by_slice, ((0, 0), (0, bins % 2), (0, 0))).reshape(rows, -1, 2, by_slice.shape[2])
+        assert np.array_equal(half[name].reshape(rows, -1, by_slice.shape[2]), pairs.sum(axis=2))
 
 
 @given(st.integers(0, 10**17), st.integers(32, 1 << 16))

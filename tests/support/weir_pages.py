@@ -33,6 +33,18 @@ def write_step(folder: Path, seed: int, names: list[str], calls: int = 2000) -> 
             sizes = 2 ** random.integers(0, 20, count)
             process.events(records(kinds, starts, random.integers(500, 400_000, count), file=random.choice(files, count), size=sizes))
             process.events(event("open", writer.created_ticks, 2_000_000, file=int(files[0])), thread=2)
+            if rank >= 0:
+                process.events(_barriers(process, writer.created_ticks, rank), thread=3)
+
+
+def _barriers(process, begin: int, rank: int) -> np.ndarray:
+    """20 barriers of all tasks, which task 0 reaches 30 ms after the others; they leave together."""
+    number = np.arange(20)
+    late = 30_000_000 * (rank == 0)
+    starts = begin + 50_000_000 + number * 100_000_000 + late
+    world = process.name(f"mpi:world:{TASKS}")
+    barrier = 1 << 32
+    return records(op_named("MPI_collective").value, starts, 30_100_000 - late, file=world, size=barrier, offset=number)
 
 
 class Opened:

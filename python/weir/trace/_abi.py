@@ -85,7 +85,7 @@ class Window(c.Structure):
     ]  # fmt: skip
 
 
-TILE = np.dtype([("busy_ns", "<u8", (3,)), ("calls", "<u8", (3,)), ("bytes", "<u8", (2,))])
+TILE = np.dtype([("busy_ns", "<u8", (3,)), ("calls", "<u8", (3,)), ("bytes", "<u8", (2,)), ("waiting_ns", "<u8")])
 NO_ROW = 2**32 - 1
 
 

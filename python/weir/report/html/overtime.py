@@ -44,6 +44,7 @@ def over_time(report: Report) -> list[Section]:
     lanes, by_lane = _within(made, "by_lane", MOST_LANES_TEXT)
     rates, by_group = _within(_at_most(made, MOST_SLICES), "by_group", MOST_TEXT - MOST_LANES_TEXT)
     common = {"untraced": [step.name for step in report.steps if step.level != "trace"], "steps": len(made.segments)}
+    common["has_waits"] = bool(made.by_lane["waiting_ns"].any())
     return [
         Section(
             "timeline", "Timeline by task", rendered("timeline.j2", table=_task_table(made), **common),
@@ -81,8 +82,8 @@ def _with_used_groups(made: Timeline) -> Timeline:
 
 
 def _planes(tiles: np.ndarray) -> list[np.ndarray]:
-    """ns in reads, writes, other; bytes read, written; calls: the order of assets/tiles.js."""
-    return [*np.moveaxis(tiles["busy_ns"], -1, 0), *np.moveaxis(tiles["bytes"], -1, 0), tiles["calls"].sum(axis=-1)]
+    """ns in reads, writes, other; bytes read, written; calls; ns of waiting in MPI: the order of assets/tiles.js."""
+    return [*np.moveaxis(tiles["busy_ns"], -1, 0), *np.moveaxis(tiles["bytes"], -1, 0), tiles["calls"].sum(axis=-1), tiles["waiting_ns"]]
 
 
 def _at_most(made: Timeline, bins: int) -> Timeline:
@@ -130,11 +131,11 @@ def _task_table(made: Timeline) -> Table:
     """Behind the lanes: what each did in all steps."""
     total = sums(made.by_lane)
     rows = [
-        (lane.label, *_figures(*(busy / 1e9), *(moved / 1e6)), str(int(calls.sum())))
-        for lane, busy, moved, calls in zip(made.lanes, total["busy_ns"], total["bytes"], total["calls"])
+        (lane.label, *_figures(*(busy / 1e9), waiting / 1e9, *(moved / 1e6)), str(int(calls.sum())))
+        for lane, busy, waiting, moved, calls in zip(made.lanes, *(total[key] for key in ("busy_ns", "waiting_ns", "bytes", "calls")))
     ]
-    columns = ("reads", "writes", "other calls", "read", "written", "Calls")
-    return _lane_table("I/O of each task", columns, rows, (("", 1), ("seconds in", 3), ("MB", 2), ("", 1)))
+    columns = ("reads", "writes", "other calls", "waits in MPI", "read", "written", "Calls")
+    return _lane_table("I/O of each task", columns, rows, (("", 1), ("seconds in", 4), ("MB", 2), ("", 1)))
 
 
 def _moved_table(made: Timeline) -> Table:

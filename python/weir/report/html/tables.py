@@ -50,5 +50,9 @@ def table_section(report: Report, name: str) -> Section | None:
     found = [one for one in report_tables(report, Options((name,), top=TOP)) if isinstance(one, Table) and one.rows]
     if not found:
         return None
-    body = Markup("").join(rendered("tables.j2", table=one, is_folded=i > 0 and len(found) > MOST_OPEN) for i, one in enumerate(found))
-    return Section(name, TITLES.get(name, name.capitalize()), body, brief=BRIEF.get(name, ""))
+    title = TITLES.get(name, name.capitalize())
+    body = Markup("").join(
+        rendered("tables.j2", table=one, has_caption=one.title != title, is_folded=i > 0 and len(found) > MOST_OPEN)
+        for i, one in enumerate(found)
+    )
+    return Section(name, title, body, brief=BRIEF.get(name, ""))

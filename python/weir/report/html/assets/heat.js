@@ -21,6 +21,7 @@ const MEASURES = {
   written: { planes: [4], per: 1e6, text: (v) => `${digits(v)} MB/s` },
   calls: { planes: [5], per: 1, text: (v) => `${digits(v)} calls/s` },
   busy: { planes: [0, 1, 2], per: 1e7, text: (v) => `${digits(v)} %` },
+  waiting: { planes: [6], per: 1e7, text: (v) => `${digits(v)} %` },
 };
 
 class HeatPainter {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline's painter: each lane is filled from below with the shares of its time in reads, writes and other calls. Lanes that
-// are too low for that have the colour of the kind that took most time, the stronger the larger the share of all kinds is.
+// The timeline's painter: each lane is filled from below with the shares of its time in reads, writes and other calls, and in waits
+// for other tasks. Lanes that are too low for that have the colour of the kind of I/O that took most time, the stronger the larger the share
+// of all kinds is; that of waiting where there is hardly any I/O.
 
+const KINDS = [['read', PLANES.read_ns], ['write', PLANES.write_ns], ['other', PLANES.other_ns], ['waiting', PLANES.waiting_ns]];
+const HARDLY = 1 / 16; // of the time that is waited
 const LOW = 5; // pixels: lanes below this are coloured, not filled
 const STRENGTHS = 64;
 
@@ -18,7 +21,7 @@ function strengths(ground, colour) {
 
 const lanesPainter = {
   paint({ pixels, width, lane, rows, level, columns, tasks, colour }) {
-    const empty = pixel(colour('lane')), colours = ['read', 'write', 'other'].map((kind) => pixel(colour(kind)));
+    const empty = pixel(colour('lane')), colours = KINDS.map(([kind]) => pixel(colour(kind)));
     const inner = lane >= LOW ? lane - 1 : lane; // a line of ground between lanes
     const paintLane = lane >= LOW ? this.fill : this.tint, inks = lane >= LOW ? colours : colours.map((one) => strengths(empty, one));
     for (let row = 0; row < rows; row++) {
@@ -32,8 +35,8 @@ const lanesPainter = {
     for (let x = 0; x < width; x++) {
       if (columns[x] < 0) continue;
       let bottom = inner;
-      for (let kind = 0; kind < 3; kind++) {
-        const share = planes[kind][at + columns[x]] / whole;
+      for (let kind = 0; kind < KINDS.length && bottom > 0; kind++) {
+        const share = planes[KINDS[kind][1]][at + columns[x]] / whole;
         if (share === 0) continue;
         const end = Math.max(0, bottom - Math.max(1, Math.round(share * inner)));
         for (let y = bottom - 1; y >= end; y--) pixels[top + y * width + x] = inks[kind];
@@ -46,9 +49,10 @@ const lanesPainter = {
     for (let x = 0; x < width; x++) {
       if (columns[x] < 0) continue;
       const [read, write, other] = [planes[0][at + columns[x]], planes[1][at + columns[x]], planes[2][at + columns[x]]];
-      const sum = read + write + other;
-      if (sum === 0) continue;
-      const ink = inks[read >= write && read >= other ? 0 : write >= other ? 1 : 2][Math.round(Math.sqrt(Math.min(1, sum / whole)) * STRENGTHS)];
+      const sum = read + write + other, waiting = planes[PLANES.waiting_ns][at + columns[x]];
+      if (sum + waiting === 0) continue;
+      const kind = sum < waiting * HARDLY ? 3 : read >= write && read >= other ? 0 : write >= other ? 1 : 2;
+      const ink = inks[kind][Math.round(Math.sqrt(Math.min(1, (kind === 3 ? waiting : sum) / whole)) * STRENGTHS)];
       for (let y = 0; y < inner; y++) pixels[top + y * width + x] = ink;
     }
   },
@@ -59,6 +63,7 @@ const lanesPainter = {
       sums.read_ns || sums.read_bytes ? `reads ${share(sums.read_ns)}, ${inBytes(sums.read_bytes)}` : '',
       sums.write_ns || sums.written_bytes ? `writes ${share(sums.write_ns)}, ${inBytes(sums.written_bytes)}` : '',
       sums.other_ns ? `other calls ${share(sums.other_ns)}` : '',
+      sums.waiting_ns ? `waits in MPI ${share(sums.waiting_ns)}` : '',
       sums.calls ? `about ${digits(sums.calls)} calls` : '',
     ].filter(Boolean);
     return lines.length ? lines.join('\n') : 'no I/O';

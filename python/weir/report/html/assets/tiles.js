@@ -2,8 +2,8 @@
 // Numbers over time: unpacked once, added up to coarser and coarser slices, each twice as long as the one before.
 
 // Planes of the packed tiles, in their order.
-const PLANES = { read_ns: 0, write_ns: 1, other_ns: 2, read_bytes: 3, written_bytes: 4, calls: 5 };
-const PLANE_COUNT = 6;
+const PLANES = { read_ns: 0, write_ns: 1, other_ns: 2, read_bytes: 3, written_bytes: 4, calls: 5, waiting_ns: 6 };
+const PLANE_COUNT = 7;
 
 const weirData = JSON.parse(document.getElementById('weir-data').textContent);
 
