@@ -60,7 +60,7 @@ def summary_table(step: StepReport, rank: int | None) -> Table:
 
     def cells(row: Routine) -> tuple[str, ...]:
         figures = (megabytes(row.bytes), milliseconds(row.ns), rate(row.bytes, row.ns))
-        return (row.routine, str(row.calls), *map(_decimals, figures))
+        return (row.routine, str(row.calls), *map(decimals, figures))
 
     tasks = sum(one >= 0 for one in step.ranks)
     everyone = f"all {tasks} tasks" + (" and other processes" if -1 in step.ranks else "")
@@ -71,7 +71,7 @@ def summary_table(step: StepReport, rank: int | None) -> Table:
     return Table(title, columns, tuple(map(cells, table.rows)), footer=(cells(table.total),), remarks=remarks)
 
 
-def _decimals(value: float) -> str:
+def decimals(value: float) -> str:
     """Whole numbers as in the reference; three decimals where these would say nothing."""
     return f"{value:.0f}" if value >= 100 or value == 0 else f"{value:.3f}"
 
@@ -101,7 +101,7 @@ def file_table(
 
 def _file_cells(one: FileTotals, cwd: str | None) -> tuple[str, ...]:
     msec, mb = milliseconds(one.ns), megabytes(one.bytes)
-    return _decimals(msec), _decimals(mb), whole(one.rate_mb_s), str(one.calls), shown(one.file, cwd)
+    return decimals(msec), decimals(mb), whole(one.rate_mb_s), str(one.calls), shown(one.file, cwd)
 
 
 def file_system_table(report: Report) -> Table:

@@ -11,7 +11,7 @@ from weir.report.build import Report
 from weir.report.figures import duration, size
 from weir.report.html.figures import seconds, share
 from weir.report.html.section import Section, rendered
-from weir.report.tables import step_table
+from weir.report.tables import decimals, step_table
 
 TOP_FILES = 30
 
@@ -90,7 +90,7 @@ def _file_row(one: FileTotals, cwd: str | None, whole_ns: int, longest_ns: int) 
     return {
         "name": shown(one.file, cwd),
         "path": one.file,
-        "seconds": one.ns / 1e9,
+        "msec": decimals(one.ns / 1e6),
         "share": share(one.ns, whole_ns),
         "bar": 100 * one.ns / longest_ns,
         "read": one.bytes_read / 1e6,

@@ -76,9 +76,9 @@ def _file_systems(steps: list[StepReport]) -> tuple[tuple[str, ...], list[list[n
 
 
 def _with_used_groups(made: Timeline) -> Timeline:
-    is_used = made.by_group["calls"].any(axis=(1, 2))
-    names = tuple(name for name, used in zip(made.groups, is_used) if used)
-    return replace(made, groups=names, by_group=made.by_group[is_used])
+    """Those with calls, the files of no known mount last."""
+    used = [i for i in (*range(1, len(made.groups)), 0) if made.by_group[i]["calls"].any()]
+    return replace(made, groups=tuple(made.groups[i] for i in used), by_group=made.by_group[used])
 
 
 def _planes(tiles: np.ndarray) -> list[np.ndarray]:
