@@ -100,4 +100,5 @@ def test_instructions_of_a_call_of_mpi(bench):
     assert len(rows) >= 6 and {row["tool"] for row in rows} == {"weir trace", "weir trace --no-mpi"}
     for row in rows:
         calls = 3 if row["loop"] == "exchange" else 1
-        assert row["added"] < calls * (30 if "--no-mpi" in row["tool"] else 1200), row
+        unseen = "--no-mpi" in row["tool"] and row["loop"] != "write_at"  # MPI-IO is recorded all the same
+        assert row["added"] < calls * (30 if unseen else 1200), row

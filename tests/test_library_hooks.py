@@ -193,6 +193,33 @@ def test_netcdf(cc, preload_env, tmp_path, execute, form):
     assert not called(trace, "hdf5")  # what netCDF does with HDF5 is its own
 
 
+FORTRAN = """
+program p
+  use netcdf
+  integer :: f, d(2), v, e(8)
+  real :: x(10, 20) = 1
+  e(1) = nf90_create('f.nc', nf90_clobber, f)
+  e(2) = nf90_def_dim(f, 'x', 10, d(1))
+  e(3) = nf90_def_dim(f, 'y', 20, d(2))
+  e(4) = nf90_def_var(f, 'T', nf90_float, d, v)
+  e(5) = nf90_enddef(f)
+  e(6) = nf90_put_var(f, v, x)
+  e(7) = nf90_put_var(f, v, x(1:5, :), start=[1, 1], count=[5, 20])
+  e(8) = nf90_close(f)
+  if (any(e /= nf90_noerr)) error stop 1
+end program
+"""
+
+
+def test_netcdf_from_fortran(fc, preload_env, tmp_path, execute):
+    flags(execute, "netcdf-fortran")
+    env = preload_env()
+    execute([fc(FORTRAN, "-I/usr/include", "-lnetcdff")], env=env, cwd=tmp_path).ok()
+    assert called(decode.read_trace(env["WEIR_TRACE_DIR"]), "netcdf") == [
+        ("create", "f.nc", 0), ("define", "f.nc", 0), ("put", "f.nc:T", 800), ("put", "f.nc:T", 400), ("close", "f.nc", 0),
+    ]  # fmt: skip
+
+
 def test_netcdf4_parallel_in_the_report(mpi, weir, tmp_path, execute):
     mpi = openmpi(mpi)
     run = tmp_path / "run"

@@ -38,7 +38,10 @@ LOOPS = {
     "write": ("Fortran WRITE of one real", "statements", 1_000_000, "fortran_write", 1, 1),
 }
 # Calls of MPI by one task: instructions alone are counted, as MPI's start takes longer than any loop.
-MPI_LOOPS = {"barrier": "MPI_Barrier", "allreduce": "MPI_Allreduce", "exchange": "MPI_Irecv, Isend, Waitall"}
+MPI_LOOPS = {
+    "barrier": "MPI_Barrier", "allreduce": "MPI_Allreduce", "exchange": "MPI_Irecv, Isend, Waitall",
+    "write_at": "MPI_File_write_at of 8 bytes and its pwrite",
+}  # fmt: skip
 MPI = "mpi"  # all of them, for --only
 QUICK_SHARE = 0.02
 

@@ -22,14 +22,29 @@ static void exchange(void) {
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+// MPI-IO: a request of its own each time.
+static const char *folder;
+static void write_at(void) {
+  static MPI_File file;
+  static long long sum, at;
+  if (sum++ == 0) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/of_mpi", folder);
+    MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+  }
+  MPI_File_write_at(file, at, &sum, 8, MPI_BYTE, MPI_STATUS_IGNORE);
+  at = (at + 8) % (1 << 20);
+}
+
 static const struct {
   const char *name;
   void (*call)(void);
-} loops[] = {{"barrier", barrier}, {"allreduce", allreduce}, {"exchange", exchange}};
+} loops[] = {{"barrier", barrier}, {"allreduce", allreduce}, {"exchange", exchange}, {"write_at", write_at}};
 
 int main(int argc, char **argv) {
   if (argc != 4) return fprintf(stderr, "usage: mpi-NAME LOOP COUNT FOLDER\n"), 2;
   const unsigned long long count = strtoull(argv[2], NULL, 10);
+  folder = argv[3];
   MPI_Init(&argc, &argv);
   for (size_t i = 0; i < sizeof loops / sizeof *loops; ++i) {
     if (strcmp(argv[1], loops[i].name) != 0) continue;
