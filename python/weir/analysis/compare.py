@@ -28,23 +28,31 @@ MOST_ALIKE = 8  # a base name that so many files have says nothing of where a ru
 class Side:
     """One step of a run, or several added up. tasks: totals of each rank, in each step; all: of all processes.
 
-    active_ns, all.files: None where the level of the trace does not tell."""
+    active_ns, all.files: None where the level of the trace does not tell; exposed_ns, paid_ns (DESIGN section 5): None where MPI was not
+    recorded."""
 
     wall_ns: int
     active_ns: int | None
     all: Totals
     tasks: tuple[Mapping[int, Totals], ...]
+    exposed_ns: int | None = None
+    paid_ns: int | None = None
 
     @staticmethod
     def added(sides: Sequence[Side], files: int | None) -> Side:
         """Several steps of one run; files: how many names they touched together."""
-        active = [one.active_ns for one in sides]
+        def known(figure: str) -> int | None:
+            parts = [getattr(one, figure) for one in sides]
+            return None if None in parts else sum(parts)
+
         calls, count, ns = (sum(getattr(one.all, key) for one in sides) for key in ("calls", "bytes", "ns"))
         return Side(
             sum(one.wall_ns for one in sides),
-            None if None in active else sum(active),
+            known("active_ns"),
             Totals(calls, count, ns, files),
             tuple(tasks for one in sides for tasks in one.tasks),
+            known("exposed_ns"),
+            known("paid_ns"),
         )
 
     @property
@@ -72,10 +80,16 @@ class Side:
         return busiest[1] / mean if busiest is not None and mean else None
 
 
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
 # Figures that thresholds and tables speak of, in the units that they are told in.
 FIGURES: dict[str, Callable[[Side], float | None]] = {
     "wall": lambda side: side.wall_ns / 1e9,
-    "active": lambda side: None if side.active_ns is None else side.active_ns / 1e9,
+    "active": lambda side: _seconds(side.active_ns),
+    "exposed": lambda side: _seconds(side.exposed_ns),
+    "paid": lambda side: _seconds(side.paid_ns),
     "seconds": lambda side: side.all.ns / 1e9,
     "calls": lambda side: side.all.calls,
     "bytes": lambda side: side.all.bytes,
@@ -299,7 +313,7 @@ def check(threshold: Threshold, steps: Sequence[StepPair], total: StepPair) -> l
         if a is None or b is None:
             raise InputError(
                 f"--fail-if {threshold.text!r}: {threshold.figure} of {pair.name} is not known in {'the first' if a is None else 'the second'} run; "
-                "active wants traces of level trace, files those of detail or trace"
+                "active wants traces of level trace, exposed and paid those of MPI programs, files those of detail or trace"
             )
         value = b - a if threshold.is_difference else ratio(a, b)
         made.append(Finding(threshold, pair.name, a, b, value))

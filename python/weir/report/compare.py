@@ -74,7 +74,10 @@ def _matched(a: Report, b: Report, wanted: Sequence[str]) -> list[tuple[str, Ste
 
 
 def _side(step: StepReport) -> Side:
-    return Side(step.wall_ns, step.active_ns, step.all, ({rank: one for rank, one in step.by_rank.items() if rank >= 0},))
+    tasks = {rank: one for rank, one in step.by_rank.items() if rank >= 0}
+    waits = step.synchronisation.waits
+    costs = (None, None) if waits is None else (waits.exposed_ns, waits.paid_ns)
+    return Side(step.wall_ns, step.active_ns, step.all, (tasks,), *costs)
 
 
 def _names(a: Report, b: Report) -> tuple[dict[str, FileTotals], dict[str, FileTotals]]:
@@ -89,8 +92,11 @@ def _names(a: Report, b: Report) -> tuple[dict[str, FileTotals], dict[str, FileT
 
 
 def comparison_tables(one: Comparison, top: int | None = 20) -> Iterator[Table]:
-    """Steps: time, volume, per task; routines; files whose time grew most; files whose requests or bytes changed most."""
+    """Steps: time, what of it is paid for I/O, volume, per task; routines; files whose time grew most; files whose requests or bytes
+    changed most."""
     yield _time_table(one)
+    if None not in one.total.values("paid"):
+        yield _paid_table(one)
     yield _volume_table(one)
     yield _task_table(one)
     yield _routine_table(one)
@@ -154,6 +160,11 @@ def _step_table(title: str, one: Comparison, parts: Sequence[tuple[str, str, Cal
 def _time_table(one: Comparison) -> Table:
     parts = (("Wall", "wall", _seconds, 4), ("Active sec", "active", _seconds, 4), ("I/O sec, all tasks", "seconds", _seconds, 4))
     return _step_table(f"Time: A is {one.a.path}, B is {one.b.path}", one, parts)
+
+
+def _paid_table(one: Comparison) -> Table:
+    parts = (("Paid", "paid", _seconds, 4), ("Exposed", "exposed", _seconds, 4))
+    return _step_table("What the forecast pays for I/O, seconds", one, parts)
 
 
 def _volume_table(one: Comparison) -> Table:
