@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import decode
 import pytest
@@ -191,6 +192,40 @@ def test_netcdf(cc, preload_env, tmp_path, execute, form):
     ]  # fmt: skip
     assert [r.failed for r in trace.of(layer="netcdf", op="library_get")] == [False, True]
     assert not called(trace, "hdf5")  # what netCDF does with HDF5 is its own
+
+
+SHAPES = Path(__file__).parent / "programs" / "netcdf_shapes.c"
+TYPE_BYTES = (1, 1, 2, 2, 4, 4, 8, 4, 8, 8, 8)  # of the program's types
+ELEMENTS = {"vara": 24, "vars": 4, "varm": 24, "var1": 1, "var": 24, "varn": 12}
+
+
+def sums(trace, layer: str) -> dict[str, tuple[int, int]]:
+    """Calls and bytes by operation."""
+    found: dict[str, tuple[int, int]] = {}
+    for op, on, size in called(trace, layer):
+        if on == "shapes.nc:V":
+            calls, total = found.get(op, (0, 0))
+            found[op] = calls + 1, total + size
+    return found
+
+
+def test_every_shape_and_type_of_netcdf(cc, preload_env, tmp_path, execute):
+    env = preload_env()
+    done = execute([cc(SHAPES, *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
+    assert done.stdout == ""
+    each = sum(ELEMENTS.values()) - ELEMENTS["varn"]
+    expected = 5 * len(TYPE_BYTES) + 5, each * (sum(TYPE_BYTES) + 8)
+    assert sums(decode.read_trace(env["WEIR_TRACE_DIR"]), "netcdf") == {"put": expected, "get": expected}
+
+
+def test_every_shape_and_type_of_pnetcdf(mpi, preload_env, tmp_path, execute):
+    mpi, env = openmpi(mpi), preload_env()
+    done = mpi.run(1, mpi.cc(SHAPES, "-DPNETCDF", *flags(execute, "pnetcdf")), env=env, cwd=tmp_path).ok()
+    assert done.stdout == ""
+    calls, size = 6 * len(TYPE_BYTES), sum(ELEMENTS.values()) * sum(TYPE_BYTES)
+    twice = 2 * calls, 2 * size  # together and alone; iput and bput, each read back by iget
+    found = sums(decode.read_trace(env["WEIR_TRACE_DIR"]), "pnetcdf")
+    assert found == {"put": twice, "get": twice, "start_put": twice, "start_get": twice}
 
 
 FORTRAN = """
