@@ -82,12 +82,13 @@ Status Gather::wait(std::unique_ptr<Flight>& flight) {
     if (*done) break;
     on_pause();
     if (patience.wait()) continue;
-    if (!late(since_s)) {
+    Status why = late(since_s);
+    if (why.ok()) {
       patience.restart();
       continue;
     }
     (void)flight.release();  // MPI may still write to its buffers
-    return {WEIR_E_LOST, "a rank's data did not come within " + std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s)"};
+    return why;
   }
   return {};
 }

@@ -43,8 +43,11 @@ class Gather {
   // Called now and then during waits and between slabs.
   std::function<void()> on_pause = [] {};
 
-  // Whether pieces that have been waited for since then are not to be waited for any longer.
-  std::function<bool(double since_s)> late = [this](double since_s) { return now_s() - since_s > world_.time_limit(); };
+  // Why pieces that have been waited for since then are not to be waited for any longer; fine: they are.
+  std::function<Status(double since_s)> late = [this](double since_s) { return now_s() - since_s > world_.time_limit() ? overdue() : Status(); };
+  Status overdue() const {
+    return {WEIR_E_LOST, "a rank's data did not come within " + std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s)"};
+  }
 
   // Where a section's columns begin in a client's window.
   using Base = std::function<int64_t(const ClientLayout&, int column)>;

@@ -28,7 +28,8 @@ class Writer {
   void on_pause(const std::function<void()>& f) { gather_.on_pause = behind_.on_pause = f; }
 
   // Of a server: see Gather::late.
-  void on_late(const std::function<bool(double since_s)>& f) { gather_.late = f; }
+  void on_late(const std::function<Status(double since_s)>& f) { gather_.late = f; }
+  Status overdue() const { return gather_.overdue(); }
   // Of a server: returns when all ranks that send pieces of the frame have said that they were the frame's (kKept).
   std::function<Status(const Frame&)> kept = [](const Frame&) { return Status(); };
 

@@ -45,7 +45,7 @@ TEST(missing, attributes_of_the_fields_own_type_are_numbers_of_it) {
     const Status status = check_field(c, c.fields[0]);
     return status.ok() ? "fine" : status.message();
   };
-  EXPECT_EQ(told("valid_max", 1e10), "field 't': valid_max 10000000000 is no number of the field's type in files, int16");
+  EXPECT_EQ(told("valid_max", 1e10), "field 't': valid_max 1e+10 is no number of the field's type in files, int16");
   EXPECT_EQ(told("valid_max", 32767), "fine");
   EXPECT_EQ(told("scale", 1e10), "fine");
 }

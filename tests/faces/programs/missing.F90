@@ -18,7 +18,8 @@ program missing
   type(weir_field_t) :: fields(forms, 0:types - 1, 0:types - 1), edge(0:types - 1)
   type(MPI_Comm) :: model
   character(len=64) :: prefix
-  integer :: kind, in_files, form, step
+  character(len=200) :: message
+  integer :: kind, in_files, form, step, stat
 
   call get_command_argument(1, prefix)
   call MPI_Init()
@@ -56,6 +57,8 @@ program missing
   end do
   call edge(weir_float32)%set_attribute("missing_value", ieee_value(1.0, ieee_quiet_nan))
   call edge(weir_float64)%set_attribute("missing_value", 1d300)
+  call edge(weir_float64)%set_attribute("missing_value", 1e20, stat, message)
+  if (stat == 0 .or. index(message, "field 'float64_edge': missing_value is given in single precision") /= 1) error stop "1e20"
   call edge(weir_int32)%set_attribute("missing_value", -huge(1_int32) - 1_int32)
   call edge(weir_int64)%set_attribute("missing_value", huge(1_int64) - 1_int64)
   call edge(weir_int16)%set_attribute("missing_value", int(huge(1_int16), int32))

@@ -142,17 +142,18 @@ class Server : public Work {
 
   // Ranks that send do so in their calls of weir, and may compute between two of those for longer than the time limit. It counts while another
   // rank waits for this server, so that the one whose data do not come is behind it; or when that one is gone.
-  bool late() {
-    if (!listen().ok() || !given_up_.ok()) return true;
+  Status late() {
+    WEIR_TRY(listen());
+    if (!given_up_.ok()) return given_up_;
     const bool gone = std::any_of(setup_.clients.begin(), setup_.clients.end(), [this](const ClientView& view) {
       return view.route == Route::kTwoSided && is_gone(world_, view.rank);
     });
     if (!gone && waiting_.seconds() <= world_.time_limit()) {
       late_since_s_ = 0;
-      return false;
+      return {};
     }
     if (late_since_s_ == 0) late_since_s_ = now_s();
-    return now_s() - late_since_s_ > kGrace_s;
+    return now_s() - late_since_s_ > kGrace_s ? writer_->overdue() : Status();
   }
 
   // Every rank that sends pieces of the frame says that they were the frame's until all had left. Without it they may be a later frame's:
@@ -165,10 +166,7 @@ class Server : public Work {
       if (!given_up_.ok()) return given_up_;
       task_->still_alive();
       if (patience.wait()) continue;
-      if (late()) {
-        return {WEIR_E_LOST, "a rank of the model did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +
-                                 " s (time_limit_s) that its data were sent"};
-      }
+      WEIR_TRY(late());
       patience.restart();
     }
     kept_.erase(kept_.lower_bound({frame.stream, 0}), kept_.upper_bound(key));
