@@ -63,6 +63,16 @@ int main(int argc, char **argv) {
   if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
   if (rank == 0) MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   weir_phase_end("message");
+  begin("collective");
+  MPI_File file;
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "cb_nodes", "1");
+  MPI_Info_set(info, "romio_cb_write", "enable");
+  MPI_File_open(MPI_COMM_WORLD, "slow.collective", MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);
+  for (int i = 0; i < 5; i++) MPI_File_write_at_all(file, 64 * (4 * i + rank), own, sizeof own, MPI_CHAR, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  weir_phase_end("collective");
   MPI_Comm_free(&half);
   MPI_Finalize();
   return 0;
@@ -95,7 +105,7 @@ def test_each_part_of_the_program_waits_for_what_it_is_made_to_wait_for(traced):
     files = {one["file"].rpartition("/")[2]: one for one in found["files"]}
     phases = {one["phase"]: one for one in report["phases"]}
     routines = {(one["routine"], one["communicator"]): one for one in found["routines"]}
-    assert set(phases) == {"one", "all", "hidden", "split", "message"}
+    assert set(phases) == {"one", "all", "hidden", "split", "message", "collective"}
 
     # One task writes, three wait.
     restart = files["slow.restart"]
@@ -126,10 +136,17 @@ def test_each_part_of_the_program_waits_for_what_it_is_made_to_wait_for(traced):
     assert sent["ranks"] == [1] and sent["exposed_s"] >= 0.8 * LEAST_S
     assert receive["last"] == 1 and receive["waited_s"] >= 0.8 * LEAST_S
 
+    # In MPI-IO one task writes for all, which wait in the call.
+    together = files["slow.collective"]
+    [calls] = [one for one in found["routines"] if one["routine"] == "MPI_File_write_at_all"]
+    assert calls["calls"] == 5 and calls["communicator"].endswith("slow.collective") and calls["last_times"] >= 4
+    assert together["ranks"][0] == calls["last"] and together["exposed_s"] >= 0.8 * LEAST_S
+    assert together["waited_s"] >= 2 * together["exposed_s"]
+
 
 def test_without_mpi_there_are_no_waits(traced):
     report = traced("--no-mpi")
-    assert report["waits"] == [] and len(report["phases"]) == 5
+    assert report["waits"] == [] and len(report["phases"]) == 6
 
 
 def test_a_killed_task_leaves_what_came_before_it(mpi, weir, tmp_path):

@@ -197,6 +197,29 @@ def test_a_wait_for_several_messages_waits_for_the_task_that_is_longest_in_io(tm
     assert [file.file for file in waits.files] == ["/scratch/b"]
 
 
+def test_in_mpi_io_tasks_wait_within_the_call_for_those_that_write(tmp_path):
+    program = WaitTrace(4)
+    program.barrier()
+    program.write_all({0: SECOND})
+    program.write_all({0: SECOND, 2: SECOND // 2})
+    program.barrier()
+    waits = found(program, tmp_path)
+    # Of the second call task 2 waits half a second, and is the next to last.
+    assert seconds(waits) == (3.0 + 2.5, 1.0 + 0.5, 2.0)
+    [file] = waits.files
+    assert (file.file, file.ops[0].op, file.ranks) == ("/scratch/all.nc", "pwrite", (0,))
+    routine = waits.routines[0]
+    assert (routine.routine, routine.communicator, routine.calls, routine.last) == ("MPI_File_write_all", "/scratch/all.nc", 2, 0)
+
+
+def test_a_file_of_each_task_is_waited_for_by_nobody(tmp_path):
+    program = WaitTrace(2)
+    for task in range(2):
+        program.write_all({task: SECOND}, f"/scratch/{task}", [task])
+    program.barrier()
+    assert seconds(found(program, tmp_path)) == (0.0, 0.0, 1.0)
+
+
 def test_communicators_of_one_task_and_unknown_ones_match_nothing(tmp_path):
     program = WaitTrace(2)
     program.io(0, SECOND)

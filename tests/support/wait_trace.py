@@ -68,6 +68,19 @@ class WaitTrace:
             self._collective(task, comm, self.ranks, "MPI_Bcast", max(sent, self.now[task]) + self.cost - self.now[task])
         self.sequence[comm] = self.sequence.get(comm, -1) + 1
 
+    def write_all(self, ns: dict[int, int], file: str = "/scratch/all.nc", tasks: Sequence[int] | None = None) -> None:
+        """MPI_File_write_all: some tasks write for so many ns, and nobody leaves before all have written."""
+        tasks = range(self.ranks) if tasks is None else tasks
+        begun = max(self.now[task] for task in tasks)  # the data are exchanged first
+        leave = begun + max(ns.values()) + self.cost
+        for task in tasks:
+            came = self.now[task]
+            if task in ns:
+                self.now[task] = begun
+                self.io(task, ns[task], file, "pwrite")
+            self.now[task] = came
+            self._keep(task, file, lambda at, name, length=leave - came: event("MPI_File_write_all", at, length, file=name), leave - came)
+
     def start_barrier(self, comm: str = "world") -> None:
         for task in range(self.ranks):
             self._collective(task, comm, self.ranks, "MPI_Ibarrier", 1, op="MPI_start_collective")

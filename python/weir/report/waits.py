@@ -98,7 +98,7 @@ def _routine_table(step: StepReport, waits: StepWaits, top: int | None) -> Table
     def cells(one: RoutineWaits) -> tuple[str, ...]:
         last = "-" if one.last is None else str(one.last)
         return (
-            one.routine, one.communicator or "-", str(one.calls), seconds(one.waiting_ns), seconds(one.waited_ns), last, percent(one.last_times, one.times)
+            one.routine, shown(one.communicator, step.data.cwd) or "-", str(one.calls), seconds(one.waiting_ns), seconds(one.waited_ns), last, percent(one.last_times, one.times)
         )
 
     routines = waits.routines[:top]

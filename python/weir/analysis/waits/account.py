@@ -13,14 +13,14 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
 from weir.analysis.waits.awaited import Waits, waiting_ns, waits_of
-from weir.analysis.waits.instances import Communicators, Instances, communicators, instances_of, meeting_routines
+from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
+from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
 from weir.analysis.waits.intervals import Price, Sum, Union
 from weir.analysis.waits.paid import Payment, by_task, payment, stretches
 from weir.analysis.waits.records import Records, calls_of, distinct
@@ -72,10 +72,6 @@ class Account:
     waiting_ns: int
     routines: dict[int, str]
 
-    @cached_property
-    def has_mpi(self) -> bool:
-        return bool(len(self.instances) or len(self.waits) or self.waiting_ns or self.instances.incomplete)
-
 
 _NO_COSTS = tuple(np.empty(0, kind) for kind in (np.int64, np.int32, np.uint8, *(float,) * len(COSTS)))
 
@@ -83,14 +79,16 @@ _NO_COSTS = tuple(np.empty(0, kind) for kind in (np.int64, np.int32, np.uint8, *
 def account(
     data: StepData, names: NameTable, records: Records, tasks: Tasks, routines: dict[int, str], spans: Spans | None = None
 ) -> Account:
-    """records: of MPI, of any member; routines: names of MPI's routines by number.
+    """records: of MPI and MPI-IO, of any member; routines: names of MPI's routines by number.
 
-    cost: two passes over the I/O of tasks that others wait for, one over that of the others; memory for the calls of a task per processor.
+    cost: two passes over the I/O of tasks that others wait for, one over that of the others, one more where MPI-IO is used; memory for the calls of a task per processor.
     """
     spans = spans or Spans.none()
     task = tasks.of_member[records.member]
-    comms = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
-    instances = instances_of(records, comms, tasks, meeting_routines(routines))
+    own = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
+    comms, of_files = file_arrivals(records, tasks, own, lambda one: _union_of(data, tasks, one, names))
+    arrivals = arrivals_of(records, own, tasks).joined(of_files)
+    instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
     waits = waits_of(records, comms, tasks, instances)
     of = stretches(instances, waits, int(data.columns.first_ns.min(initial=2**62)))
     windows = (
@@ -106,7 +104,7 @@ def account(
     figures[:, 0] = io[2]
     parts = _each(tasks, lambda one: _task_costs(data, tasks, one, names, prices[one], windows[2], figures))
     costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *parts)))
-    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, instances), routines)
+    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, instances), routines | routines_of_files())
 
 
 class _Windows:

@@ -7,7 +7,7 @@ An instance is one collective on one communicator; its tasks meet by the communi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -101,22 +101,53 @@ def instance_keys(comms: np.ndarray, sequences: np.ndarray) -> np.ndarray:
     return comms.astype(np.int64) << 40 | sequences & (1 << 40) - 1
 
 
-def instances_of(records: Records, comms: Communicators, tasks: Tasks, meets: np.ndarray) -> Instances:
-    """records: all of MPI; meets: whether each routine is one that nobody leaves before all have come."""
+@dataclass(frozen=True)
+class Arrivals:
+    """Tasks that come to collectives. sequence: number of the collective on its communicator."""
+
+    comm: np.ndarray
+    task: np.ndarray
+    sequence: np.ndarray
+    start_ns: np.ndarray
+    end_ns: np.ndarray
+    routine: np.ndarray
+    is_blocking: np.ndarray
+
+    @staticmethod
+    def none() -> Arrivals:
+        return Arrivals(*(np.empty(0, np.int64),) * 6, np.empty(0, bool))
+
+    def joined(self, others: Arrivals) -> Arrivals:
+        return Arrivals(*(np.concatenate([getattr(self, field.name), getattr(others, field.name)]) for field in fields(self)))
+
+
+def arrivals_of(records: Records, comms: Communicators, tasks: Tasks) -> Arrivals:
+    """records: all of MPI."""
     is_start = records.op == silent_ops().get("MPI_start_collective", -1)
     is_collective = (records.op == silent_ops().get("MPI_collective", -1)) | is_start
     kept = is_collective & (comms.of_record >= 0) & (records.offset >= 0)
-    comm, task = comms.of_record[kept], tasks.of_member[records.member[kept]]
-    key, start = instance_keys(comm, records.offset[kept]), records.start[kept]
-    routine, end, is_blocking = records.size[kept] >> 32, records.end[kept], ~is_start[kept]
-    order = np.lexsort((start, key))
-    comm, task, key, start, end, routine, is_blocking = (column[order] for column in (comm, task, key, start, end, routine, is_blocking))
+    return Arrivals(
+        comms.of_record[kept], tasks.of_member[records.member[kept]], records.offset[kept], records.start[kept], records.end[kept],
+        records.size[kept] >> 32, ~is_start[kept],
+    )  # fmt: skip
+
+
+def instances_of(arrivals: Arrivals, sizes: np.ndarray, meets: np.ndarray, incomplete_to: int) -> Instances:
+    """sizes: of communicators; meets: whether each routine is one that nobody leaves before all have come. Instances without all of their tasks
+    are left out, and counted on communicators below `incomplete_to`."""
+    key = instance_keys(arrivals.comm, arrivals.sequence)
+    order = np.lexsort((arrivals.start_ns, key))
+    key = key[order]
     begins = starts(key) if len(key) else np.empty(0, np.int64)
     counts = np.diff(np.r_[begins, len(key)])
-    is_whole = (counts == comms.size[comm[begins]]) & ~_has_twins(task, begins, counts)
-    whole = np.repeat(is_whole, counts)
-    rows = tuple(column[whole] for column in (comm, task, key, start, end, routine, is_blocking))
-    return _made(rows, counts[is_whole], meets, int((~is_whole).sum()))
+    comm = arrivals.comm[order]
+    is_whole = (counts == sizes[comm[begins]]) & ~_has_twins(arrivals.task[order], begins, counts)
+    order, key = order[np.repeat(is_whole, counts)], key[np.repeat(is_whole, counts)]
+    rows = (
+        arrivals.comm[order], arrivals.task[order], key, arrivals.start_ns[order], arrivals.end_ns[order], arrivals.routine[order],
+        arrivals.is_blocking[order],
+    )  # fmt: skip
+    return _made(rows, counts[is_whole], meets, int((~is_whole & (comm[begins] < incomplete_to)).sum()))
 
 
 def _has_twins(task: np.ndarray, begins: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from weir.analysis.phases import MARKS, PhaseSpans, PhaseTotals, phase_totals, p
 from weir.analysis.step import StepData
 from weir.analysis.waits.account import COSTS, Account, Spans, account
 from weir.analysis.waits.awaited import Waits
+from weir.analysis.waits.file_calls import file_calls
 from weir.analysis.waits.instances import PREFIX
 from weir.analysis.waits.records import records_of
 from weir.analysis.waits.tasks import tasks_of
@@ -96,14 +97,14 @@ class Synchronisation:
 
 def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
     """All of it, for all tasks of a step. rules: phases that begin at files or barriers."""
-    records = records_of(data, names, BEGIN, *RECORDS, *MARKS)
+    records = records_of(data, names, BEGIN, *RECORDS, *MARKS, *file_calls())
     speakers = np.unique(records.member).tolist()
     if rules and not speakers:
         speakers = [index for index, one in enumerate(data.members) if one.rank >= 0 and not one.is_launcher]
     tasks, routines = tasks_of(data, speakers), mpi_routines()
     spans = phases_of(data, names, records, tasks, routines, rules)
-    found = account(data, names, records.of(*RECORDS), tasks, routines, Spans(spans.task, spans.begin_ns, spans.end_ns))
-    waits = _step_waits(data, found, names) if found.has_mpi else None
+    found = account(data, names, records.of(*RECORDS, *file_calls()), tasks, routines, Spans(spans.task, spans.begin_ns, spans.end_ns))
+    waits = _step_waits(data, found, names) if len(records.of(*RECORDS)) else None
     return Synchronisation(waits, spans, found)
 
 
