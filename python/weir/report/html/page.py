@@ -31,8 +31,8 @@ def sections(report: Report) -> Iterator[Section]:
     """What the page has, in the order in which it is read; what a run has no data for is left out."""
     yield overview.overview(report)
     yield bars.steps(report)
-    yield from tables.early_sections(report)
     yield from overtime.over_time(report)
+    yield from tables.early_sections(report)
     for found in (bars.files(report), bars.sizes(report)):
         if found is not None:
             yield found

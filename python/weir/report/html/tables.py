@@ -28,7 +28,7 @@ TITLES = {
     "filesystems": "File systems",
 }
 BRIEF = {"waits": "Waits", "flow": "Data flow", "summary": "Routines", "units": "Fortran", "layers": "Layers", "output": "Output"}
-EARLY = ("waits", "phases")  # beside the steps: what the forecast pays
+EARLY = ("waits", "phases")  # before the files: what the forecast pays
 TOP = 30
 MOST_OPEN = 40  # rows of all tables of a section; where there are more, the first table alone is open when the page opens
 
