@@ -138,7 +138,9 @@ def mpi_files(step: str, data: StepData, members: np.ndarray, names: NameTable) 
     system = columns.where((columns.layer == POSIX) & columns.by_code("RW") & np.isin(columns.name, wanted))
     told = _told(data)
     stripes = {int(name): _stripe(told.get(names[int(name)], {})) for name in wanted}
-    gaps = _gaps(data, members, {name: stripe[1] for name, stripe in stripes.items()}) if _has_records(data) else None
+    touching = np.zeros(len(data.members), bool)
+    touching[system.member] = True
+    gaps = _gaps(data, touching, {name: stripe[1] for name, stripe in stripes.items()}) if _has_records(data) else None
     return [
         _file(step, int(name), asked.where(asked.name == name), system.where(system.name == name), data, names, told, stripes[int(name)], gaps)
         for name in sorted(wanted.tolist(), key=lambda name: names[name])
@@ -158,6 +160,8 @@ def _told(data: StepData) -> dict[str, dict[str, dict[str, str]]]:
     found: dict[str, dict[str, dict[str, str]]] = {}
     for file in data.files:
         for text in file.texts:
+            if "\n" not in text:
+                continue
             kind, *rest = text.split("\n")
             if kind not in (_GIVEN, _IN_FORCE, _LAYOUT) or len(rest) != 3:
                 continue
