@@ -102,10 +102,14 @@ def _since(instances: Instances, arrival: np.ndarray, leave: np.ndarray, kind: n
     """For each arrival, when its task left its last collective before, of a communicator that has all these tasks."""
     since = np.full(len(arrival), first_ns)
     of_row = kind[instances.comm[instances.instance]]
+    rows_of = dict(by_task(of_row))  # by set
     for number, tasks in enumerate(sets):
-        rows = np.flatnonzero(of_row == number)
         larger = [other for other, those in enumerate(sets) if other == number or (len(sets) <= _MOST_SETS and tasks < those)]
-        others = np.flatnonzero(np.isin(of_row, larger) & np.isin(instances.task, list(tasks))) if len(larger) > 1 else rows
+        others = np.concatenate([rows_of[other] for other in larger])
+        if len(larger) > 1:
+            is_of = np.zeros(int(instances.task.max()) + 1, bool)
+            is_of[list(tasks)] = True
+            others = others[is_of[instances.task[others]]]
         order = others[np.lexsort((leave[others], arrival[others], instances.task[others]))]
         before = np.r_[first_ns, np.where(np.diff(instances.task[order]) == 0, leave[order[:-1]], first_ns)]
         is_wanted = of_row[order] == number
@@ -114,7 +118,7 @@ def _since(instances: Instances, arrival: np.ndarray, leave: np.ndarray, kind: n
 
 
 def by_task(task: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Each task with the places where it stands."""
+    """Each task (or other number) with the places where it stands, rising."""
     order = np.argsort(task, kind="stable")
     begins = np.flatnonzero(np.r_[True, np.diff(task[order]) != 0]) if len(order) else order
     for rows in np.split(order, begins[1:]) if len(order) else ():
