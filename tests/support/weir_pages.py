@@ -88,6 +88,8 @@ class Opened:
 
     def drawn(self, plot: str) -> list[int]:
         """How many pixels of a canvas have each colour, most frequent first: what a picture shows, without its shape."""
+        self.js("document.querySelector(`figure[data-plot=\"${arguments[0]}\"]`).scrollIntoView({block: 'center'})", plot)
+        self.settle()
         return self.js(
             """const canvas = document.querySelector(`figure[data-plot="${arguments[0]}"] > canvas`);
             const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);

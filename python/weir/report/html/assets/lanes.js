@@ -46,10 +46,10 @@ const lanesPainter = {
   },
 
   tint({ pixels, width, top, inner, inks, planes, at, columns, whole }) {
+    const [reads, writes, others, waits] = KINDS.map(([, plane]) => planes[plane]);
     for (let x = 0; x < width; x++) {
       if (columns[x] < 0) continue;
-      const [read, write, other] = [planes[0][at + columns[x]], planes[1][at + columns[x]], planes[2][at + columns[x]]];
-      const sum = read + write + other, waiting = planes[PLANES.waiting_ns][at + columns[x]];
+      const i = at + columns[x], read = reads[i], write = writes[i], other = others[i], waiting = waits[i], sum = read + write + other;
       if (sum + waiting === 0) continue;
       const kind = sum < waiting * HARDLY ? 3 : read >= write && read >= other ? 0 : write >= other ? 1 : 2;
       const ink = inks[kind][Math.round(Math.sqrt(Math.min(1, (kind === 3 ? waiting : sum) / whole)) * STRENGTHS)];

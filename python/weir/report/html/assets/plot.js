@@ -6,6 +6,20 @@ const theme = () => {
   return (name) => style.getPropertyValue(`--${name}`).trim();
 };
 
+// What draws at once while the element is on the screen, and otherwise when it comes there.
+function drawnWhenSeen(element, draw) {
+  let seen = true, due = false;
+  new IntersectionObserver(([entry]) => {
+    seen = entry.isIntersecting;
+    if (seen && due) draw();
+    due = due && !seen;
+  }, { rootMargin: '200px' }).observe(element);
+  return () => {
+    if (seen) draw();
+    else due = true;
+  };
+}
+
 // '#rrggbb' as the 32 bits of a pixel on a little-endian machine.
 const pixel = (colour) => {
   const value = parseInt(colour.slice(1), 16);
@@ -23,7 +37,8 @@ class LanePlot {
     this.tip = figure.querySelector('.tip');
     this.#resize();
     new ResizeObserver(() => { this.#resize(); this.draw(); }).observe(this.canvas);
-    view.listen(() => this.draw());
+    this.show = drawnWhenSeen(figure, () => this.draw());
+    view.listen(this.show);
     bindTools(figure, view);
     steer(this.canvas, view, (x) => this.#secondsAt(x), (from, until) => this.#select(from, until));
     this.canvas.addEventListener('pointermove', (event) => this.#point(event));

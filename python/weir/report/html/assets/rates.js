@@ -12,7 +12,7 @@ class RatePlot {
     Object.assign(this, { element, tiles, view });
     this.lines = LINES[element.dataset.lines];
     this.#build();
-    view.listen(() => this.draw());
+    view.listen(drawnWhenSeen(element, () => this.draw()));
     new ResizeObserver(() => this.plot.setSize(this.#size())).observe(element);
   }
 
