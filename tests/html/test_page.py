@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from weir.report import build
 from weir.report.html import overtime, render_html
 from weir.report.html.encode import Packed, pack, unpack
+from weir.report.html.groups import file_groups
 from weir.report.html.overview import sentences
 from weir.trace._synthetic import TraceWriter, records
 from weir.trace.ops import op_named
@@ -123,10 +124,17 @@ def test_rates_are_told_by_file_system(tmp_path):
 
 def test_the_most_important_sentences_come_first(plain_run):
     report = build(plain_run)
-    told = list(sentences(report))
+    told = list(sentences(report, file_groups(report)))
     assert told[0].startswith("In ") and "at least one task was in I/O" in told[0]
     assert any("Task 0 spends" in one for one in told)
     most = max(report.steps, key=lambda step: step.active_ns)
     assert any(one.startswith(f"Step {most.name} has") for one in told)
-    slowest = max(report.files, key=lambda file: file.ns)
-    assert any(slowest.file.removeprefix("/scratch/an/") in one for one in told)
+    assert any("Most I/O time goes to 12 files TRAJHR00/trajspecL<N>" in one for one in told)
+
+
+def test_files_are_grouped_whole(plain_run):
+    report = build(plain_run)
+    groups = file_groups(report)
+    assert [(one.name, one.files) for one in groups] == [("TRAJHR00/trajspecL<N>", 12)]
+    assert (sum(one.ns for one in groups), sum(one.calls for one in groups)) == (report.all.ns, report.all.calls)
+    assert sum(one.bytes_read + one.bytes_written for one in groups) == report.all.bytes

@@ -10,6 +10,7 @@ from weir.analysis.names import shown
 from weir.report.build import Report
 from weir.report.figures import duration, size
 from weir.report.html.figures import seconds, share
+from weir.report.html.groups import FileGroup, group_table
 from weir.report.html.section import Section, rendered
 from weir.report.tables import decimals, step_table
 
@@ -74,8 +75,8 @@ def _size_label(least: int, most: int | None) -> str:
     return f"{size(least)} - {'' if most is None else size(most + 1)}"
 
 
-def files(report: Report) -> Section | None:
-    """The files with the most I/O time."""
+def files(report: Report, groups: list[FileGroup]) -> Section | None:
+    """The files with the most I/O time, those that belong together and each by itself."""
     every = report.files
     top = chosen(every, top=TOP_FILES)
     if not top:
@@ -83,7 +84,7 @@ def files(report: Report) -> Section | None:
     whole = report.all.ns or 1
     longest = top[0].ns or 1
     rows = [_file_row(one, report.cwd, whole, longest) for one in top]
-    return Section("files", "Files", rendered("files.j2", rows=rows, every=len(every)))
+    return Section("files", "Files", rendered("files.j2", rows=rows, every=len(every), groups=group_table(groups)))
 
 
 def _file_row(one: FileTotals, cwd: str | None, whole_ns: int, longest_ns: int) -> dict[str, object]:

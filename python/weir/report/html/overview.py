@@ -11,6 +11,7 @@ from itertools import islice
 from weir.analysis.names import shown
 from weir.report.build import Report, StepReport
 from weir.report.html.figures import amount, number, seconds, share
+from weir.report.html.groups import FileGroup
 from weir.report.html.section import Section, rendered
 from weir.report.notes import notes
 
@@ -20,12 +21,12 @@ NOTABLE = 0.1  # a share worth a sentence
 GRAVE = ("INCOMPLETE", "damaged", "LOST BYTES")
 
 
-def overview(report: Report) -> Section:
+def overview(report: Report, groups: list[FileGroup]) -> Section:
     told = [(sentence.startswith(GRAVE), sentence) for sentence in notes(report)]
     return Section(
         "overview",
         "Overview",
-        rendered("overview.j2", sentences=list(islice(sentences(report), MOST_SENTENCES)), cards=_cards(report), notes=told),
+        rendered("overview.j2", sentences=list(islice(sentences(report, groups), MOST_SENTENCES)), cards=_cards(report), notes=told),
     )
 
 
@@ -57,12 +58,10 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
     return cards
 
 
-def sentences(report: Report) -> Iterator[str]:
+def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    for find in (_time, _paid, _step, _file, _balance, _small):
-        found = find(report)
-        if found:
-            yield found
+    told = (_time(report), _paid(report), _step(report), _files(report, groups), _balance(report), _small(report))
+    yield from filter(None, told)
 
 
 def _time(report: Report) -> str:
@@ -108,15 +107,16 @@ def _step(report: Report) -> str | None:
     return f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)}."
 
 
-def _file(report: Report) -> str | None:
-    """The file with the most time."""
-    costly = max(report.files, key=lambda one: one.ns, default=None)
-    if costly is None or not costly.ns:
+def _files(report: Report, groups: list[FileGroup]) -> str | None:
+    """The file, or the files that belong together, with the most time."""
+    if not groups or not groups[0].ns:
         return None
-    moved = f" and {amount(costly.bytes)}" if costly.bytes else ""
+    most = groups[0]
+    whose = f"The file with the most I/O time is {most.name}" if most.files == 1 else f"Most I/O time goes to {number(most.files)} files {most.name}"
+    size = most.bytes_read + most.bytes_written
+    moved = f" and {amount(size)}" if size else ""
     return (
-        f"The file with the most I/O time is {shown(costly.file, report.cwd)}: {seconds(costly.ns / 1e9)} in "
-        f"{number(costly.calls)} calls{moved}, {share(costly.ns, report.all.ns)} of the time of all files."
+        f"{whose}: {seconds(most.ns / 1e9)} in {number(most.calls)} calls{moved}, {share(most.ns, report.all.ns)} of the time of all files."
     )
 
 

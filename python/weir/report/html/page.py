@@ -21,6 +21,7 @@ from weir._errors import StorageError
 from weir._version import find_version
 from weir.report.build import Report
 from weir.report.html import bars, overtime, overview, tables
+from weir.report.html.groups import file_groups
 from weir.report.html.section import Section, asset, rendered
 from weir.report.html.uplot import uplot
 
@@ -29,11 +30,12 @@ SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", 
 
 def sections(report: Report) -> Iterator[Section]:
     """What the page has, in the order in which it is read; what a run has no data for is left out."""
-    yield overview.overview(report)
+    groups = file_groups(report)
+    yield overview.overview(report, groups)
     yield bars.steps(report)
     yield from overtime.over_time(report)
     yield from tables.early_sections(report)
-    for found in (bars.files(report), bars.sizes(report)):
+    for found in (bars.files(report, groups), bars.sizes(report)):
         if found is not None:
             yield found
     yield from tables.late_sections(report)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that belong together: names that differ in numbers that vary together, used in the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weir.analysis.files import FileTotals
+from weir.analysis.names import shown
+from weir.analysis.patterns import find_patterns
+from weir.report.build import Report
+from weir.report.tables import Table, decimals
+
+TOP = 20
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files of one pattern; name: as it is shown, the file's own when it is alone."""
+
+    name: str
+    files: int
+    ns: int
+    calls: int
+    bytes_read: int
+    bytes_written: int
+
+
+def file_groups(report: Report) -> list[FileGroup]:
+    """All files, by pattern, those with the most I/O time first. Files that are read are never with files that are written."""
+    every = report.files
+    patterns = find_patterns([one.file for one in every], [(one.bytes_read > 0, one.bytes_written > 0) for one in every])
+    made = [_group(shown(one.text, report.cwd), [every[i] for i in one.members]) for one in patterns]
+    return sorted(made, key=lambda one: (-one.ns, one.name))
+
+
+def _group(name: str, files: list[FileTotals]) -> FileGroup:
+    ns, calls, read, written = (sum(getattr(one, key) for one in files) for key in ("ns", "calls", "bytes_read", "bytes_written"))
+    return FileGroup(name, len(files), ns, calls, read, written)
+
+
+def group_table(groups: list[FileGroup]) -> Table | None:
+    """Nothing where every file is alone."""
+    if all(one.files == 1 for one in groups):
+        return None
+    top = groups[:TOP]
+    rows = tuple(
+        (one.name, str(one.files), *(decimals(value) for value in (one.ns / 1e6, one.bytes_read / 1e6, one.bytes_written / 1e6)), str(one.calls))
+        for one in top
+    )
+    of = f" ({len(top)} of {len(groups)})" if len(top) < len(groups) else ""
+    return Table(f"Files that belong together{of}", ("<Files", "files", "msec", "MB read", "MB written", "Calls"), rows)
