@@ -9,7 +9,7 @@ left out: a signal handler's, at most.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -26,6 +26,8 @@ from weir.trace.file import COUNTERS, EVENTS, LOST
 from weir.trace.ops import ERROR, EVENTS as EVENT_LAYERS
 from weir.trace.process import text_of
 
+_KEYS = ("name", "rank", "op", "layer", "flags")  # what a look tells apart
+LEAST_ROWS = 100_000
 _KEY_FLAGS = 8 | 16 | 32  # what counters are kept by: BELOW, NESTED, OUTPUT
 
 
@@ -64,7 +66,7 @@ class Follower:
         ranks = np.array([one.rank for one in members], np.int32)
         is_launcher = np.array([one.is_launcher for one in members], bool)
         every = chain((self._columns(file, batch, ranks) for batch in self._events(file, line)), self._counters(file, line, ranks))
-        columns = Columns.joined([_summed(part, is_launcher) for part in every])
+        columns = _joined(_summed(part, is_launcher) for part in every)
         tasks = [one for one in members if not one.is_launcher]
         alive = sum(is_alive(one.process.pid, one.process.end_kind, file.node) for one in members)
         return Added(columns, frozenset(one.rank for one in tasks), len(members), alive)
@@ -142,7 +144,21 @@ class Follower:
 def _summed(columns: Columns, is_launcher: np.ndarray) -> Columns:
     """I/O of tasks, added up as far as a look tells things apart: what was done before a watch began may be much."""
     columns = columns.where(~is_launcher[columns.member] & (columns.layer < EVENT_LAYERS) & columns.by_code("RWOCM"))
-    return merged(columns, "name", "rank", "op", "layer", "flags")
+    return merged(columns, *_KEYS)
+
+
+def _joined(parts: Iterable[Columns]) -> Columns:
+    """All parts as one, added up whenever their rows have become twice as many as the last time."""
+    kept: list[Columns] = []
+    rows, limit = 0, LEAST_ROWS
+    for part in parts:
+        kept.append(part)
+        rows += len(part)
+        if rows > limit:
+            kept = [merged(Columns.joined(kept), *_KEYS)]
+            rows = len(kept[0])
+            limit = max(LEAST_ROWS, 2 * rows)
+    return Columns.joined(kept)
 
 
 def is_alive(pid: int, end_kind: int, node: str) -> bool:
