@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
 from pathlib import Path
 
@@ -226,6 +227,99 @@ def test_every_shape_and_type_of_pnetcdf(mpi, preload_env, tmp_path, execute):
     twice = 2 * calls, 2 * size  # together and alone; iput and bput, each read back by iget
     found = sums(decode.read_trace(env["WEIR_TRACE_DIR"]), "pnetcdf")
     assert found == {"put": twice, "get": twice, "start_put": twice, "start_get": twice}
+
+
+OPENINGS = (
+    HEAD
+    + r"""
+#define IS_ERROR 1
+#include <netcdf.h>
+int main(void) {
+  int file;
+  size_t chunk = 4096;
+  DO(nc__create("classic.nc", NC_CLOBBER, 0, &chunk, &file));
+  DO(nc_enddef(file));
+  DO(nc_close(file));
+  DO(nc__open("classic.nc", NC_NOWRITE, &chunk, &file));
+  DO(nc_close(file));
+  DO(nc_open("classic.nc", NC_WRITE, &file));
+  DO(nc_sync(file));
+  DO(nc_close(file));
+  return nc_open("missing.nc", NC_NOWRITE, &file) == NC_NOERR;
+}
+"""
+)
+
+PARALLEL_OPENINGS = (
+    HEAD
+    + r"""
+#define IS_ERROR 1
+#include <hdf5.h>
+#include <pnetcdf.h>
+int nc_create_par(const char *, int, MPI_Comm, MPI_Info, int *), nc_open_par(const char *, int, MPI_Comm, MPI_Info, int *), nc_close(int);
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int file, x, variable, value = 3, request, status;
+  DO(ncmpi_create(MPI_COMM_WORLD, "p.nc", NC_CLOBBER, MPI_INFO_NULL, &file));
+  DO(ncmpi_def_dim(file, "x", 1, &x));
+  DO(ncmpi_def_var(file, "V", NC_INT, 1, &x, &variable));
+  DO(ncmpi_enddef(file));
+  DO(ncmpi_close(file));
+  DO(ncmpi_open(MPI_COMM_WORLD, "p.nc", NC_WRITE, MPI_INFO_NULL, &file));
+  DO(ncmpi_begin_indep_data(file));
+  DO(ncmpi_iput_var_int(file, variable, &value, &request));
+  DO(ncmpi_wait(file, 1, &request, &status));
+  DO(ncmpi_end_indep_data(file));
+  DO(ncmpi_sync(file));
+  DO(ncmpi_close(file));
+  DO(nc_create_par("n.nc", NC_NETCDF4, MPI_COMM_WORLD, MPI_INFO_NULL, &file));
+  DO(nc_close(file));
+  DO(nc_open_par("n.nc", 0, MPI_COMM_WORLD, MPI_INFO_NULL, &file));
+  DO(nc_close(file));
+  hid_t opened = H5Fopen("n.nc", H5F_ACC_RDONLY, H5P_DEFAULT);
+  if (opened < 0 || H5Fclose(opened) < 0) return 1;
+  MPI_Finalize();
+  return 0;
+}
+"""
+)
+
+
+def test_files_of_netcdf_are_opened_in_every_way(cc, preload_env, tmp_path, execute):
+    env = preload_env()
+    execute([cc(OPENINGS, *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
+    trace, on = decode.read_trace(env["WEIR_TRACE_DIR"]), "classic.nc"
+    assert called(trace, "netcdf") == [
+        ("create", on, 0), ("define", on, 0), ("close", on, 0), ("open", on, 0), ("close", on, 0), ("open", on, 0), ("sync", on, 0),
+        ("close", on, 0), ("open", "missing.nc", 0),
+    ]  # fmt: skip
+    assert [r.failed for r in trace.of(layer="netcdf", op="library_open")] == [False, False, True]
+
+
+def test_files_are_opened_in_parallel(mpi, preload_env, tmp_path, execute):
+    mpi, env = openmpi(mpi), preload_env()
+    libraries = [flag for package in ("pnetcdf", "netcdf-mpi", "hdf5-openmpi") for flag in flags(execute, package)]
+    mpi.run(2, mpi.cc(PARALLEL_OPENINGS, *libraries), env=env, cwd=tmp_path).ok()
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    for rank in range(2):
+        assert called(trace, "pnetcdf", rank) == [
+            ("create", "p.nc", 0), ("define", "p.nc", 0), ("close", "p.nc", 0), ("open", "p.nc", 0), ("start_put", "p.nc:V", 4),
+            ("wait", "p.nc", 0), ("sync", "p.nc", 0), ("close", "p.nc", 0),
+        ]  # fmt: skip
+        assert called(trace, "netcdf", rank) == [("create", "n.nc", 0), ("close", "n.nc", 0), ("open", "n.nc", 0), ("close", "n.nc", 0)]
+        assert called(trace, "hdf5", rank) == [("open", "n.nc", 0), ("close", "n.nc", 0)]
+
+
+@pytest.mark.parametrize("package, library", [("netcdf-mpi", "netcdf"), ("pnetcdf", "pnetcdf"), ("hdf5-openmpi", "hdf5")])
+def test_every_row_of_the_table_is_a_function_of_its_library(cc, execute, root, package, library):
+    """Each is named in a program that is linked to the library."""
+    linked = [flag for flag in flags(execute, package) if flag[:2] in ("-L", "-l")]
+    table = (root / "native" / "hook" / "table.def").read_text()
+    names = [name for name, of in runpy.run_path(str(root / "tools" / "reference"))["hooked"](table) if of == library]
+    assert len(names) >= {"netcdf": 130, "pnetcdf": 540, "hdf5": 5}[library]
+    lines = "".join(f"void {name}(void);\n" for name in names)
+    addresses = ", ".join(names)
+    cc(f"{lines}void (*all[])(void) = {{{addresses}}};\nint main(void) {{ return !all[0]; }}\n", "-fno-builtin", *linked)
 
 
 FORTRAN = """
