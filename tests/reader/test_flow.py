@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden_trace import GoldenTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.analysis.rereads import union
 from weir.report import build
-from weir.report.flow import flow_json, graph_json, reads_json, report_flow
+from weir.report.flow import flow_json, flow_tables, graph_json, reads_json, report_flow
 from weir.trace._synthetic import TraceWriter, event
 
 TASKS, STEPS = 3, 3
@@ -185,10 +186,11 @@ def test_rows_roles_and_passages_of_a_known_flow(run):
 
 def test_the_graph_goes_from_the_writing_task_to_the_reading_one(run):
     made = graph_json(build(run))
-    edges = {(tuple(one["from"]), one["to"]): one["bytes"] for one in made["edges"] if one["file"].endswith("/a2")}
-    assert edges == {(("s0:1",), "s1:2"): 20}
+    (edge,) = (one for one in made["edges"] if one["file"].endswith("/a2"))
+    assert (edge["from"], edge["to"], edge["bytes"]) == (["s0:1"], [{"id": "s1:2", "bytes": 20}], 20)
     ids = {node["id"] for node in made["nodes"]}
-    assert {end for one in made["edges"] for end in (*one["from"], one["to"])} <= ids
+    assert {end for one in made["edges"] for end in (*one["from"], *(to["id"] for to in one["to"]))} <= ids
+    assert all(one["bytes"] == sum(to["bytes"] for to in one["to"]) for one in made["edges"])
 
 
 def test_what_is_read_by_all_and_what_is_read_again(run):
@@ -215,3 +217,50 @@ def test_the_command_prints_the_tables_and_their_json(weir, run):
     assert [row["pattern"] for row in made["flow"]["rows"]] == ["a<N>", "b", "d/c"]
     chosen = json.loads(weir("report", run, "--json", "--file", "b").ok().stdout)["flow"]
     assert [row["pattern"] for row in chosen["rows"]] == ["b"]
+
+
+def words(run: Path, *lines: str) -> Path:
+    trace = GoldenTrace(run)
+    for line in lines:
+        trace.line(line)
+    trace.close()
+    return run
+
+
+def test_counters_of_level_detail_tell_the_flow_but_not_what_is_read_again(tmp_path):
+    run = words(
+        tmp_path / "run",
+        "step a wall=1", "node n level=2", "process pid=1 rank=0 ranks=1", "counter write /scratch/an/f calls=2 bytes=10 for=5 at=0",
+        "step b wall=1", "node n level=2", "process pid=1 rank=0 ranks=1", "counter pread /scratch/an/f calls=4 bytes=10 for=5 at=0",
+        "counter open /scratch/an/f calls=2 bytes=0 for=5 at=0",
+    )  # fmt: skip
+    (row,) = flow_json(build(run))["rows"]
+    assert [(one["from"], one["to"], one["bytes"]) for one in row["passages"]] == [("a", "b", 40)]
+    assert [(one["bytes"], one["distinct_bytes"], one["opens"]) for one in reads_json(build(run))["again"]] == [(40, None, 2)]
+
+
+def test_level_summary_has_no_flow_and_says_so(tmp_path):
+    run = words(tmp_path / "run", "step a wall=1", "node n level=1", "process pid=1 rank=0 ranks=1", "counter write calls=2 bytes=10 for=5 at=0")
+    report = build(run)
+    assert flow_json(report)["rows"] == []
+    (table,) = flow_tables(report)
+    assert "level summary" in table.remarks[0]
+
+
+def test_one_task_alone_and_processes_that_are_no_task(tmp_path):
+    run = words(
+        tmp_path / "run",
+        "step a wall=1", "node n", "process pid=1 rank=0 ranks=2", "write /scratch/an/f at=0 for=5 bytes=10", "process pid=2 rank=1 ranks=2",
+        "write /scratch/an/g at=0 for=5 bytes=10", "process pid=3", "read /scratch/an/f at=100 for=5 bytes=10", "write /scratch/an/g at=100 for=5 bytes=10",
+    )  # fmt: skip
+    uses = {row["pattern"]: row["uses"][0] for row in flow_json(build(run))["rows"]}
+    assert (uses["f"]["writers"], uses["f"]["readers"], uses["f"]["reading_tasks"]) == ("0", "other", "other")
+    assert (uses["g"]["writers"], uses["g"]["writing_tasks"]) == ("1+other", "1,other")
+    (alone,) = flow_json(build(run, rank=1))["rows"]
+    assert (alone["pattern"], alone["uses"][0]["writers"], alone["bytes_written"]) == ("g", "1", 10)
+
+
+def test_names_cannot_break_the_table(tmp_path):
+    run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1 rank=0 ranks=1", "write '/scratch/an/x\x1b[2Jy' at=0 for=5 bytes=10")
+    (table,) = (one for one in flow_tables(build(run)) if one.title.startswith("Data flow"))
+    assert table.rows[0][0] == "x\\x1b[2Jy"

@@ -125,13 +125,13 @@ class Row:
         for file in self.files:
             for edge in file.edges:
                 key = (edge.to_step, -1 if edge.from_step is None else edge.from_step)
-                one = found.setdefault(key, [set(), set(), set(), 0])
-                one[0].update(edge.writers)
+                one = found.setdefault(key, [{}, set(), set(), 0])
+                one[0][id(edge.writers)] = edge.writers  # all edges from one writing share it
                 one[1].add(edge.reader)
                 one[2].add(file.file)
                 one[3] += edge.bytes
         return [
-            Passage(None if came < 0 else came, to, frozenset(writers), frozenset(readers), len(files), count)
+            Passage(None if came < 0 else came, to, frozenset().union(*writers.values()), frozenset(readers), len(files), count)
             for (to, came), (writers, readers, files, count) in sorted(found.items())
         ]
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from weir.analysis.files import matches
-from weir.analysis.flow import CARRIED, INPUT, OUTPUT, ROLES, FileFlow, Flow, FlowStep, Passage, Row, Use, flow, who
+from weir.analysis.flow import CARRIED, INPUT, OUTPUT, ROLES, Edge, FileFlow, Flow, FlowStep, Passage, Row, Use, flow, who
 from weir.analysis.patterns import Pattern
 from weir.analysis.rereads import Extents, Reread, extents, read_again, read_by_all
 from weir.report.figures import megabytes, percent, short
@@ -285,7 +286,7 @@ def tasks_text(tasks: Iterable[int]) -> str:
 
 
 def graph_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
-    """Key `graph`: nodes are tasks of steps, edges go from the tasks that wrote a file to one that read it."""
+    """Key `graph`: nodes are tasks of steps, edges go from the tasks that wrote a file in one step to those that read it in another."""
     found = report_flow(report, pattern)
     files = [file for row in found.rows for file in row.files]
     nodes = {(step, task) for file in files for step, use in enumerate(file.uses) if use is not None for task in (*use.read, *use.written)}
@@ -300,9 +301,18 @@ def _node(found: Flow, step: int, task: int) -> str:
 
 
 def _edges_json(found: Flow, file: FileFlow) -> Iterator[dict[str, Any]]:
-    for edge in file.edges:
-        came = [] if edge.from_step is None else [_node(found, edge.from_step, task) for task in edge.writers]
-        yield {"file": file.file, "from": came, "to": _node(found, edge.to_step, edge.reader), "bytes": edge.bytes}
+    for (came, to), edges in groupby(sorted(file.edges, key=_step_pair), key=_step_pair):
+        every = list(edges)
+        yield {
+            "file": file.file,
+            "from": [_node(found, came, task) for task in every[0].writers],
+            "to": [{"id": _node(found, to, edge.reader), "bytes": edge.bytes} for edge in every],
+            "bytes": sum(edge.bytes for edge in every),
+        }
+
+
+def _step_pair(edge: Edge) -> tuple[int, int]:
+    return -1 if edge.from_step is None else edge.from_step, edge.to_step
 
 
 def reads_json(report: Report, pattern: str | None = None) -> dict[str, Any]:

@@ -80,7 +80,8 @@ def test_edges_carry_every_byte_that_is_read(figures):
     edges = figures["graph"]["edges"]
     assert sum(one["bytes"] for one in edges) == sum(row["bytes_read"] for row in figures["flow"]["rows"])
     own = [one for one in edges if "/trajspecL" in one["file"] and "/TRAJHR00/" in one["file"]]
-    assert own and all(len(one["from"]) == 1 and one["from"][0].startswith("traj0:") and one["to"].startswith("min0:") for one in own)
+    assert own and all(len(one["from"]) == len(one["to"]) == 1 for one in own)
+    assert all(one["from"][0].startswith("traj0:") and one["to"][0]["id"].startswith("min0:") for one in own)
 
 
 def test_two_and_four_tasks_compared(traced_run, weir):
