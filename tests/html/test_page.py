@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from weir.report.html import overtime, render_html
 from weir.report.html.encode import Packed, pack, unpack
 from weir.report.html.groups import file_groups
 from weir.report.html.overview import sentences
-from weir.trace._synthetic import TraceWriter, records
+from weir.trace._synthetic import TraceWriter, counter, records
 from weir.trace.ops import op_named
 
 MOST_BYTES = 2_000_000
@@ -138,3 +140,19 @@ def test_files_are_grouped_whole(plain_run):
     assert [(one.name, one.files) for one in groups] == [("TRAJHR00/trajspecL<N>", 12)]
     assert (sum(one.ns for one in groups), sum(one.calls for one in groups)) == (report.all.ns, report.all.calls)
     assert sum(one.bytes_read + one.bytes_written for one in groups) == report.all.bytes
+
+
+def test_steps_without_a_trace_or_without_single_calls_are_named(plain_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(plain_run, run)
+    for number, name in enumerate(("early", "late")):
+        (run / name).mkdir()
+        job = {"format": 1, "step": name, "level": "trace", "started_realtime_ns": 10**17 + number * 10**18, "ended_realtime_ns": 10**17 + number * 10**18}
+        (run / name / "job.json").write_text(json.dumps(job))
+    with TraceWriter(run / "late" / "n.weir", level=2) as writer:
+        writer.process(7, 0, 1).counters(counter("read", 5, 100, 10, writer.created_ticks, writer.created_ticks + 99))
+    plain, found = ({one.name: one for one in overtime.over_time(build(path))} for path in (plain_run, run))
+    assert found["timeline"].blobs == plain["timeline"].blobs
+    assert "no single calls were recorded of them (level trace does): early, late." in found["heat"].body
+    page = render_html(build(run))
+    assert "INCOMPLETE" in page and 'class="note grave"' in page

@@ -86,8 +86,7 @@ def timeline(
     steps: list[StepSpan], groups: tuple[str, ...] = ("all files",), group_of: list[list[np.ndarray]] | None = None,
     *, all_names: bool = False, most_tiles: int = MOST_TILES, most_bins: int = 1 << 16,
 ) -> Timeline | None:  # fmt: skip
-    """Tiles of all steps; None when they hold no time at all. group_of: for each step and file, the group of each name."""
-    steps = [one for one in steps if one.data.files]
+    """Tiles of all steps; None when there are none. group_of: for each step and file, the group of each name."""
     if not steps:
         return None
     lanes = _lanes(steps)

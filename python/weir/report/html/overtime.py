@@ -33,9 +33,14 @@ def span_of(step: StepReport) -> StepSpan:
     return StepSpan(step.data, step.members, first, last)
 
 
+def has_calls(step: StepReport) -> bool:
+    """Whether single calls were recorded, which alone have a place in time."""
+    return step.level == "trace" and bool(step.data.files)
+
+
 def over_time(report: Report) -> list[Section]:
     """Nothing when no step was recorded at level trace."""
-    traced = [step for step in report.steps if step.level == "trace"]
+    traced = [step for step in report.steps if has_calls(step)]
     groups, group_of = _file_systems(traced)
     made = timeline([span_of(step) for step in traced], groups, group_of, all_names=report.choice.everything)
     if made is None or not made.by_lane["calls"].any():
@@ -43,7 +48,7 @@ def over_time(report: Report) -> list[Section]:
     made = _with_used_groups(made)
     lanes, by_lane = _within(made, "by_lane", MOST_LANES_TEXT)
     rates, by_group = _within(_at_most(made, MOST_SLICES), "by_group", MOST_TEXT - MOST_LANES_TEXT)
-    common = {"untraced": [step.name for step in report.steps if step.level != "trace"], "steps": len(made.segments)}
+    common = {"untraced": [step.name for step in report.steps if not has_calls(step)], "steps": len(made.segments)}
     common["has_waits"] = bool(made.by_lane["waiting_ns"].any())
     return [
         Section(
