@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from weir.analysis.file_systems import UNKNOWN, Mount, Mounts
 from weir.analysis.mpi_io import Gaps, _gaps_of, routine
 from weir.report import build
+from weir.report.notes import notes
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import ops
 
@@ -61,6 +62,23 @@ def test_aggregators_have_their_nodes_and_layout_comes_before_hints(report):
     assert (writes.collective, writes.independent, writes.bytes, writes.ns, writes.busiest_ns) == (8, 0, 8 * MIB, 400, 100)
     assert writes.gaps == Gaps(gaps=2, skipped_bytes=2 * MIB, back=0, stripe_sized=8)
     assert (writes.system, writes.system_ranks) == (8, 2)
+
+
+def test_what_was_asked_for_in_vain_and_many_small_calls_are_said(report, tmp_path):
+    assert [one for one in notes(report) if "MPI-IO" in one] == [
+        "step wrf: MPI-IO, wrfout_d01: the hint cb_nodes = 8 is not in force (cb_nodes = 2)"
+    ]
+    step = tmp_path / "small" / "s"
+    step.mkdir(parents=True)
+    with TraceWriter(step / "n.weir") as writer:
+        for rank in range(2):
+            process = writer.process(100 + rank, rank, 2)
+            file, start = process.name(FILE), process.fields["start_ticks"]
+            process.events([event("MPI_File_open", start, 1, file=file, size=2)])
+            process.events([event("MPI_File_write_at", start + 2 + i, 1, file=file, size=8) for i in range(500)])
+    assert [one for one in notes(build(tmp_path / "small")) if "MPI-IO" in one] == [
+        "step s: MPI-IO, wrfout_d01: 1000 independent writes of 8 bytes on average, by 2 tasks: collective calls would make few large requests of them"
+    ]
 
 
 def test_variables_and_file_systems(report):

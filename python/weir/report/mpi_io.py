@@ -90,6 +90,24 @@ def _access_table(one: MpiFile, name: str) -> Table:
     return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"), tuple(rows), remarks=(opened,))
 
 
+SMALL_BYTES = 64 << 10  # an independent call of less than this, from many tasks, is what collective buffering is for
+MANY_CALLS = 1000
+
+
+def mpi_io_findings(one: MpiFile, cwd: str | None) -> Iterator[str]:
+    """Sentences on a file of MPI-IO that costs more than it must: what was asked for in vain, and many small calls of each task for itself."""
+    name = shown(one.file, cwd)
+    for key, value in sorted(one.ignored.items()):
+        if one.hints:  # else this MPI does not tell
+            yield f"MPI-IO, {name}: the hint {key} = {value} is not in force ({key} = {one.hints.get(key, 'not set')})"
+    for of, verb in ((one.reads, "reads"), (one.writes, "writes")):
+        if of.independent >= MANY_CALLS and of.independent_ranks > 1 and of.bytes < SMALL_BYTES * of.calls:
+            yield (
+                f"MPI-IO, {name}: {of.independent} independent {verb} of {of.bytes // of.calls} bytes on average, by {of.independent_ranks} tasks: "
+                "collective calls would make few large requests of them"
+            )
+
+
 _STRIPE = {"lustre": "stripe size", "hint": "stripe size (hint)", "block size": "block size of the file system", "": "stripe size"}
 
 

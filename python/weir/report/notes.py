@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+from weir.report.mpi_io import mpi_io_findings
 from weir.report.output import output_findings
 from weir.report.waits import wait_findings
 from weir.trace.process import LEVELS
@@ -80,6 +81,8 @@ def _of_step(step: StepReport) -> list[str]:
     if step.output is not None:
         found += output_findings(step.output)
     found += wait_findings(step)
+    for file in step.mpi_files:
+        found += mpi_io_findings(file, step.data.cwd)
     return found
 
 
