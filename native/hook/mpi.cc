@@ -3,8 +3,6 @@
 // those of C. What MPI is told goes by its profiling names (PMPI_), so that no other tool counts it.
 #include "hook/mpi.h"
 
-#include <stdlib.h>
-
 #include "hook/mpi_between.h"
 #include "hook/mpi_handles.h"
 #include "hook/observe.h"
@@ -34,10 +32,7 @@ constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, nullptr, nullptr, 0};
 WEIR_THREAD int depth = 0;  // of calls of MPI_Init and MPI_Finalize
 
 void say_that_some_are_missing() {
-  const char* quiet = getenv("WEIR_QUIET");
-  if (quiet != nullptr && *quiet != 0 && *quiet != '0') return;
-  constexpr char kMessage[] = "weir: some tasks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n";
-  os::say(2, kMessage, sizeof kMessage - 1);
+  say_unless_quiet("weir: some tasks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n");
 }
 
 // True when all tasks have come. A barrier that somebody never comes to would hold the program for ever: a static program among

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hook/mpi_communicators.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "os/syscall.h"
 #include "record/process.h"
@@ -202,8 +199,7 @@ void enter_first(Handle handle, const char* identity, int rank, int size, bool a
 void say_that_it_is_full(bool& said, const char* what) {
   if (said) return;
   said = true;
-  const char* quiet = getenv("WEIR_QUIET");
-  if (quiet == nullptr || *quiet == 0 || *quiet == '0') os::say(2, what, strlen(what));
+  say_unless_quiet(what);
 }
 
 void begin_communicators(Handle world, int rank, int ranks) {

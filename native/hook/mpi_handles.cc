@@ -2,7 +2,10 @@
 #include "hook/mpi_handles.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "os/syscall.h"
 
 namespace weir::hook {
 
@@ -42,6 +45,11 @@ const char* mpi_version() {
   if (version == nullptr || version(text, &length) != 0) return "";
   text[sizeof text - 1] = 0;
   return text;
+}
+
+void say_unless_quiet(const char* message) {
+  const char* quiet = getenv("WEIR_QUIET");
+  if (quiet == nullptr || *quiet == 0 || *quiet == '0') os::say(2, message, strlen(message));
 }
 
 MpiKind mpi_kind() {

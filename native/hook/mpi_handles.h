@@ -44,6 +44,9 @@ Handle open_mpi_object(const char* name);
 // Text of MPI_Get_library_version; empty when MPI does not say. The text stays.
 const char* mpi_version();
 
+// To standard error, whole, unless WEIR_QUIET forbids it.
+void say_unless_quiet(const char* message);
+
 // Whose handles these are. kOther: of an implementation that weir does not know, so they mean nothing.
 wire::MpiKind mpi_kind();
 
