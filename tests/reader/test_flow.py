@@ -68,18 +68,16 @@ def began(made: list[dict], way: str) -> dict:
 
 
 def model_edges(made: list[dict]) -> dict:
-    """(file, step that wrote or None, its writers, step, reader) -> bytes: the step whose writing began last before the task's reading."""
-    writings, writers, count = {}, defaultdict(set), defaultdict(int)
+    """(file, step that wrote or None, its writers, step, reader) -> bytes: of each read, the step whose writing began last before it."""
+    writings, writers, edges = {}, defaultdict(set), defaultdict(int)
     for (file, step, task), when in began(made, "w").items():
         writings[file, step] = min(writings.get((file, step), when), when)
         writers[file, step].add(task)
-    for _, one in moved(made, "r"):
-        count[one["file"], one["step"], one["task"]] += one["size"]
-    edges = {}
-    for (file, step, task), when in began(made, "r").items():
-        before = sorted((wrote, by) for (of, by), wrote in writings.items() if of == file and wrote < when)
+    for number, one in moved(made, "r"):
+        file, step = one["file"], one["step"]
+        before = sorted((wrote, by) for (of, by), wrote in writings.items() if of == file and wrote < (step, number))
         came = before[-1][1] if before else None
-        edges[file, came, tuple(sorted(writers[file, came])) if before else (), step, task] = count[file, step, task]
+        edges[file, came, tuple(sorted(writers[file, came])) if before else (), step, one["task"]] += one["size"]
     return edges
 
 

@@ -3,12 +3,13 @@
 
 The transfer matrix is that of the ECMWF reference (DESIGN section 5). Everything comes from the columns that the other tables are
 computed from: bytes and seconds of a file are those of its line in the table of files. A read's bytes are those of the step whose writing
-of the file began last before the task's reading began; whether it read just those bytes of the file only offsets could tell.
+of the file began last before it; whether it read just those bytes of the file only offsets could tell. Where a task's reading begins
+before a writing and ends after it, records decide if there are any, and else where it began.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -43,7 +44,7 @@ class Use:
     read_ns: int = 0
     write_ns: int = 0
     other_ns: int = 0
-    reads_began: dict[int, int] = field(default_factory=dict)
+    reads_lasted: dict[int, tuple[int, int]] = field(default_factory=dict)  # by task: from the first call to the end of the last one
     writes_began: int | None = None
 
     @property
@@ -167,16 +168,24 @@ def who(tasks: Iterable[int], everyone: frozenset[int]) -> str:
     return "+".join(filter(None, (word, "other" if -1 in found else "")))
 
 
-def flow(steps: Sequence[FlowStep], names: NameTable, cwd: str | None = None, wanted: Iterable[int] | None = None) -> Flow:
-    """The flow of all files whose bytes moved; wanted: of these names alone. cwd: names below it are shown without it."""
+# For a step and instants by name: bytes that each (name, task) read before the first instant, between it and the next one, ..., after the last.
+Split = Callable[[int, dict[int, list[int]]], dict[tuple[int, int], list[int]]]
+
+
+def flow(
+    steps: Sequence[FlowStep], names: NameTable, cwd: str | None = None, wanted: Iterable[int] | None = None, split: Split | None = None
+) -> Flow:
+    """The flow of all files whose bytes moved; wanted: of these names alone. cwd: names below it are shown without it. split: asked for
+    files that a step reads before and after they are written."""
     uses, changed = _uses(steps), {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
     renamed = changed["rename"] | changed["link"]
     chosen = set(uses) if wanted is None else set(uses) & set(wanted)
+    parts = _split(steps, {name: uses[name] for name in chosen}, split)
     files = []
     for name in sorted(chosen, key=lambda number: names[number]):
         found = tuple(uses[name])
         if any(use is not None and use.direction for use in found):
-            edges = tuple(_edges(found))
+            edges = tuple(_edges(name, found, parts))
             role = _role(found, edges, name in renamed)
             files.append(FileFlow(name, names[name], shown(names[name], cwd), found, edges, role, name in changed["unlink"]))
     rows = [_row(pattern, [files[i] for i in pattern.members]) for pattern in _patterns(files)]
@@ -218,13 +227,13 @@ def _uses(steps: Sequence[FlowStep]) -> dict[int, list[Use | None]]:
     """By name: its use in each step."""
     found: dict[int, list[Use | None]] = {}
     for index, step in enumerate(steps):
-        for name, task, kind, count, ns, began in _sums(step.columns):
+        for name, task, kind, count, ns, began, ended in _sums(step.columns):
             uses = found.setdefault(name, [None] * len(steps))
             use = uses[index] = uses[index] or Use()
             if kind == _READ:
                 use.read_ns += ns
                 if count:
-                    use.read[task], use.reads_began[task] = count, began
+                    use.read[task], use.reads_lasted[task] = count, (began, ended)
             elif kind == _WRITE:
                 use.write_ns += ns
                 if count:
@@ -235,8 +244,8 @@ def _uses(steps: Sequence[FlowStep]) -> dict[int, list[Use | None]]:
     return found
 
 
-def _sums(columns: Columns) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """Name, task, kind of operation; bytes moved, time that lies in no other call's, when the first bytes moved."""
+def _sums(columns: Columns) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+    """Name, task, kind of operation; bytes moved, time that lies in no other call's, from when until when bytes moved."""
     table = columns.where(columns.name != NO_NAME)
     if not len(table):
         return
@@ -245,7 +254,9 @@ def _sums(columns: Columns) -> Iterator[tuple[int, int, int, int, int, int]]:
     table, kind = table.where(order), kind[order]
     begins = starts(table.name, table.rank, kind)
     began = np.where(table.moved > 0, table.first_ns, _NEVER)
-    sums = (np.add.reduceat(table.moved, begins), np.add.reduceat(table.own_ns, begins), np.minimum.reduceat(began, begins))
+    ended = np.where(table.moved > 0, table.last_ns, -_NEVER)
+    sums = [np.add.reduceat(column, begins) for column in (table.moved, table.own_ns)]
+    sums += [np.minimum.reduceat(began, begins), np.maximum.reduceat(ended, begins)]
     keys = (table.name[begins], table.rank[begins], kind[begins])
     yield from zip(*(column.tolist() for column in (*keys, *sums)))
 
@@ -259,15 +270,36 @@ def _names_of(steps: Sequence[FlowStep], op: str) -> set[int]:
     return found - {NO_NAME}
 
 
-def _edges(uses: Sequence[Use | None]) -> Iterator[Edge]:
-    writings = sorted(
-        (use.writes_began, step, tuple(sorted(use.written))) for step, use in enumerate(uses) if use is not None and use.writes_began is not None
-    )
+def _writings(uses: Sequence[Use | None]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """When each step's writing of a file began, the step, its tasks; in this order."""
+    found = ((use.writes_began, step, use.written) for step, use in enumerate(uses) if use is not None and use.writes_began is not None)
+    return sorted((began, step, tuple(sorted(tasks))) for began, step, tasks in found)
+
+
+def _split(steps: Sequence[FlowStep], uses: dict[int, list[Use | None]], split: Split | None) -> list[dict[tuple[int, int], list[int]]]:
+    """For each step: what its tasks read before, between and after the writings of files that are written while they read."""
+    cuts: list[dict[int, list[int]]] = [{} for _ in steps]
+    for name, every in uses.items() if split is not None else ():
+        instants = [began for began, _, _ in _writings(every)]
+        for step, use in enumerate(every):
+            spans = use.reads_lasted.values() if use is not None else ()
+            if any(began <= instant < ended for began, ended in spans for instant in instants):
+                cuts[step][name] = instants
+    return [split(step, found) if split is not None and found else {} for step, found in enumerate(cuts)]
+
+
+def _edges(name: int, uses: Sequence[Use | None], parts: list[dict[tuple[int, int], list[int]]]) -> Iterator[Edge]:
+    writings = _writings(uses)
     for step, use in enumerate(uses):
         for task in sorted(use.read) if use is not None else ():
-            before = [one for one in writings if one[0] < use.reads_began[task]]
-            _, came, writers = before[-1] if before else (0, None, ())
-            yield Edge(came, writers, step, task, use.read[task])
+            began = use.reads_lasted[task][0]
+            first = sum(one[0] < began for one in writings)
+            counts = list(parts[step].get((name, task), ())) or [0] * (len(writings) + 1)
+            counts[first] += use.read[task] - sum(counts)  # all of it where no records tell
+            for before, count in enumerate(counts):
+                if count:
+                    _, came, writers = writings[before - 1] if before else (0, None, ())
+                    yield Edge(came, writers, step, task, count)
 
 
 def _role(uses: Sequence[Use | None], edges: Sequence[Edge], is_renamed: bool) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.analysis.columns import Columns, class_codes, merged
+from weir.analysis.columns import Columns, class_codes, merged, starts
 from weir.analysis.flow import FileFlow, Flow, FlowStep, Row
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData, name_numbers
@@ -124,8 +124,10 @@ def extents(data: StepData, members: np.ndarray, names: NameTable) -> Extents:
     """What the chosen members of a step (a boolean for each) read, from the records of their reads. cost: one pass over all records."""
     by_task = _Intervals()
     for index in range(len(data.files)):
-        for keys, begins, sizes in _reads(data, index, members, names):
-            by_task.add(keys, begins, sizes)
+        for keys, records in _reads(data, index, members, names):
+            offsets = records["offset_size"] & _UNKNOWN_OFFSET
+            known = offsets != _UNKNOWN_OFFSET
+            by_task.add(keys[known], offsets[known].astype(np.int64), _sizes(records)[known])
     distinct = by_task.lengths()
     by_name = _Intervals()
     keys, begins, ends = by_task.merged
@@ -141,20 +143,40 @@ def _unpacked(key: int) -> tuple[int, int]:
     return key >> 32, (key & 0xFFFFFFFF) - 1
 
 
-def _reads(data: StepData, index: int, members: np.ndarray, names: NameTable) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Reads at known offsets of one trace file, in batches: name and task as one number, begin, size."""
+def bytes_between(data: StepData, members: np.ndarray, names: NameTable, instants: dict[int, list[int]]) -> dict[tuple[int, int], list[int]]:
+    """By name and task: bytes that the chosen members read before the first of the name's instants (ns since 1970, rising), between it and
+    the next, and so on. cost: one pass over all records."""
+    sums: dict[tuple[int, int], list[int]] = {}
+    wanted = np.array(sorted(instants), np.int64)
+    for index in range(len(data.files)):
+        for keys, records in _reads(data, index, members, names):
+            chosen = np.flatnonzero(np.isin(keys >> 32, wanted))
+            chosen = chosen[np.argsort(keys[chosen], kind="stable")]
+            keys, records = keys[chosen], records[chosen]
+            sizes, begun = _sizes(records), data.lines[index].instants(records["start"])
+            limits = [*starts(keys).tolist(), len(keys)] if len(keys) else []
+            for first, last in zip(limits, limits[1:]):
+                at = instants[int(keys[first]) >> 32]
+                parts = sums.setdefault(_unpacked(int(keys[first])), [0] * (len(at) + 1))
+                found = _sum_by(np.searchsorted(at, begun[first:last], side="left"), sizes[first:last], len(parts))
+                parts[:] = [one + more for one, more in zip(parts, found)]
+    return sums
+
+
+def _sizes(records: np.ndarray) -> np.ndarray:
+    return ((records["offset_size"] >> np.uint64(48) << np.uint64(32)) | records["size_low"]).astype(np.int64)
+
+
+def _reads(data: StepData, index: int, members: np.ndarray, names: NameTable) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Reads of one trace file that moved bytes of a name, in batches: name and task as one number, and the record."""
     file, first = data.files[index], data.first_member(index)
     ranks = np.array([member.rank for member in data.members], np.int64)
     for processes, records in _batches(file, members[first : first + len(file.processes)]):
-        offsets = records["offset_size"] & _UNKNOWN_OFFSET
-        sizes = (records["offset_size"] >> np.uint64(48) << np.uint64(32)) | records["size_low"]
-        known = (offsets != _UNKNOWN_OFFSET) & (sizes > 0)
-        table = np.empty(int(known.sum()), [("process", "<u4"), ("file", "<u4")])
-        table["process"], table["file"] = processes[known], records["file"][known]
+        table = np.empty(len(records), [("process", "<u4"), ("file", "<u4")])
+        table["process"], table["file"] = processes, records["file"]
         numbers = name_numbers(file, table, names, data.name_numbers[index]).astype(np.int64)
-        named = numbers >= 0
-        keys = numbers << 32 | (ranks[table["process"].astype(np.int64) + first] + 1)
-        yield keys[named], offsets[known][named].astype(np.int64), sizes[known][named].astype(np.int64)
+        kept = (numbers >= 0) & (_sizes(records) > 0)
+        yield (numbers << 32 | (ranks[processes + first] + 1))[kept], records[kept]
 
 
 def _batches(file: TraceFile, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weir.analysis.files import matches
 from weir.analysis.flow import CARRIED, INPUT, OUTPUT, ROLES, Edge, FileFlow, Flow, FlowStep, Passage, Row, Use, flow, who
 from weir.analysis.patterns import Pattern
-from weir.analysis.rereads import Extents, Reread, extents, read_again, read_by_all
+from weir.analysis.rereads import Extents, Reread, bytes_between, extents, read_again, read_by_all
 from weir.report.figures import megabytes, percent, short
 from weir.report.output import spans
 from weir.report.tables import Table
@@ -30,7 +30,12 @@ def flow_steps(report: Report) -> list[FlowStep]:
 def report_flow(report: Report, pattern: str | None = None) -> Flow:
     """The flow of the chosen steps and tasks, of files whose name fits the pattern."""
     wanted = None if pattern is None else [number for number, name in enumerate(report.names.names) if matches(name, pattern)]
-    return flow(flow_steps(report), report.names, report.cwd, wanted)
+
+    def split(step: int, instants: dict[int, list[int]]) -> dict[tuple[int, int], list[int]]:
+        one = report.steps[step]
+        return bytes_between(one.data, one.members, report.names, instants) if one.level == "trace" else {}
+
+    return flow(flow_steps(report), report.names, report.cwd, wanted, split)
 
 
 def report_rereads(report: Report, found: Flow) -> tuple[list[Reread], list[Reread]]:
