@@ -9,7 +9,7 @@ import numpy as np
 
 from weir.analysis.columns import starts
 from weir.analysis.waits.instances import Communicators, Instances
-from weir.analysis.waits.records import Records, silent_ops
+from weir.analysis.waits.records import Records, rows_of, silent_ops
 from weir.analysis.waits.tasks import Tasks
 from weir.trace.ops import NESTED
 
@@ -37,7 +37,7 @@ class Waits:
         return len(self.task)
 
     def where(self, mask: np.ndarray) -> Waits:
-        return Waits(*(getattr(self, field.name)[mask] for field in fields(self)))
+        return rows_of(self, mask)
 
 
 def waits_of(records: Records, comms: Communicators, tasks: Tasks, instances: Instances) -> Waits:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,6 +33,14 @@ def _chosen(names: Iterable[str]) -> np.ndarray:
     return table
 
 
+Table = TypeVar("Table")  # a dataclass of arrays of one length
+
+
+def rows_of(table: Table, mask: np.ndarray) -> Table:
+    """The rows that a mask or order chooses."""
+    return type(table)(*(getattr(table, field.name)[mask] for field in fields(table)))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class Records:
     """Arrays of one length. member: index of the process in its step; name: number of the name, -1 none; instants in ns, nodes aligned."""
@@ -49,7 +58,7 @@ class Records:
         return len(self.member)
 
     def where(self, mask: np.ndarray) -> Records:
-        return Records(*(getattr(self, field.name)[mask] for field in fields(self)))
+        return rows_of(self, mask)
 
     def of(self, *names: str) -> Records:
         """Those of some operations."""
@@ -82,7 +91,7 @@ class Calls:
     is_own: np.ndarray
 
     def own(self) -> Calls:
-        return Calls(*(getattr(self, field.name)[self.is_own] for field in fields(self)))
+        return rows_of(self, self.is_own)
 
 
 @cache
