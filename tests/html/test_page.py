@@ -134,6 +134,14 @@ def test_the_most_important_sentences_come_first(plain_run):
     assert any("Most I/O time goes to 12 files TRAJHR00/trajspecL<N>" in one for one in told)
 
 
+def test_the_page_of_one_task_speaks_of_that_task(plain_run):
+    report = build(plain_run, rank=2)
+    text = render_html(report)
+    assert "I/O of task 2" in text and "task 2 was in I/O" in text and "of all tasks together</dt>" not in text
+    calls = f"{report.all.calls:,}".replace(",", "\u202f")
+    assert f"<b>{calls}</b>" in text
+
+
 def test_files_are_grouped_whole(plain_run):
     report = build(plain_run)
     groups = file_groups(report)

@@ -50,8 +50,12 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
     cards = [("Wall clock", seconds(wall), _count(len(report.steps), "step"))]
     if report.active_ns is not None:
         active = report.active_ns / 1e9
-        cards.append(("At least one task in I/O", seconds(active), f"{share(active, wall)} of the wall clock"))
-    cards.append(("I/O of all tasks together", seconds(whole.seconds), f"{share(report.task0.seconds, whole.seconds)} of it in task 0"))
+        who = "At least one task" if report.choice.rank is None else f"Task {report.choice.rank}"
+        cards.append((f"{who} in I/O", seconds(active), f"{share(active, wall)} of the wall clock"))
+    if report.choice.rank is None:
+        cards.append(("I/O of all tasks together", seconds(whole.seconds), f"{share(report.task0.seconds, whole.seconds)} of it in task 0"))
+    else:
+        cards.append((f"I/O of task {report.choice.rank}", seconds(whole.seconds), "the only one on this page"))
     read, written = (sum(getattr(one, key) for one in report.files) for key in ("bytes_read", "bytes_written"))
     cards.append(("Moved", amount(whole.bytes), f"{amount(read)} read, {amount(written)} written"))
     cards.append(("Calls", number(whole.calls), _count(whole.files, "file") if whole.files is not None else ""))
@@ -69,8 +73,9 @@ def _time(report: Report) -> str:
     if report.active_ns is None:
         return f"All tasks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
     active = report.active_ns / 1e9
+    who = "at least one task" if report.choice.rank is None else f"task {report.choice.rank}"
     return (
-        f"In {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}) at least one task was in I/O: "
+        f"In {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}) {who} was in I/O: "
         "the most that I/O without any cost could save."
     )
 
