@@ -170,15 +170,16 @@ def test_records_of_mpi_tell_routine_sequence_and_peer(tmp_path):
         world, start = process.name("mpi:world:2"), writer.created_ticks
         made = [
             ("MPI_collective", 1 << 32, 7), ("MPI_collective", 2 << 32 | 4096, 8), ("MPI_receive", 142 << 32 | 100, 1),
-            ("MPI_wait", 121 << 32 | 3, 2**48 - 1), ("MPI_awaited", 1 << 32 | 55, 1), ("MPI_awaited", 2 << 32, 9), ("MPI_send", 1 << 40, 2**48 - 1),
+            ("MPI_wait", 121 << 32 | 3, 2**48 - 1), ("MPI_File_open", 2, 5), ("MPI_awaited", 1 << 32 | 55, 1), ("MPI_awaited", 2 << 32, 9), ("MPI_send", 1 << 40, 2**48 - 1),
         ]  # fmt: skip
         process.events([event(op, start + 10 * i, 5, file=world, size=size, offset=at) for i, (op, size, at) in enumerate(made)])
     with weir.open(tmp_path / "run") as run:
         rows = run.sql("SELECT op, bytes, sequence, peer, offset_bytes, class, file FROM events ORDER BY start_ns").to_pylist()
         routines = run.sql("SELECT routine FROM events WHERE op = 'MPI_collective' ORDER BY start_ns").to_pylist()
-        assert run.sql("SELECT sum(bytes) n, sum(calls) c FROM totals").to_pylist() == [{"n": 0, "c": 7}]
+        assert run.sql("SELECT sum(bytes) n, sum(calls) c FROM totals").to_pylist() == [{"n": 0, "c": 8}]
     assert [(r["op"], r["bytes"], r["sequence"], r["peer"]) for r in rows] == [
         ("MPI_collective", 0, 7, None), ("MPI_collective", 4096, 8, None), ("MPI_receive", 100, None, 1), ("MPI_wait", 0, None, None),
+        ("MPI_File_open", 0, None, None),
         ("MPI_awaited", 55, None, 1), ("MPI_awaited", 0, 9, None), ("MPI_send", 0, None, None),
     ]  # fmt: skip
     assert {(r["offset_bytes"], r["class"], r["file"]) for r in rows} == {(None, "none", "mpi:world:2")}

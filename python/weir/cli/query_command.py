@@ -38,7 +38,7 @@ def query(
 
     from weir._errors import UsageError
     from weir.query import open_run
-    from weir.query.output import FORMATS, open_output, print_schema, write_result
+    from weir.query.output import FORMATS, open_output, print_schema, waiting, write_result
 
     if format not in FORMATS:
         raise UsageError(f"--format {format}: choose one of {', '.join(FORMATS)}")
@@ -51,7 +51,7 @@ def query(
             print_schema(sys.stdout)
             return
         answer = opened.sql_reader(sys.stdin.read() if sql == "-" else str(sql))
-        with open_output(output) as stream:
+        with open_output(output) as stream, waiting(output is not None):
             write_result(answer, format, stream, top or None)
         _say(opened)
         if not opened.report.is_complete:

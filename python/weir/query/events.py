@@ -16,7 +16,7 @@ from weir.query.schema import CLASSES, EVENTS
 from weir.report.build import Report, StepReport
 from weir.trace.events import Events, read_events
 from weir.trace.file import LOST
-from weir.trace.ops import BELOW, ERROR, EVENTS as EVENT_LAYERS, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines, ops
+from weir.trace.ops import BELOW, ERROR, EVENTS as EVENT_LAYERS, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines, op_named, ops
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +60,11 @@ _AWAITED_COLLECTIVE = 2
 def of_mpi(op: np.ndarray) -> np.ndarray:
     """Mask of these operations: their size is more than a number of bytes."""
     return (op >= _COLLECTIVE) & (op <= _AWAITED)
+
+
+def is_mpi_open(op: np.ndarray) -> np.ndarray:
+    """Mask of MPI_File_open, whose offset and size are a mode and a number of tasks."""
+    return op == op_named("MPI_File_open").value
 
 
 class _MpiFields:
@@ -136,6 +141,7 @@ class EventSource:
         count, process, flags = len(events["op"]), events["process"], events["flags"]
         is_failed, is_fortran = (flags & ERROR) != 0, events["layer"] == FORTRAN
         is_unknown, mpi = events["offset"] == _UNKNOWN, _MpiFields(events)
+        is_open = is_mpi_open(events["op"])
         zeros = np.zeros(count, np.int32)
 
         def coded(name: str, indices: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
@@ -151,8 +157,8 @@ class EventSource:
             "op": coded("op", events["op"].astype(np.int32)),
             "layer": coded("layer", events["layer"].astype(np.int32)),
             "class": coded("class", self.class_of[events["op"]]),
-            "offset_bytes": pa.array(events["offset"], mask=is_unknown | is_fortran | mpi.is_any),
-            "bytes": pa.array(np.where(is_failed, 0, np.where(mpi.is_any, mpi.bytes, events["bytes"]))),
+            "offset_bytes": pa.array(events["offset"], mask=is_unknown | is_fortran | mpi.is_any | is_open),
+            "bytes": pa.array(np.where(is_failed | is_open, 0, np.where(mpi.is_any, mpi.bytes, events["bytes"]))),
             "unit": pa.array(events["offset"], mask=is_unknown | ~is_fortran),
             "error": pa.array(events["error"].astype(np.int32), mask=~is_failed),
             "routine": coded("routine", mpi.routine, mpi.routine == 0),

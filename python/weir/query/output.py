@@ -8,7 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -43,6 +43,15 @@ def open_output(path: str | None) -> Iterator[BinaryIO]:
             os.unlink(unfinished)
 
 
+def waiting(is_wanted: bool) -> AbstractContextManager[object]:
+    """A sign of life on a terminal, as long as nothing else is written to it."""
+    if not is_wanted or not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status("reading the records")
+
+
 def write_result(answer: pa.RecordBatchReader, format: str, stream: BinaryIO, top: int | None = None) -> None:
     """Write an answer; `top` is the number of lines of a table."""
     try:
@@ -55,10 +64,11 @@ def _write_table(answer: pa.RecordBatchReader, stream: BinaryIO, top: int | None
     """Plain text, or with bold heads on a terminal."""
     rows: list[tuple[str, ...]] = []
     more = 0
-    for batch in answer:
-        wanted = batch if top is None else batch.slice(0, max(0, top - len(rows)))
-        more += len(batch) - len(wanted)
-        rows += zip(*([_cell(value) for value in column.to_pylist()] for column in wanted.columns))
+    with waiting(stream.isatty()):
+        for batch in answer:
+            wanted = batch if top is None else batch.slice(0, max(0, top - len(rows)))
+            more += len(batch) - len(wanted)
+            rows += zip(*([_cell(value) for value in column.to_pylist()] for column in wanted.columns))
     pa = pyarrow()
     heads = tuple(field.name if _is_number(pa, field.type) else f"<{field.name}" for field in answer.schema)
     remarks = (f"{more} more rows: --top 0 shows all, --format csv writes them",) if more else ()

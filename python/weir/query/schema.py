@@ -82,9 +82,9 @@ EVENTS = TableSchema(
         {_WHAT}
         {_FILE}
         offset_bytes int? bytes: where the transfer began; null: not known
-        bytes int bytes: transferred (payload of the I/O list, for Fortran; length, for mmap, ftruncate, ...); 0 when the call failed
+        bytes int bytes: transferred (asked for, by MPI-IO; payload of the list, of Fortran; length, of mmap, ftruncate, ...); 0 when it failed
         unit int?: unit of a Fortran statement
-        error int32?: errno of a call that failed, null: it did not
+        error int32?: errno of a call that failed (of MPI-IO: MPI's class of errors), null: it did not
         routine text?: routine of MPI in records of synchronisation and messages, whose file is the communicator
         sequence int?: of a collective: its number on the communicator
         peer int32?: of a message: rank of the other task in MPI_COMM_WORLD; null: not known

@@ -12,7 +12,7 @@ from weir.analysis.columns import Columns
 from weir.analysis.kernel import ProcessFigures, process_figures
 from weir.analysis.names import NO_NAME, fold
 from weir.query._arrow import arrow_schema, encoded, pyarrow
-from weir.query.events import class_indices, layer_names, of_mpi, op_names
+from weir.query.events import class_indices, is_mpi_open, layer_names, of_mpi, op_names
 from weir.query.schema import (
     CLASSES, EXPOSED, NAMES, OPERATIONS, PHASES, PROCESSES, STEPS, TOTALS, VARIABLES, WAITS, TableSchema,
 )  # fmt: skip
@@ -79,7 +79,7 @@ def _totals_of(step: StepReport, columns: Columns) -> pa.Table:
             "nested": pa.array((columns.flags & NESTED) != 0),
             "of_output": pa.array((columns.flags & OF_OUTPUT) != 0),
             "launcher": pa.array(np.array([one.is_launcher for one in members], bool)[columns.member]),
-            "bytes": pa.array(np.where(of_mpi(columns.op), 0, columns.bytes)),
+            "bytes": pa.array(np.where(of_mpi(columns.op) | is_mpi_open(columns.op), 0, columns.bytes)),
             **{name: pa.array(getattr(columns, name)) for name in ("calls", "ns", "errors", "first_ns", "last_ns")},
         },
     )
