@@ -137,6 +137,7 @@ def test_the_most_important_sentences_come_first(plain_run):
 def test_the_page_of_one_task_speaks_of_that_task(plain_run):
     report = build(plain_run, rank=2)
     text = render_html(report)
+    assert "The run waits for" in render_html(build(plain_run)) and "The run waits for" not in text
     assert "I/O of task 2" in text and "task 2 was in I/O" in text and "of all tasks together</dt>" not in text
     calls = f"{report.all.calls:,}".replace(",", "\u202f")
     assert f"<b>{calls}</b>" in text

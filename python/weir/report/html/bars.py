@@ -32,7 +32,7 @@ def steps(report: Report) -> Section:
     bars, has_paid = [], False
     for step in report.steps:
         active = min(step.active_ns or 0, step.wall_ns)
-        waits = step.synchronisation.waits
+        waits = step.synchronisation.waits if report.choice.rank is None else None  # waits are those of all tasks
         paid = min(waits.paid_ns, active) if waits is not None else 0
         has_paid = has_paid or paid > 0
         widths = (("paid", paid), ("active", active - paid), ("wall", step.wall_ns - active))

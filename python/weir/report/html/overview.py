@@ -81,7 +81,9 @@ def _time(report: Report) -> str:
 
 
 def _paid(report: Report) -> str | None:
-    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md)."""
+    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all tasks, as waits are."""
+    if report.choice.rank is not None:
+        return None
     waits = [found for step in report.steps if (found := step.synchronisation.waits) is not None]
     paid = sum(one.paid_ns for one in waits)
     by_file: dict[str, int] = {}
