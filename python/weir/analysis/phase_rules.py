@@ -23,7 +23,7 @@ import difflib
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -33,7 +33,7 @@ from weir._errors import InputError, NotThere, UsageError
 from weir.analysis.columns import class_codes
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
-from weir.analysis.waits.records import Records, calls_of
+from weir.analysis.waits.records import Calls, Records, calls_of, rows_of
 from weir.analysis.waits.tasks import Tasks
 
 if sys.version_info >= (3, 11):
@@ -155,10 +155,12 @@ def _opened(
     wanted = [name for name, rule in rule_of.items() if rule is not None]
     if not wanted:
         return
-    calls = calls_of(data, members, names)
+    parts = [rows_of(calls, np.isin(calls.name, wanted) & calls.is_own) for calls in calls_of(data, members, names)]
+    if not parts:  # counters alone
+        return
+    calls = Calls(*(np.concatenate([getattr(one, field.name) for one in parts]) for field in fields(Calls)))
     codes = class_codes()[calls.op]
-    kept = np.isin(calls.name, wanted) & calls.is_own & ((codes == ord("O")) | (codes == ord("C")))
-    order = np.flatnonzero(kept)[np.argsort(calls.start[kept], kind="stable")]
+    order = np.argsort(calls.start, kind="stable")
     closed: dict[int, list[int]] = {}
     for at in order[codes[order] == ord("C")].tolist():
         closed.setdefault(int(calls.name[at]), []).append(int(calls.end[at]))

@@ -10,7 +10,7 @@ proportion to the time of its calls.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -21,9 +21,9 @@ from weir.analysis.step import StepData
 from weir.analysis.waits.awaited import Waits, waiting_ns, waits_of
 from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
-from weir.analysis.waits.intervals import Price, Sum, Union
+from weir.analysis.waits.intervals import Price, Shares, Union
 from weir.analysis.waits.paid import Payment, by_task, payment, stretches
-from weir.analysis.waits.records import Records, calls_of, distinct
+from weir.analysis.waits.records import Calls, Records, calls_of
 from weir.analysis.waits.tasks import Tasks
 
 COSTS = ("waited_ns", "exposed_ns", "paid_ns")
@@ -81,7 +81,8 @@ def account(
 ) -> Account:
     """records: of MPI and MPI-IO, of any member; routines: names of MPI's routines by number.
 
-    cost: two passes over the I/O of tasks that others wait for, one over that of the others, one more where MPI-IO is used; memory for the calls of a task per processor.
+    cost: four passes over the I/O of tasks that others wait for, one over that of the others, one more where MPI-IO is used; memory for the union of
+    a task's I/O per processor.
     """
     spans = spans or Spans.none()
     task = tasks.of_member[records.member]
@@ -127,8 +128,9 @@ def _each(tasks: Tasks, work: Callable[[int], object]) -> list:
 
 
 def _union_of(data: StepData, tasks: Tasks, task: int, names: NameTable) -> Union:
-    calls = calls_of(data, tasks.members[task], names)
-    return Union.of(calls.start, calls.end)
+    parts = [Union.of(calls.start, calls.end) for calls in calls_of(data, tasks.members[task], names)]
+    nothing = np.empty(0, np.int64)
+    return Union.of(*(np.concatenate([nothing, *(getattr(one, side) for one in parts)]) for side in ("begins", "ends")))
 
 
 def _fill_io(union: Union, task: int, windows: tuple[_Windows, ...], io: list[np.ndarray]) -> None:
@@ -182,19 +184,29 @@ def _task_costs(
     """Arrays of Costs for one task; fills in the figures of its spans."""
     if not any(len(price.edges) for price in prices):
         return _NO_COSTS
-    calls = calls_of(data, tasks.members[task], names)
-    union, calls = Union.of(calls.start, calls.end), calls.own()
-    own = Sum.of(calls.start, calls.end)
+    union = _union_of(data, tasks, task, names)
+    costs = [price.cost(union) for price in prices]
     rows, begins, ends = spans.of(task)
-    shares = []
-    for column, price in enumerate(prices, 1):
-        cost = price.cost(union)
+    for column, cost in enumerate(costs, 1):
         figures[rows, column] = cost.until(ends) - cost.until(begins)
-        shares.append(cost.shares(calls.start, calls.end, own))
-    used, op = np.unique(calls.op), np.zeros(256, np.int64)
-    op[used] = np.arange(len(used))
-    found, at = distinct(calls.name - np.int32(NO_NAME))
-    at = at * len(used) + op[calls.op]
-    sums = np.stack([np.bincount(at, share, len(found) * len(used)) for share in shares])
-    kept = np.flatnonzero(sums.any(axis=0))
-    return np.full(len(kept), task, np.int64), (found[kept // len(used)] + NO_NAME).astype(np.int32), used[kept % len(used)], *sums[:, kept]
+    shares = [Shares(cost) for cost in costs]
+    for calls in _own_calls(data, tasks, task, names):
+        for one in shares:
+            one.add(calls.start, calls.end)
+    sums: dict[int, np.ndarray] = {}  # by name and operation
+    for calls in _own_calls(data, tasks, task, names):
+        found, at = np.unique((calls.name - NO_NAME).astype(np.int64) << 8 | calls.op, return_inverse=True)
+        every = [np.bincount(at, one.of(calls.start, calls.end), len(found)) for one in shares]
+        for key, of in zip(found.tolist(), np.stack(every, 1)):
+            sums[key] = sums.get(key, 0.0) + of
+    keys = np.array([key for key, of in sums.items() if of.any()], np.int64)
+    columns = np.array([sums[key] for key in keys.tolist()]).reshape(-1, len(COSTS)).T
+    return np.full(len(keys), task, np.int64), ((keys >> 8) + NO_NAME).astype(np.int32), (keys & 255).astype(np.uint8), *columns
+
+
+def _own_calls(data: StepData, tasks: Tasks, task: int, names: NameTable) -> Iterator[Calls]:
+    """Those whose time lies within no other's."""
+    for calls in calls_of(data, tasks.members[task], names):
+        own = calls.own()
+        if len(own.start):
+            yield own

@@ -144,14 +144,29 @@ class Cost:
         since = self.union.until(instants) - self.union.until(edges)[low]
         return np.where(at < 0, 0.0, np.where(at >= len(edges) - 1, self.sums[-1], self.sums[low] + self.price.values[low] * since))
 
-    def shares(self, starts: np.ndarray, ends: np.ndarray, own: Sum) -> np.ndarray:
-        """The cost told apart by call: what falls between two edges, in proportion to the calls' time between them."""
-        edges = self.price.edges
-        if len(edges) < 2 or not len(starts):
+
+class Shares:
+    """A cost told apart by call: what falls between two edges, in proportion to the calls' time between them. First all calls are added, some at a
+    time; then each is asked for its share."""
+
+    def __init__(self, cost: Cost):
+        self.cost, self.edges = cost, cost.price.edges
+        self.calls_ns = np.zeros(max(len(self.edges) - 1, 0), np.int64)
+        self.offsets = (self.edges - self.edges[0]).astype(np.float64) if len(self.edges) else np.empty(0)
+        self.sums: np.ndarray | None = None  # at each edge, of a call that lasts all the time
+
+    def add(self, starts: np.ndarray, ends: np.ndarray) -> None:
+        low, high = np.searchsorted(self.edges, [starts.min(), ends.max()], "right").tolist()
+        low, high = max(low - 1, 0), min(high + 1, len(self.edges))
+        if high - low > 1:
+            self.calls_ns[low : high - 1] += np.diff(Sum.of(starts, ends).until(self.edges[low:high]))
+
+    def of(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """cost: one search in the edges for each start and end."""
+        if len(self.edges) < 2:
             return np.zeros(len(starts))
-        origin = edges[0]
-        calls = np.diff(own.until(edges))
-        rate = np.divide(np.diff(self.sums), calls, out=np.zeros(len(calls)), where=calls > 0)
-        offsets = (edges - origin).astype(np.float64)
-        sums = np.r_[0.0, np.cumsum(rate * np.diff(offsets))]
-        return np.interp(ends - origin, offsets, sums) - np.interp(starts - origin, offsets, sums)
+        if self.sums is None:
+            rate = np.divide(np.diff(self.cost.sums), self.calls_ns, out=np.zeros(len(self.calls_ns)), where=self.calls_ns > 0)
+            self.sums = np.r_[0.0, np.cumsum(rate * np.diff(self.offsets))]
+        origin = self.edges[0]
+        return np.interp(ends - origin, self.offsets, self.sums) - np.interp(starts - origin, self.offsets, self.sums)

@@ -100,10 +100,8 @@ def _is_io() -> np.ndarray:
     return (codes != 0) & (codes != ord("X"))
 
 
-def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Calls:
-    """I/O on files of some members: pipes, devices and what event layers saw are left out."""
-    nothing = np.empty(0, np.int64)
-    parts = [(nothing, nothing, np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, bool))]
+def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Iterator[Calls]:
+    """I/O on files of some members, chunk by chunk: pipes, devices and what event layers saw are left out."""
     for member in members:
         is_file = np.r_[data.files[data.members[member].file].array("texts")["is_file"] != 0, True]
 
@@ -112,17 +110,7 @@ def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Calls:
 
         for batch, number in _batches(data, member, names, kept):
             start = batch["start_ns"]
-            parts.append((start, start + batch["duration_ns"], number, batch["op"], (batch["flags"] & NESTED) == 0))
-    return Calls(*(np.concatenate(column) for column in zip(*parts)))
-
-
-def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of some small numbers, rising, and the place of each among them: np.unique without sorting."""
-    place = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    place[numbers] = 1
-    found = np.flatnonzero(place)
-    place[found] = np.arange(len(found))
-    return found, place[numbers]
+            yield Calls(start, start + batch["duration_ns"], number, batch["op"], (batch["flags"] & NESTED) == 0)
 
 
 def _batches(
