@@ -194,7 +194,8 @@ class Describer {
     }
     v.fill = field.missing;
     v.chunk = catalogue_.chunk_of(chosen);
-    v.compression = catalogue_.compression_of(stream_, chosen);
+    const bool configured = chosen.compression || stream_.compression;
+    if (configured || !is_classic(stream_.format)) v.compression = catalogue_.compression_of(stream_, chosen);
     out_.fields.push_back(add_variable(std::move(v)));
   }
 
@@ -239,6 +240,8 @@ class Describer {
 }  // namespace
 
 Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) { return Describer(catalogue, stream).describe(); }
+
+bool is_classic(const std::string& format) { return format == "cdf2" || format == "cdf5"; }
 
 Status check_format(const Catalogue& catalogue, const Stream& stream) {
   if (stream.fields.empty()) return {};

@@ -135,8 +135,6 @@ Status check_choice(const StreamChoice& choice, const Stream& program, size_t at
 
 }  // namespace
 
-bool is_classic(const std::string& format) { return format == "cdf2" || format == "cdf5"; }
-
 Status apply_config(const Config& config, Catalogue& catalogue) {
   const std::vector<Stream> program = catalogue.streams;
   std::vector<std::pair<const StreamChoice*, size_t>> chosen;

@@ -93,9 +93,6 @@ Result<Config> parse_config(const Source& source);
 // fields. Errors: a stream or field that does not exist; what the program's streams cannot be with these choices, with the place of the choice.
 Status apply_config(const Config& config, Catalogue& catalogue);
 
-// Whether the format is one of classic netCDF, which has no compression.
-bool is_classic(const std::string& format);
-
 const char* name_of(Mode mode);
 const char* name_of(Placement placement);
 const char* name_of(TransportKind transport);

@@ -85,7 +85,9 @@ std::string limits_text(const StreamChoice& stream) {
 
 // Two names that files would have, from a date that shows every code.
 std::string examples_text(const StreamChoice& stream) {
-  const double interval_s = stream.every_s.value_or(0) * static_cast<double>(stream.rotation.value_or(0));
+  constexpr double kPeriods_s[] = {0, 86400, 30 * 86400.0, 365 * 86400.0};  // from the date below each leads into the next one
+  const double interval_s = kPeriods_s[static_cast<int>(stream.period.value_or(Period::kNone))] +
+                            stream.every_s.value_or(0) * static_cast<double>(stream.rotation.value_or(0));
   std::string names;
   for (int64_t file = 0; file < 2; file++) {
     PathValues values;

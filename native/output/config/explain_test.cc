@@ -53,6 +53,17 @@ Other streams are as the program says.
 )");
 }
 
+TEST(explain, names_of_files_by_the_calendar) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {{"day", "%Y%m%d", "20261121, then 20261122"},
+                                                                     {"month", "%Y%m", "202611, then 202612"},
+                                                                     {"year", "%Y", "2026, then 2027"}};
+  for (const auto& [period, path, names] : cases) {
+    const std::string text = explained(std::string("[stream.h]\nevery_s = 3600\nexisting = \"append\"\nrotation = \"") + period + "\"\npath = \"" + path + "\"\n");
+    EXPECT_NE(text.find(std::string("names        ") + names + "\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("existing     this run's frames follow"), std::string::npos) << text;
+  }
+}
+
 TEST(explain, nothing_configured) {
   const std::string text = explain(*parse_config({}), 4);
   EXPECT_NE(text.find("mode           serial: the first rank"), std::string::npos) << text;

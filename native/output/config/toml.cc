@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "output/cf/describe.h"
 #include "output/config/settings.h"
 #include "output/model/check.h"
 #include "output/model/path.h"
