@@ -323,6 +323,9 @@ def test_tables_json_and_the_note_have_the_same_figures(tmp_path):
     assert any(line.split() == ["s", "1.000", "1.000", "1.000", "3.000", "3.000", "1.000", "100%", "1.000", "100%"] for line in text.splitlines())
     assert any(line.split() == ["1.000", "100%", "1.000", "3.000", "1.000", "write", "0", "/scratch/restart"] for line in text.splitlines())
     assert any(line.split() == ["MPI_Barrier", "world", "2", "3.000", "3.000", "0", "100%"] for line in text.splitlines())
+    of_one = answer(run, "--tables waits --rank 1")
+    assert "Task 1" in of_one and "waits, exposed and paid are of all tasks" in of_one
+    assert any(line.split() == ["s", "1.000", "0.000", "0.000", "3.000", "3.000", "1.000", "100%", "1.000", "100%"] for line in of_one.splitlines())
     [waits] = json.loads(answer(run, "--json"))["waits"]
     assert (waits["waited_s"], waits["exposed_s"], waits["paid_s"], waits["collectives"]) == (3.0, 1.0, 1.0, 2)
     assert waits["files"][0]["ops"] == {"write": {"waited_s": 3.0, "exposed_s": 1.0, "paid_s": 1.0}}

@@ -58,8 +58,10 @@ def _step_table(steps: list[StepReport]) -> Table:
     sums = [None if None in column else sum(column) for column in list(zip(*lines))[1:]]
     footer = (cells("TOTAL", *sums),) if len(lines) > 1 else ()
     columns = ("<Step", "Wall", "I/O", "active", "in MPI", "for I/O", "sec", "%wall", "sec", "%wall")
-    groups = (("", 2), ("All tasks", 2), ("waits, task-sec", 2), ("exposed", 2), ("paid", 2))
-    remarks = tuple(
+    rank = steps[0].choice.rank
+    groups = (("", 2), ("All tasks" if rank is None else f"Task {rank}", 2), ("waits, task-sec", 2), ("exposed", 2), ("paid", 2))
+    whose = () if rank is None else ("waits, exposed and paid are of all tasks",)
+    remarks = whose + tuple(
         f"{step.name}: {step.synchronisation.waits.incomplete} collectives are left out: not all of their tasks have a record of them"
         for step in steps
         if step.synchronisation.waits.incomplete
