@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
+
 import pytest
 from wait_trace import WaitTrace
 
@@ -184,3 +188,22 @@ def test_records_of_mpi_tell_routine_sequence_and_peer(tmp_path):
     ]  # fmt: skip
     assert {(r["offset_bytes"], r["class"], r["file"]) for r in rows} == {(None, "none", "mpi:world:2")}
     assert [r["routine"] for r in routines] == ["MPI_Barrier", "MPI_Bcast"]
+
+
+@pytest.mark.parametrize(
+    "use", ["run.files.to_arrow()", "run.sql('SELECT 1')", "reader = run.sql_reader('SELECT * FROM events'); reader.read_next_batch()"]
+)
+def test_a_program_that_closes_nothing_ends_in_silence(two_steps, execute, use):
+    done = execute([sys.executable, "-c", f"import weir; run = weir.open({str(two_steps)!r}); {use}"]).ok()
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_run_goes_with_its_last_user(two_steps):
+    run = weir.open(two_steps)
+    reader = run.sql_reader("SELECT count(*) AS n FROM events")
+    gone = weakref.ref(run)
+    del run
+    assert reader.read_all().to_pylist() == [{"n": 15}]
+    del reader
+    gc.collect()
+    assert gone() is None

@@ -7,7 +7,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from weir._errors import UsageError
@@ -155,9 +155,11 @@ class Run:
         except module.Error as error:
             raise UsageError(f"DuckDB does not start: {error}") from error
         self._close = weakref.finalize(self, connection.close)
+        # By a weak reference: DuckDB keeps what is registered, and the garbage collector does not see it there.
+        itself = weakref.ref(self)
         for schema in TABLES:
             if not schema.sql:
-                connection.register(schema.name, self.table(schema.name))
+                connection.register(schema.name, Table(arrow_schema(schema), partial(_rows_of, itself, schema)))
         for schema in TABLES:
             if schema.sql:
                 connection.execute(f"CREATE VIEW {schema.name} AS {schema.sql}")
@@ -170,7 +172,7 @@ class Run:
             relation = self._connection.sql(query)
             if relation is None:
                 raise UsageError("the query gives no rows: ask with SELECT, or begin with FROM")
-            return Results(module, relation.to_arrow_reader(RESULT_ROWS)).reader()
+            return Results(self, relation.to_arrow_reader(RESULT_ROWS)).reader()
         except module.Error as error:
             raise query_error(self._placed(error, query)) from error
 
@@ -188,11 +190,20 @@ class Run:
         return self.sql_reader(query).read_all()
 
 
+def _rows_of(run: weakref.ref[Run], schema: TableSchema) -> Iterator[pa.RecordBatch]:
+    found = run()
+    if found is None:
+        raise UsageError(f"{schema.name}: the run was closed")
+    return found._rows(schema)
+
+
 class Results:
     """The batches of a result: errors that come while it is read become weir's, sums of whole numbers become int64."""
 
-    def __init__(self, module: Any, reader: pa.RecordBatchReader):
-        self.module, self.source = module, reader
+    def __init__(self, run: Run, reader: pa.RecordBatchReader):
+        # A run lives as long as its answers are read, but not beyond the end of the program, where Arrow lets go of nothing more.
+        self.held = [reader, run]
+        weakref.finalize(self, self.held.clear)
         pa = pyarrow()
         self.schema = pa.schema(
             [field.with_type(pa.int64()) if _is_whole(field.type) else field for field in reader.schema]
@@ -203,12 +214,12 @@ class Results:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         pa = pyarrow()
-        while True:
+        while self.held:
             try:
-                batch = self.source.read_next_batch()
+                batch = self.held[0].read_next_batch()
             except StopIteration:
                 return
-            except (self.module.Error, pa.ArrowException, OSError) as error:
+            except (duckdb().Error, pa.ArrowException, OSError) as error:
                 raise query_error(error) from error
             try:
                 yield batch.cast(self.schema)
