@@ -2,6 +2,7 @@
 #include "hook/library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include "hook/mpi_io.h"
 #include "os/scratch.h"
@@ -48,8 +49,11 @@ bool is_own(const void* address) { return loaded_at(address) == loaded_at(reinte
 // depends on none, takes the first that was loaded for all.
 void* bound_for(const char* symbol, Library library, const void* caller) {
   Dl_info info;
-  if (dladdr(caller, &info) != 0 && info.dli_fname != nullptr && info.dli_fname[0] != 0) {
-    void* const handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+  link_map* loaded = nullptr;
+  const bool known = dladdr1(caller, &info, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP) != 0 && loaded != nullptr;
+  // The program has no name there; by the one that dladdr gives for it, its argv[0], ld.so would look through its folders.
+  if (known && loaded->l_name != nullptr && loaded->l_name[0] != 0) {
+    void* const handle = dlopen(loaded->l_name, RTLD_NOLOAD | RTLD_LAZY);
     void* const found = handle != nullptr ? dlsym(handle, symbol) : nullptr;
     if (handle != nullptr) dlclose(handle);
     if (found != nullptr && !is_own(found)) return found;
