@@ -33,10 +33,13 @@ def text(field: int, value: str) -> bytes:
 
 def varints(values: np.ndarray, length: int) -> np.ndarray:
     """A row of `length` bytes for each value, which must be below 2 ** (7 * length)."""
-    shifts = np.arange(length, dtype=np.uint64) * np.uint64(7)
-    out = ((values.astype(np.uint64)[:, None] >> shifts) & np.uint64(0x7F)).astype(np.uint8)
-    out[:, :-1] |= 0x80
-    return out
+    values = values.astype(np.uint64)
+    out = np.empty((length, len(values)), np.uint8)
+    for place in range(length):
+        np.right_shift(values, np.uint64(7 * place), out=out[place], casting="unsafe")
+    out[:-1] |= 0x80
+    out[-1] &= 0x7F
+    return out.T
 
 
 def same(part: bytes, count: int) -> np.ndarray:

@@ -94,12 +94,13 @@ class _Writer:
         track = uuids[at.reshape(-1)]
         end = np.where(slices.crosses, columns.start + columns.duration, slices.end)
         order = marker_order(track, columns.start, end)
-        rows, kept = _begins(columns, track, self.first_text)
-        ends, ends_kept = _ends(track, end)
-        width = rows.shape[1] - ends.shape[1]
-        rows = np.r_[rows, np.pad(ends, ((0, 0), (0, width)))]
-        kept = np.r_[kept, np.pad(ends_kept, ((0, 0), (0, width)))]
-        self.stream.write(rows[order][kept[order]].tobytes())
+        (begins, kept), (ends, _) = _begins(columns, track, self.first_text), _ends(track, end)
+        count, width = ends.shape
+        rows = np.empty((2 * count, begins.shape[1]), np.uint8)
+        is_kept = np.zeros(rows.shape, bool)
+        rows[:count], rows[count:, :width] = begins, ends
+        is_kept[:count], is_kept[count:, :width] = kept, True
+        self.stream.write(rows[order][is_kept[order]].tobytes())
 
     def _track(self, pid: int, thread: int, is_second: bool) -> int:
         """The uuid of a track, told when it is new."""
