@@ -44,6 +44,8 @@ def test_the_same_answer_as_json_csv_and_parquet(weir, two_steps, tmp_path):
 def test_what_a_form_cannot_hold(weir, two_steps, tmp_path):
     done = weir("query", two_steps, "SELECT list(bytes) AS l FROM events", "--format", "csv", "-o", tmp_path / "x.csv")
     assert done.returncode == 2 and "--format csv cannot hold" in done.stderr and list(tmp_path.iterdir()) == []
+    twice = weir("query", two_steps, "SELECT a.op, b.op FROM operations a, operations b LIMIT 1", "--format", "json")
+    assert twice.returncode == 2 and "two columns are called 'op'" in twice.stderr and twice.stdout == ""
     odd = "SELECT 1.0 / 0 AS much, 'nan'::DOUBLE AS nothing, 0.5 AS half, DATE '2026-01-02' AS day, NULL AS n"
     assert json.loads(weir("query", two_steps, odd, "--format", "json").ok().stdout) == [
         {"much": None, "nothing": None, "half": 0.5, "day": "2026-01-02", "n": None}

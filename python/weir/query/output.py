@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import date, datetime, time, timedelta
@@ -54,6 +55,9 @@ def waiting(is_wanted: bool) -> AbstractContextManager[object]:
 
 def write_result(answer: pa.RecordBatchReader, format: str, stream: BinaryIO, top: int | None = None) -> None:
     """Write an answer; `top` is the number of lines of a table."""
+    twice = [name for name, count in Counter(answer.schema.names).items() if count > 1]
+    if twice and format in ("json", "parquet"):
+        raise UsageError(f"--format {format}: two columns are called {twice[0]!r}; give one of them another name with AS")
     try:
         FORMATS[format](answer, stream, top)
     except pyarrow().ArrowException as error:
