@@ -82,10 +82,28 @@ raised(ValueError, part.field, "2t", np.float32, says="field '2t'")
 raised(output.ArgumentError, part.field, "z", np.complex64, says="dtype complex64: expected one of float32")
 raised(output.ArgumentError, context.stream, "s", "a_%q.nc", says="'%q'")
 raised(output.ArgumentError, context.stream, "s", "a.nc", [(u, "average")], says="expected one of instant, mean")
+raised(output.ArgumentError, context.stream, "w", "w.nc", rotation="week", says="rotation 'week': expected a number of frames, 0 for one file, or day")
+raised(output.ArgumentError, context.stream, "e", "e.nc", existing="keep", says="existing 'keep': expected replace, refuse or append")
 raised(output.ArgumentError, context.axis, "bad", [1, 3, 2], says="not monotonic")
 raised(output.ArgumentError, context.set_time, "2026-02-30", says="reference of time")
 raised(output.ArgumentError, context.lonlat_grid, "g", [[1.0]], [0.0], says="dimensions")
 context.finalize()
+""").ok()
+
+
+def test_a_second_run_goes_on_with_the_file(python):
+    python("""
+from netCDF4 import Dataset
+for first in (0, 3):
+    context, part, u = begin()
+    context.stream("history", "u.nc", [u], existing="append", format="netcdf4")
+    with context:
+        for step in range(first, first + 3):
+            with context.step(60.0 * step):
+                u.put(np.full(u.shape, step, np.float32))
+with Dataset("u.nc") as file:
+    assert file["time"][:].tolist() == [0, 60, 120, 180, 240, 300]
+    assert file["u"][:, 1, 5, 7].tolist() == [0, 1, 2, 3, 4, 5]
 """).ok()
 
 
