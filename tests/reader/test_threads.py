@@ -20,7 +20,7 @@ def test_tables_do_not_depend_on_threads(tmp_path: Path, seed: int) -> None:
     print("seed", seed)
     random = np.random.default_rng(seed)
     path = tmp_path / "n.weir"
-    kinds = np.array([op_named(name).value for name in ("read", "write", "fread", "fortran_write", "open")] + [77, 255])
+    kinds = np.array([op_named(name).value for name in ("read", "write", "fread", "fortran_write", "open")] + [254, 255])
     with TraceWriter(path) as writer:
         tasks = [writer.process(100 + rank, rank, 6) for rank in range(6)]
         for rank, process in enumerate(tasks):
