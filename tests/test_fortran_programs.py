@@ -8,7 +8,7 @@ from pathlib import Path
 
 import decode
 import pytest
-from fortran_trace import Traced, check, statements
+from fortran_trace import Traced, statements
 
 MANY = """
 program p

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from weir._errors import Error
-from weir.bench._process import RunFailed, numbers, run
+from weir.bench._process import RunFailed, run
 from weir.bench._statistics import Spread
 from weir.bench.wrf import BY_NAME, Bench, Row, Run, Way, cores, rated, spreads
 
