@@ -40,9 +40,14 @@ uint64_t Mapping::next_stored(uint64_t offset) const {
   return static_cast<uint64_t>(stored) < size_ ? static_cast<uint64_t>(stored) : size_;
 }
 
+void Mapping::close_descriptor() {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = -1;
+}
+
 Mapping::~Mapping() {
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
-  if (descriptor_ >= 0) close(descriptor_);
+  close_descriptor();
 }
 
 }  // namespace weir::reader

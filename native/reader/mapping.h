@@ -31,6 +31,9 @@ class Mapping {
     return value;
   }
 
+  // The mapping stays, its descriptor goes: next_stored() must not be asked any more.
+  void close_descriptor();
+
   // These bytes will not be read again soon: they need not stay in the memory of this process. What is left of a page at both ends stays.
   void leave(uint64_t offset, uint64_t bytes) const;
 

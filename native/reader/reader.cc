@@ -41,6 +41,7 @@ std::string load(weir_reader& reader, const char* path, uint64_t& place) {
   if (failure.empty()) failure = read_header(reader.file, reader.index, place);
   if (!failure.empty()) return failure;
   walk_chunks(reader.file, reader.index, reader.problems);
+  reader.file.close_descriptor();
   reader.names = read_names(reader.file, reader.index, reader.problems);
   return "";
 }

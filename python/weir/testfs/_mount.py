@@ -275,4 +275,6 @@ def _end(pid: int, *, at_once: bool) -> None:
 
 
 def _ended(handle: int, wait_s: float) -> bool:
-    return bool(select.select([handle], [], [], wait_s)[0])
+    ended = select.poll()
+    ended.register(handle, select.POLLIN)
+    return bool(ended.poll(wait_s * 1000))

@@ -92,9 +92,9 @@ class TraceFile:
         view.flags.writeable = False
         return view
 
-    @cached_property
+    @property
     def raw(self) -> np.ndarray:
-        """All bytes of the file."""
+        """All bytes of the file. Not kept: the file would hold the array that holds the file."""
         size = c.c_uint64()
         return self._view(self._lib.weir_reader_bytes(self.handle, c.byref(size)), size.value, np.dtype("u1"))
 
