@@ -96,6 +96,7 @@ void Flow::pass_on(const std::vector<int>& dead, const std::vector<int>& alive) 
   int64_t given = -1;  // the file whose longitude and latitude go with a frame that is held
   for (Held& h : held) {
     if (h.released || !lost(h.group)) continue;
+    sends_left = sends_left || h.flight != nullptr;
     h.flight.reset();
     h.released = alive.empty();
     h.group = next(h.frame.file);

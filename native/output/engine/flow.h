@@ -42,6 +42,7 @@ class Flow {
     bool released = false;
   };
   std::vector<Held> held;
+  bool sends_left = false;  // of frames that went to others: MPI has not ended them
   // Whether the slot of the frame that is being filled is still another frame's; that one, or null.
   Held* in_the_way();
   // The group of the file that is being filled with frames: always the same one, unless it is lost.

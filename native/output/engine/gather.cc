@@ -34,6 +34,12 @@ std::string_view field_name(const Setup& setup, const Column& column) {
   return setup.catalogue.fields[static_cast<size_t>(column.field)].name;
 }
 
+Gather::~Gather() {
+  for (Stage& stage : stages_) is_given_up_ = stage.flight.release() != nullptr || is_given_up_;
+  if (!is_given_up_) return;
+  for (Buffer& b : staging_) b.keep();
+}
+
 Status Gather::prepare(int64_t staging_bytes) {
   for (Buffer& b : staging_) WEIR_TRY(b.allocate(staging_bytes));
   return {};
@@ -87,7 +93,8 @@ Status Gather::wait(std::unique_ptr<Flight>& flight) {
       patience.restart();
       continue;
     }
-    (void)flight.release();  // MPI may still write to its buffers
+    (void)flight.release();
+    is_given_up_ = true;
     return why;
   }
   return {};

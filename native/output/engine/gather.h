@@ -21,6 +21,9 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   Status allocate(int64_t bytes);
+  // The memory stays for the life of the process: MPI may still write to it.
+  void keep() { data_ = nullptr; }
+
   char* data() const { return data_; }
 
  private:
@@ -34,6 +37,9 @@ std::string_view field_name(const Setup& setup, const Column& column);
 class Gather {
  public:
   Gather(World& world, const Setup& setup) : world_(world), setup_(setup) {}
+  ~Gather();
+  Gather(const Gather&) = delete;
+  Gather& operator=(const Gather&) = delete;
   Status prepare(int64_t staging_bytes);
 
   // Whether what was brought together of this frame was still the frame's: its stamp in the windows of all clients that can be looked at (those
@@ -82,6 +88,7 @@ class Gather {
   Buffer staging_[2];
   int next_ = 0;
   std::deque<Stage> stages_;
+  bool is_given_up_ = false;  // a slab, some pieces of which may still come
   std::string stream_;
 };
 

@@ -28,7 +28,14 @@ Session::Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, cons
   farewell_.resize(alive_.size());
 }
 
-Session::~Session() = default;
+// A receiver that is late reads what a rank has that has given it up, and MPI ends it when that is gone.
+Session::~Session() {
+  for (const Flow& flow : flows_) {
+    if (flow.sends_left || std::any_of(flow.held.begin(), flow.held.end(), [](const Flow::Held& h) { return h.flight != nullptr; })) {
+      setup_.window.keep();
+    }
+  }
+}
 
 int Session::is_due(int stream) const { return in_step_ && flows_[static_cast<size_t>(stream)].due() ? 1 : 0; }
 

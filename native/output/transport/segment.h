@@ -23,6 +23,9 @@ class Segment {
   // Another process' segment, to be read.
   Status map(int pid, int descriptor, int64_t bytes);
 
+  // The memory stays for the life of the process: MPI may still read it.
+  void keep() { data_ = nullptr; }
+
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   int descriptor() const { return descriptor_; }
