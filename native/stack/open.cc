@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "node/registry.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "record/process.h"
@@ -286,6 +287,7 @@ int open_ordered(Ticket& t, unsigned mode) {
 
 int finish_open(Ticket& t, int fd, const char* path) {
   if (t.parked) return fd;
+  if (WEIR_UNLIKELY((t.flags & O_TRUNC) != 0 && !writes(t.flags)) && !t.skip && fd >= 0) node::names_changed();  // as truncate(2); no writer is seen
   const uint64_t took = t.started != 0 ? moment() - t.started : 0;
   const bool usual = !t.skip && t.file == nullptr && fd >= 0 && fd < kFiles;
   if (any_aside() && usual && known_at(fd) == nullptr && !record::recording() && is_aside(t.directory, path, t.flags)) return fd;
