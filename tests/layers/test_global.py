@@ -62,7 +62,7 @@ def share(mpi):
 def test_a_node_reads_each_block_once(share, layered, testfs):
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB + 1000)
-    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:4"))
+    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:5"))  # the file fits
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB + 1000
     # A request for each block, and each task asks at the end of the file once.
@@ -117,9 +117,9 @@ def test_what_an_earlier_version_left_is_not_in_the_way(weir, mpi, layered, job,
     fs = testfs("direct")
     old(fs.backing / "a.dat", 4 * MIB)
     old(fs.backing / "b.dat", 1000)
-    leave_caches_of_version_1(job, fs.path / "b.dat", layered("global:65536:16"), 4, tmp_path)
+    leave_caches_of_version_1(job, fs.path / "b.dat", layered("global:65536:64"), 4, tmp_path)
     rules = tmp_path / "rules.toml"
-    rules.write_text('[[rule]]\nname = "*.dat"\nstack = "global:64KiB:16"\n')
+    rules.write_text('[[rule]]\nname = "*.dat"\nstack = "global:64KiB:64"\n')
     program = mpi.cc(HERE / "share.c", name="share")
     command = mpi.launch(4, program, "read", fs.path / "a.dat", "4096")
     weir("run", "--rules", rules, "--", *command, env={**mpi.env, "WEIR_JOB": job, "WEIR_NODE_TASKS": "1"}, timeout=90).ok()
