@@ -22,6 +22,9 @@ struct Request {
   bool of_fortran;    // and in whose handles
 };
 
+// Whether its communicator is still the one of that name.
+inline bool is_alive(const Request& of) { return of.on != nullptr && of.on->name == of.name; }
+
 void remember(const Request& request);
 // What it is, and for one that is not persistent it is known no more. Awaited::nothing: not known, or not begun.
 Request take_request(Handle handle);

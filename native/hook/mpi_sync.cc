@@ -163,8 +163,6 @@ void call_probe(MpiCall& call) {
   remember({message, Awaited::message, false, true, on->name, on, group, kUnknownOffset, 0, nullptr, call.fortran});
 }
 
-bool is_alive(const Request& of) { return of.on != nullptr && of.on->name == of.name; }
-
 void call_matched(MpiCall& call) {
   const Request message = take_request(call.handle_at(call.pointer(call.form.message), message_from_fortran));
   Statuses status(call, 1);

@@ -12,7 +12,7 @@ int count_of(const MpiCall& call) { return call.form.count >= 0 ? call.number(ca
 
 // The communicator that MPI_Comm_idup brought.
 void adopt(const MpiCall& call, const Request& of) {
-  if (of.made == nullptr || of.on->name != of.name) return;
+  if (of.made == nullptr || !is_alive(of)) return;
   MpiCall maker = call;
   maker.fortran = of.of_fortran;
   add_communicator(maker.handle_at(of.made, comm_from_fortran), {of.on, of.offset, 0, Naming::copy, false});
@@ -24,14 +24,15 @@ void keep_awaited(const Request& of, const int* status, Span span) {
   uint64_t offset = of.offset, bytes = of.awaited == Awaited::receive ? of.bytes : 0;
   if (of.awaited == Awaited::receive && status != nullptr) {
     bytes = bytes_of(status);
-    if (of.on->name == of.name) offset = peer_offset(world_rank(*of.on, of.group, source_of(status)));
+    if (is_alive(of)) offset = peer_offset(world_rank(*of.on, of.group, source_of(status)));
   }
   keep_mpi(Op::kMpiAwaited, wire::kNested, of.name, span, offset, static_cast<uint32_t>(of.awaited), bytes);
 }
 
 void end_one(const MpiCall& call, const Request& of, const int* status, Span span) {
-  if (call.done) adopt(call, of);
-  if (call.done) keep_awaited(of, status, span);
+  if (!call.done) return;
+  adopt(call, of);
+  keep_awaited(of, status, span);
 }
 
 void keep_wait(const MpiCall& call, Span span, int count) {
