@@ -14,6 +14,7 @@ from weir.analysis.active import Active, active_time
 from weir.analysis.columns import Columns
 from weir.analysis.file_systems import UNKNOWN, FileSystemTotals, Mount, file_system_totals, mount_of
 from weir.analysis.files import FileTotals, file_totals
+from weir.analysis.flow import Flow
 from weir.analysis.kernel import ProcessFigures, process_figures
 from weir.analysis.layers import LayeredFile, layered_files
 from weir.analysis.mpi_io import MpiFile, mpi_files
@@ -232,6 +233,11 @@ class Report(_Summed):
     @property
     def keeps_names(self) -> bool:
         return all(step.keeps_names for step in self.steps)
+
+    @cached_property
+    def flows(self) -> dict[str | None, Flow]:
+        """Data between the steps, by pattern of files, as report_flow() found them: each may cost a pass over all records."""
+        return {}
 
     @cached_property
     def active_ns(self) -> int | None:

@@ -28,7 +28,13 @@ def flow_steps(report: Report) -> list[FlowStep]:
 
 
 def report_flow(report: Report, pattern: str | None = None) -> Flow:
-    """The flow of the chosen steps and tasks, of files whose name fits the pattern."""
+    """The flow of the chosen steps and tasks, of files whose name fits the pattern; found once."""
+    if pattern not in report.flows:
+        report.flows[pattern] = _found_flow(report, pattern)
+    return report.flows[pattern]
+
+
+def _found_flow(report: Report, pattern: str | None) -> Flow:
     wanted = None if pattern is None else [number for number, name in enumerate(report.names.names) if matches(name, pattern)]
 
     def split(step: int, instants: dict[int, list[int]]) -> dict[tuple[int, int], list[int]]:
