@@ -29,15 +29,16 @@ static int open_file(const char* path, int flags) {
   return fd;
 }
 
-// All tasks read the whole file by small requests.
-static void read_all(const char* path, long request) {
+// All tasks read the whole file by small requests; after so many of them, if not 0, they wait for each other.
+static void read_all(const char* path, long request, long together) {
   const int fd = open_file(path, O_RDONLY);
   unsigned char* data = malloc(request);
   MPI_Barrier(MPI_COMM_WORLD);
-  long at = 0, n;
+  long at = 0, n, requests = 0;
   while ((n = read(fd, data, request)) > 0) {
     check(data, at, n, 0);
     at += n;
+    if (together != 0 && ++requests % together == 0) MPI_Barrier(MPI_COMM_WORLD);
   }
   if (n < 0) fail("read", at);
   struct stat about;
@@ -99,7 +100,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const long first = atol(argv[3]), second = argc > 4 ? atol(argv[4]) : 0;
-  if (strcmp(argv[1], "read") == 0) read_all(argv[2], first);
+  if (strcmp(argv[1], "read") == 0) read_all(argv[2], first, second);
   else if (strcmp(argv[1], "interleave") == 0) interleave(argv[2], first, second);
   else if (strcmp(argv[1], "in-turn") == 0) in_turn(argv[2], first, second);
   else if (strcmp(argv[1], "until-error") == 0) until_error(argv[2], first, second);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 import uuid
 from pathlib import Path
 
@@ -47,6 +48,11 @@ def buffered(cc):
     return cc((Path(__file__).parent / "programs/buffered.c").read_text(), "-O2", name="buffered")
 
 
+def before_they_were_full(begin: float) -> int:
+    """Blocks that may have been written as they were: one of more than half a second, where the program was held up for as long."""
+    return int((time.monotonic() - begin) * 2)
+
+
 @pytest.fixture
 def lustre(testfs):
     """A file system far away; ``lustre(size)`` also has x.dat of that size."""
@@ -71,7 +77,7 @@ def test_small_sequential_reads_become_one_request_for_each_block(lustre, execut
 
 @pytest.mark.parametrize("stride", [64 << 10, MIB])
 def test_strided_reads_fetch_the_pages_of_the_pieces_and_many_at_once(lustre, execute, buffered, under, stride):
-    mount = lustre(256 * stride)
+    mount = lustre(256 * stride, data_us=30_000)  # long enough for a busy machine to start many
     execute([buffered, "stride", mount.path / "x.dat", 256 * stride, 1024, stride], env=under("bufa:1048576:2").env).ok()
     stats = mount.stats()
     assert stats.file("x.dat").reads <= 256 + 4
@@ -95,17 +101,19 @@ def test_random_reads_are_not_amplified(lustre, execute, buffered, under):
 
 def test_a_million_small_writes_become_one_request_for_each_block(lustre, execute, buffered, under):
     mount = lustre()
+    begin = time.monotonic()
     execute([buffered, "write", mount.path / "x.dat", 64_000_000, 64], env=under("bufa:1048576:8").env).ok()
     file = mount.stats().file("x.dat")
-    assert file.writes <= 62 + 4
+    assert file.writes <= 62 + 4 + before_they_were_full(begin)
     assert file.bytes_written == 64_000_000
     assert (mount.backing / "x.dat").read_bytes() == expected(64_000_000)
 
 
 def test_appended_records_arrive_in_their_order(lustre, execute, buffered, under):
     mount = lustre()
+    begin = time.monotonic()
     execute([buffered, "append", mount.path / "x.dat", 6_400_000, 64], env=under("bufa:65536:8").env).ok()
-    assert mount.stats().file("x.dat").writes <= 98 + 4
+    assert mount.stats().file("x.dat").writes <= 98 + 4 + before_they_were_full(begin)
     assert (mount.backing / "x.dat").read_bytes() == expected(6_400_000)
 
 

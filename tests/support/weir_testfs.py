@@ -6,6 +6,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +39,22 @@ class TestMount:
 
     def unmount(self) -> None:
         self.mount.unmount()
+
+    def hold_together(self, requests: list[Callable[[], object]]) -> None:
+        """Makes the requests in threads; none is answered before all are in service, however late a busy machine begins some."""
+        self.control(hang=100)
+        threads = [threading.Thread(target=request) for request in requests]
+        for thread in threads:
+            thread.start()
+        try:
+            end = time.monotonic() + 60
+            while (there := self.stats().in_flight) < len(requests):
+                assert time.monotonic() < end, f"{there} of {len(requests)} requests are in service; the others wait for them"
+                time.sleep(0.005)
+        finally:
+            self.control(hang=0)
+            for thread in threads:
+                thread.join()
 
 
 MEMORY = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())

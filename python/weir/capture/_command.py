@@ -36,7 +36,7 @@ PASSED_ON = frozenset(
     }
 )
 _SET_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by the interpreter; a command expects the default
-_CANARY_WAIT_S = 0.05
+_CANARY_WAIT_S = 0.2  # on a busy machine a process that was killed takes its time to die
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 
@@ -146,10 +146,9 @@ def run_command(command: Sequence[str], environ: Mapping[str, str]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may have it ignored, and then nobody can be waited for
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON | {signal.SIGCHLD})
     try:
-        pid = _spawn(path, command, environ, mask)
-        canary = _Canary()
+        canary = _Canary()  # before the command: a signal to the group that reaches one reaches both
         try:
-            status = _wait(pid, canary)
+            status = _wait(_spawn(path, command, environ, mask), canary)
         finally:
             canary.release()
     finally:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 from weir_process import clean_environment, signals_by_default
@@ -58,41 +59,59 @@ def parent_of(pid: int) -> int:
         return int(file.read().rsplit(")", 1)[1].split()[1])
 
 
-def end(process: subprocess.Popen) -> list[int]:
+def canary_of(weir: int) -> int | None:
+    """The process that tells weir whether a signal reached its whole group."""
+    with open(f"/proc/{weir}/task/{weir}/children") as file:
+        children = file.read().split()
+    for pid in children:
+        with suppress(OSError), open(f"/proc/{pid}/stat") as file:
+            name, _, fields = file.read().partition("(")[2].rpartition(")")
+            if name == "cat" and fields.split()[0] != "Z":
+                return int(pid)
+    return None
+
+
+def check_heard(process: subprocess.Popen, *numbers: int) -> None:
+    """These signals and no other; then the listener ends."""
+    heard = [process.stdout.readline() for _ in numbers]
     time.sleep(0.3)  # a second copy of a signal, were there one, would arrive before the end
-    heard, _ = process.communicate("end\n", timeout=30)
-    return [int(line) for line in heard.split()]
+    process.stdin.write("end\n")
+    process.stdin.flush()
+    heard += process.stdout.read().splitlines()
+    assert [int(line) for line in heard] == list(numbers)
+    assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM])
 def test_a_signal_to_weir_alone_reaches_the_command_once(listening, number):
     process, _ = listening()
     process.send_signal(number)
-    assert end(process) == [number]
-    assert process.returncode == 0
+    check_heard(process, number)
 
 
 def test_a_signal_to_the_whole_group_reaches_the_command_once(listening):
     process, _ = listening()
     os.killpg(process.pid, signal.SIGTERM)
-    assert end(process) == [signal.SIGTERM]
+    check_heard(process, signal.SIGTERM)
 
 
 def test_signals_after_one_to_the_group_are_passed_on_again(listening):
     process, _ = listening()
+    canary = canary_of(process.pid)
     os.killpg(process.pid, signal.SIGUSR1)
-    time.sleep(0.4)
+    while canary_of(process.pid) in (canary, None):  # until weir knows that it went to the group
+        time.sleep(0.01)
     process.send_signal(signal.SIGUSR1)
-    time.sleep(0.4)
+    assert [process.stdout.readline() for _ in range(2)] == [f"{signal.SIGUSR1:d}\n"] * 2
     os.killpg(process.pid, signal.SIGUSR2)
-    assert end(process) == [signal.SIGUSR1, signal.SIGUSR1, signal.SIGUSR2]
+    check_heard(process, signal.SIGUSR2)
 
 
 def test_timeout_signals_weir_and_its_group_and_the_command_hears_it_once(listening):
     process, listener = listening("timeout", "100")
     assert parent_of(parent_of(listener)) == process.pid
     process.send_signal(signal.SIGTERM)  # timeout passes it to weir, then to the group
-    assert end(process) == [signal.SIGTERM]
+    check_heard(process, signal.SIGTERM)
 
 
 def test_a_command_killed_by_a_signal_gives_128_plus_n_and_a_complete_job(weir, tmp_run):
