@@ -47,6 +47,30 @@ void read_events(const weir_reader* reader, const weir_reader_clock& clock) {
   }
 }
 
+// Each file of a process is a group, two of them a name; the memory holds few stretches.
+void read_reads(weir_reader* reader, const weir_reader_clock& clock) {
+  uint64_t count, entry;
+  const auto* rows = static_cast<const weir_reader_row*>(weir_reader_get(reader, WEIR_READER_ROWS, &count, &entry));
+  std::vector<weir_reader_read_of> files;
+  std::vector<uint64_t> first_cut = {0};
+  std::vector<int64_t> cuts;
+  std::vector<uint32_t> name_of;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (!files.empty() && files.back().process == rows[i].process && files.back().file == rows[i].file) continue;
+    files.push_back({rows[i].process, rows[i].file, uint32_t(files.size())});
+    cuts.push_back(static_cast<int64_t>(rows[i].first_ticks));
+    first_cut.push_back(cuts.size());
+    name_of.push_back(uint32_t(name_of.size() / 2));
+  }
+  const weir_reader_read_of* of_file = files.data();
+  const uint64_t files_count = files.size();
+  const weir_reader_reads reads = {&reader, &clock, &of_file, &files_count, 1, 2};
+  std::vector<uint64_t> bytes(2 * files.size()), of_names(files.size());
+  std::vector<weir_reader_extent> of_groups(files.size());
+  if (weir_reader_reads_between(&reads, first_cut.data(), files.size(), cuts.data(), bytes.data()) != 0) abort();
+  if (weir_reader_read_extents(&reads, name_of.data(), files.size(), 1000, of_groups.data(), of_names.data()) != 0) abort();
+}
+
 void read_all(const char* path) {
   char message[256];
   uint64_t place = 0;
@@ -59,6 +83,7 @@ void read_all(const char* path) {
   uint64_t records;
   weir_reader_active(&reader, &clock, &mask, 1, 0, 2, &total, &first, &last, &records);
   read_tiles(reader, clock);
+  read_reads(reader, clock);
   read_events(reader, clock);
   for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_PROBLEMS; ++array) {
     uint64_t count, bytes, sum = 0;

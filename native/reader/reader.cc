@@ -12,6 +12,7 @@
 #include "reader/clock.h"
 #include "reader/events.h"
 #include "reader/ops.h"
+#include "reader/rereads.h"
 #include "reader/scan.h"
 #include "reader/tiles.h"
 
@@ -33,6 +34,14 @@ const void* hand_out(const std::vector<T>& list, uint64_t* count, uint64_t* entr
   *count = list.size();
   *entry_bytes = sizeof(T);
   return list.data();
+}
+
+std::vector<ReadsInput> inputs_of(const weir_reader_reads& reads) {
+  std::vector<ReadsInput> inputs;
+  for (uint64_t i = 0; i < reads.count; ++i) {
+    inputs.push_back({&reads.readers[i]->file, &reads.readers[i]->index, reads.clocks[i], {reads.files[i], reads.files_count[i]}});
+  }
+  return inputs;
 }
 
 // Empty string on success.
@@ -157,6 +166,26 @@ WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_cl
       inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i], rows_of[i], groups_of[i]});
     }
     make_tiles(inputs, all_names != 0, *window, by_row, by_group);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+WEIR_API int weir_reader_reads_between(const weir_reader_reads* reads, const uint64_t* first_cut, uint64_t groups, const int64_t* cuts,
+                                       uint64_t* bytes) {
+  try {
+    reads_between(inputs_of(*reads), reads->threads, {first_cut, groups + 1}, {cuts, first_cut[groups]}, bytes);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint32_t* name_of, uint64_t groups, uint64_t room,
+                                      weir_reader_extent* of_groups, uint64_t* of_names) {
+  try {
+    read_extents(inputs_of(*reads), reads->threads, {name_of, groups}, room, of_groups, of_names);
     return 0;
   } catch (const std::exception&) {
     return -1;

@@ -100,6 +100,14 @@ typedef struct { /* bin i is [origin_ns + (i << shift), origin_ns + (i + 1 << sh
 
 #define WEIR_READER_NO_ROW 0xffffffffu
 
+typedef struct { /* whose reads those of one file of a process are: a group is a name and a task */
+  uint32_t process, file, group;
+} weir_reader_read_of;
+
+typedef struct { /* read at known offsets, and how many different bytes that was */
+  uint64_t known_bytes, distinct_bytes;
+} weir_reader_extent;
+
 enum weir_reader_array {
   WEIR_READER_CHUNKS, WEIR_READER_PROCESSES, WEIR_READER_TEXTS, WEIR_READER_NAMES, WEIR_READER_ROWS,
   WEIR_READER_HISTOGRAMS, WEIR_READER_UNITS, WEIR_READER_SYNCS, WEIR_READER_PROBLEMS
@@ -152,6 +160,28 @@ int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clo
 int weir_reader_tiles(weir_reader *const *readers, const weir_reader_clock *clocks, const uint32_t *const *rows_of,
                       const uint8_t *const *groups_of, uint64_t count, uint32_t all_names, const weir_reader_window *window,
                       weir_reader_tile *by_row, weir_reader_tile *by_group);
+
+/* Which reads of several files are looked at: those of POSIX and stdio that moved bytes, of the files that files[i] (files_count[i] rows, sorted by
+ * process and file) lists of reader i. */
+typedef struct {
+  weir_reader *const *readers;
+  const weir_reader_clock *clocks;
+  const weir_reader_read_of *const *files;
+  const uint64_t *files_count;
+  uint64_t count;
+  uint32_t threads;
+} weir_reader_reads;
+
+/* Bytes that each group read before, between and after instants in ns: those of group g are cuts[first_cut[g]] ... cuts[first_cut[g + 1] - 1],
+ * rising; its sums are added to bytes[first_cut[g] + g] and the places behind. A read counts where it begins, before a cut at that instant.
+ * before: each reader has been scanned; files name no group that first_cut does not have. cost: one pass. fails: -1 when memory or threads ran out. */
+int weir_reader_reads_between(const weir_reader_reads *reads, const uint64_t *first_cut, uint64_t groups, const int64_t *cuts, uint64_t *bytes);
+
+/* How many different bytes each group read, and all groups of a name together; added to what of_groups and of_names hold. name_of: of each group,
+ * rising. room: how many disjoint stretches of files may be in memory at once; where there are more, it takes a pass for each part that fits.
+ * before: as above. fails: -1 when memory or threads ran out. */
+int weir_reader_read_extents(const weir_reader_reads *reads, const uint32_t *name_of, uint64_t groups, uint64_t room,
+                             weir_reader_extent *of_groups, uint64_t *of_names);
 
 /* Where a reading of raw records is: the next chunk and record in it, the thread of that record; it ends before end_chunk. Begin with
  * zeros and the number of chunks. */

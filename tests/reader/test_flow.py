@@ -8,13 +8,11 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from golden_trace import GoldenTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.analysis.rereads import union
 from weir.report import build
 from weir.report.flow import flow_json, flow_tables, graph_json, reads_json, report_flow
 from weir.trace._synthetic import TraceWriter, event
@@ -138,17 +136,6 @@ def test_distinct_bytes_are_those_of_a_set(made):
     known = [key for key in shared if key not in unknown]
     if len(known) == len(shared):
         assert sum(one["distinct_bytes"] for one in reads["by_all"]) == sum(len(of_step[key]) for key in known)
-
-
-@SETTINGS
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(1, 8)), max_size=30))
-def test_a_union_has_each_byte_once(made):
-    keys, begins, sizes = (np.array(column, np.int64) for column in (zip(*made) if made else ((), (), ())))
-    keys, begins, ends = (column.tolist() for column in union(keys, begins, begins + sizes))
-    bytes_of = [(key, place) for key, begin, end in zip(keys, begins, ends) for place in range(begin, end)]
-    assert len(bytes_of) == len(set(bytes_of))
-    assert set(bytes_of) == {(key, place) for key, begin, size in made for place in range(begin, begin + size)}
-    assert all(a < b for (k, a), (m, b) in zip(zip(keys, ends), list(zip(keys, begins))[1:]) if k == m)
 
 
 def step(step: int, *records: tuple) -> list[dict]:

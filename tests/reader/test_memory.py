@@ -33,6 +33,26 @@ active = active_time(data.files, data.lines)
 print(json.dumps({"peak": peak() - before, "calls": int(data.columns.calls.sum()), "records": active.records}))
 """
 
+FLOW = """
+import json, resource, sys
+from pathlib import Path
+import numpy as np
+from weir.analysis.names import NameTable
+from weir.analysis.rereads import bytes_between, extents
+from weir.analysis.step import read_step
+from weir.trace import Step
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+path, names = Path(sys.argv[1]), NameTable()
+data = read_step(Step("main", path.parent, None, None, (path,)), names)
+before, members, middle = peak(), np.ones(1, bool), int(data.columns.first_ns.min() + data.columns.last_ns.max()) // 2
+((known, distinct),) = extents(data, members, names, room=1 << 17).by_task.values()
+(parts,) = bytes_between(data, members, names, {0: [middle]}).values()
+print(json.dumps({"peak": peak() - before, "known": known, "distinct": distinct, "parts": parts}))
+"""
+
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
@@ -45,7 +65,7 @@ def trace(tmp_path: Path) -> Path:
         for chunk in range(CHUNKS):
             first = writer.created_ticks + chunk // THREADS * PER_CHUNK * 100
             starts = np.arange(first, first + PER_CHUNK * 100, 100)
-            process.events(records(read, starts, 40, file=1, size=4096), thread=chunk % THREADS + 1)
+            process.events(records(read, starts, 40, file=1, size=4096, offset=(chunk * PER_CHUNK + np.arange(PER_CHUNK)) * 5000), thread=chunk % THREADS + 1)
     return path
 
 
@@ -53,4 +73,13 @@ def test_memory_does_not_grow_with_the_trace(trace: Path) -> None:
     done = subprocess.run([sys.executable, "-c", MEASURE, str(trace)], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     seen = json.loads(done.stdout)
     assert seen["calls"] == seen["records"] == CHUNKS * PER_CHUNK
+    assert seen["peak"] < trace.stat().st_size / 3
+
+
+def test_memory_of_the_data_flow_does_not_grow_with_the_trace_nor_with_the_places_read(trace: Path) -> None:
+    """No two reads touch: there are as many stretches as records, twenty times what may be in memory."""
+    done = subprocess.run([sys.executable, "-c", FLOW, str(trace)], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    seen = json.loads(done.stdout)
+    assert seen["known"] == seen["distinct"] == sum(seen["parts"]) == CHUNKS * PER_CHUNK * 4096
+    assert min(seen["parts"]) > 0
     assert seen["peak"] < trace.stat().st_size / 3

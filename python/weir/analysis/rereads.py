@@ -2,13 +2,13 @@
 """Files that are read more often than needed: by all tasks of a step, or more than once by the same task.
 
 How many distinct bytes were read is the length of a union of intervals in the file, from the records of reads whose offset is known (not
-those of stdio). The union is taken in batches and keeps disjoint intervals alone: memory depends on how scattered reads are,
-not on how many there were.
+those of stdio). native/reader/rereads.h passes over the records; whose reads belong together, and what that means, is decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ctypes as c
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,11 +18,11 @@ from weir.analysis.columns import Columns, class_codes, merged, starts
 from weir.analysis.flow import FileFlow, Flow, FlowStep, Row
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData, name_numbers
-from weir.trace.file import TraceFile
-from weir.trace.ops import ERROR, POSIX, STDIO
+from weir.trace._abi import EXTENT, READ_OF, Clock, Reads, reads_functions
+from weir.trace.file import threads_for
+from weir.trace.ops import POSIX, STDIO
 
-BATCH_READS = 1 << 19
-_UNKNOWN_OFFSET = np.uint64(2**48 - 1)
+STRETCHES = 1 << 22  # of 24 bytes, and as much again while they are sorted
 
 
 class Extent(NamedTuple):
@@ -59,149 +59,89 @@ class Reread:
         return 0 if self.distinct is None else self.bytes - self.distinct
 
 
-class _Intervals:
-    """Disjoint intervals of bytes for each key."""
+@dataclass(frozen=True)
+class _Groups:
+    """Whose reads are looked at: a group for each name and task, sorted by both; of_files: for each trace file which of its files belong to which."""
 
-    def __init__(self) -> None:
-        self.known: dict[int, int] = {}
-        self.merged = [np.empty(0, np.int64)] * 3
-        self.waiting: list[list[np.ndarray]] = []
-        self.count = 0
+    keys: list[tuple[int, int]]
+    of_files: list[np.ndarray]
 
-    def add(self, keys: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> None:
-        """Reads in the order in which they were made."""
-        if not len(keys):
-            return
-        found, at = np.unique(keys, return_inverse=True)
-        for key, total in zip(found.tolist(), _sum_by(at, sizes, len(found))):
-            self.known[key] = self.known.get(key, 0) + total
-        ends = begins + sizes
-        is_new = np.ones(len(keys), bool)
-        is_new[1:] = (keys[1:] != keys[:-1]) | (begins[1:] != ends[:-1])
-        first = np.flatnonzero(is_new)  # reads that go on where the last one ended are one
-        last = np.append(first[1:], len(keys)) - 1
-        self.waiting.append([keys[first], begins[first], ends[last]])
-        self.count += len(first)
-        if self.count > max(BATCH_READS, 2 * len(self.merged[0])):
-            self._merge()
-
-    def lengths(self) -> dict[int, int]:
-        """Bytes in the union, by key."""
-        self._merge()
-        keys, begins, ends = self.merged
-        found, at = np.unique(keys, return_inverse=True)
-        return dict(zip(found.tolist(), _sum_by(at, ends - begins, len(found))))
-
-    def _merge(self) -> None:
-        self.merged = list(union(*(np.concatenate(column) for column in zip(self.merged, *self.waiting))))
-        self.waiting, self.count = [], 0
+    @property
+    def names(self) -> tuple[list[int], np.ndarray]:
+        """The names, rising, and for each group which one."""
+        names, at = np.unique(np.array([name for name, _ in self.keys], np.int64), return_inverse=True)
+        return names.tolist(), at.astype(np.uint32)
 
 
-def union(keys: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same bytes as disjoint intervals, by key and begin. Intervals that touch are one."""
-    if not len(keys):
-        return keys, begins, ends
-    order = np.lexsort((begins, keys))
-    keys, begins, ends = keys[order], begins[order], ends[order]
-    by_end = np.lexsort((ends, keys))
-    place = np.empty(len(keys), np.int64)
-    place[by_end] = np.arange(len(keys))
-    reach = ends[by_end][np.maximum.accumulate(place)]  # the greatest end so far of the same key: keys rise
-    is_new = np.ones(len(keys), bool)
-    is_new[1:] = (keys[1:] != keys[:-1]) | (begins[1:] > reach[:-1])
-    first = np.flatnonzero(is_new)
-    last = np.append(first[1:], len(keys)) - 1
-    return keys[first], begins[first], reach[last]
+def _groups(data: StepData, members: np.ndarray, names: NameTable, wanted: Iterable[int] | None = None) -> _Groups:
+    """Of the chosen members; wanted: of these names alone."""
+    ranks = np.array([member.rank for member in data.members], np.int64)
+    found, chosen = [], None if wanted is None else np.fromiter(wanted, np.int64)
+    for index, file in enumerate(data.files):
+        rows, first = file.array("rows"), data.first_member(index)
+        is_lowest = (rows["layer"] == POSIX) | (rows["layer"] == STDIO)
+        rows = rows[(class_codes()[rows["op"]] == ord("R")) & is_lowest & (rows["bytes"] > 0) & members[rows["process"] + first]]
+        rows = rows[["process", "file"]]
+        rows = rows[starts(rows["process"], rows["file"])] if len(rows) else rows  # they are sorted by both
+        numbers = name_numbers(file, rows, names, data.name_numbers[index]).astype(np.int64)
+        kept = numbers >= 0 if chosen is None else (numbers >= 0) & np.isin(numbers, chosen)
+        found.append((rows[kept], (numbers << 32 | (ranks[rows["process"] + first] + 1))[kept]))
+    keys, at = np.unique(np.concatenate([np.empty(0, np.int64), *(keys for _, keys in found)]), return_inverse=True)
+    of_files, done = [], 0
+    for rows, of in found:
+        made = np.empty(len(rows), READ_OF)
+        made["process"], made["file"], made["group"] = rows["process"], rows["file"], at[done : done + len(of)]
+        of_files.append(made)
+        done += len(of)
+    return _Groups([(key >> 32, (key & 0xFFFFFFFF) - 1) for key in keys.tolist()], of_files)
 
 
-def _sum_by(at: np.ndarray, values: np.ndarray, count: int) -> list[int]:
-    sums = np.zeros(count, np.int64)
-    np.add.at(sums, at, values)
-    return sums.tolist()
+def _native(data: StepData, groups: _Groups) -> Reads:
+    """The reads of these groups for the library. What it points into lives as long as groups and data do."""
+    count = len(data.files)
+    return Reads(
+        (c.c_void_p * count)(*(file.handle for file in data.files)),
+        (Clock * count)(*(line.native() for line in data.lines)),
+        (c.c_void_p * count)(*(one.ctypes.data for one in groups.of_files)),
+        (c.c_uint64 * count)(*map(len, groups.of_files)),
+        count,
+        threads_for(sum(file.header.file_bytes for file in data.files)),
+    )
 
 
-def extents(data: StepData, members: np.ndarray, names: NameTable) -> Extents:
-    """What the chosen members of a step (a boolean for each) read, from the records of their reads. cost: one pass over all records."""
-    by_task = _Intervals()
-    for index in range(len(data.files)):
-        for keys, records in _reads(data, index, members, names):
-            offsets = records["offset_size"] & _UNKNOWN_OFFSET
-            known = offsets != _UNKNOWN_OFFSET
-            by_task.add(keys[known], offsets[known].astype(np.int64), _sizes(records)[known])
-    distinct = by_task.lengths()
-    by_name = _Intervals()
-    keys, begins, ends = by_task.merged
-    by_name.add(keys >> 32, begins, ends - begins)
-    tasks = {_unpacked(key): Extent(by_task.known[key], count) for key, count in distinct.items()}
-    known: dict[int, int] = {}
-    for (name, _), extent in tasks.items():
-        known[name] = known.get(name, 0) + extent.known
-    return Extents(tasks, {name: Extent(known[name], count) for name, count in by_name.lengths().items()})
+def extents(data: StepData, members: np.ndarray, names: NameTable, *, room: int = STRETCHES) -> Extents:
+    """What the chosen members of a step (a boolean for each) read, from the records of their reads.
 
-
-def _unpacked(key: int) -> tuple[int, int]:
-    return key >> 32, (key & 0xFFFFFFFF) - 1
+    room: how many disjoint stretches of files may be in memory at once. cost: a pass over all records; where there are more stretches, one
+    for each part of the files that fits. Raises MemoryError.
+    """
+    groups = _groups(data, members, names)
+    numbers, name_of = groups.names
+    of_groups, of_names = np.zeros(len(groups.keys), EXTENT), np.zeros(len(numbers), np.uint64)
+    _, function = reads_functions()
+    if function(c.byref(_native(data, groups)), name_of.ctypes.data, len(name_of), room, of_groups.ctypes.data, of_names.ctypes.data):
+        raise MemoryError("not enough memory, or no threads, to tell what was read more than once")
+    known = np.zeros(len(numbers), np.uint64)
+    np.add.at(known, name_of, of_groups["known_bytes"])
+    return Extents(
+        {key: Extent(*one) for key, one in zip(groups.keys, of_groups.tolist()) if one[0]},
+        {name: Extent(*one) for name, *one in zip(numbers, known.tolist(), of_names.tolist()) if one[0]},
+    )
 
 
 def bytes_between(data: StepData, members: np.ndarray, names: NameTable, instants: dict[int, list[int]]) -> dict[tuple[int, int], list[int]]:
     """By name and task: bytes that the chosen members read before the first of the name's instants (ns since 1970, rising), between it and
-    the next, and so on. cost: one pass over all records."""
-    sums: dict[tuple[int, int], list[int]] = {}
-    wanted = np.array(sorted(instants), np.int64)
-    for index in range(len(data.files)):
-        for keys, records in _reads(data, index, members, names):
-            chosen = np.flatnonzero(np.isin(keys >> 32, wanted))
-            chosen = chosen[np.argsort(keys[chosen], kind="stable")]
-            keys, records = keys[chosen], records[chosen]
-            sizes, begun = _sizes(records), data.lines[index].instants(records["start"])
-            limits = [*starts(keys).tolist(), len(keys)] if len(keys) else []
-            for first, last in zip(limits, limits[1:]):
-                at = instants[int(keys[first]) >> 32]
-                parts = sums.setdefault(_unpacked(int(keys[first])), [0] * (len(at) + 1))
-                found = _sum_by(np.searchsorted(at, begun[first:last], side="left"), sizes[first:last], len(parts))
-                parts[:] = [one + more for one, more in zip(parts, found)]
-    return sums
-
-
-def _sizes(records: np.ndarray) -> np.ndarray:
-    return ((records["offset_size"] >> np.uint64(48) << np.uint64(32)) | records["size_low"]).astype(np.int64)
-
-
-def _reads(data: StepData, index: int, members: np.ndarray, names: NameTable) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Reads of one trace file that moved bytes of a name, in batches: name and task as one number, and the record."""
-    file, first = data.files[index], data.first_member(index)
-    ranks = np.array([member.rank for member in data.members], np.int64)
-    for processes, records in _batches(file, members[first : first + len(file.processes)]):
-        table = np.empty(len(records), [("process", "<u4"), ("file", "<u4")])
-        table["process"], table["file"] = processes, records["file"]
-        numbers = name_numbers(file, table, names, data.name_numbers[index]).astype(np.int64)
-        kept = (numbers >= 0) & (_sizes(records) > 0)
-        yield (numbers << 32 | (ranks[processes + first] + 1))[kept], records[kept]
-
-
-def _batches(file: TraceFile, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Process and record of all reads that went well, chunk by chunk, many at a time."""
-    chunks = file.event_chunks()
-    kept: list[tuple[np.ndarray, np.ndarray]] = []
-    count = 0
-    for chunk in chunks[np.lexsort((chunks["sequence"], chunks["log"]))]:
-        if not chosen[chunk["process"]]:
-            continue
-        records = file.records(chunk)
-        is_read = (class_codes()[records["op"]] == ord("R")) & ((records["layer"] == POSIX) | (records["layer"] == STDIO))
-        found = records[is_read & ((records["flags"] & ERROR) == 0)]
-        kept.append((np.full(len(found), chunk["process"], np.int64), found))
-        count += len(found)
-        if count >= BATCH_READS:
-            yield _joined(kept)
-            kept, count = [], 0
-    if kept:
-        yield _joined(kept)
-
-
-def _joined(kept: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    processes, records = zip(*kept)
-    return np.concatenate(processes), np.concatenate(records)
+    the next, and so on. cost: one pass over all records. Raises MemoryError."""
+    groups = _groups(data, members, names, instants)
+    counts = [len(instants[name]) for name, _ in groups.keys]
+    first_cut = np.cumsum([0, *counts]).astype(np.uint64)
+    cuts = np.array([at for name, _ in groups.keys for at in instants[name]], np.int64)
+    sums = np.zeros(len(cuts) + len(counts), np.uint64)
+    function, _ = reads_functions()
+    if function(c.byref(_native(data, groups)), first_cut.ctypes.data, len(counts), cuts.ctypes.data, sums.ctypes.data):
+        raise MemoryError("not enough memory, or no threads, to tell what was read when")
+    parts = np.split(sums, np.cumsum([count + 1 for count in counts])[:-1]) if counts else []
+    return {key: part.tolist() for key, part in zip(groups.keys, parts) if part.any()}
 
 
 def read_by_all(flow: Flow, found: Sequence[Extents | None]) -> list[Reread]:

@@ -85,6 +85,18 @@ class Window(c.Structure):
     ]  # fmt: skip
 
 
+# Files of processes whose reads are looked at; and what was read of them.
+READ_OF = _layout("process:<u4 file:<u4 group:<u4")
+EXTENT = _layout("known_bytes:<u8 distinct_bytes:<u8")
+
+
+class Reads(c.Structure):
+    _fields_ = [
+        ("readers", c.POINTER(c.c_void_p)), ("clocks", c.POINTER(Clock)), ("files", c.POINTER(c.c_void_p)),
+        ("files_count", c.POINTER(c.c_uint64)), ("count", c.c_uint64), ("threads", c.c_uint32),
+    ]  # fmt: skip
+
+
 TILE = np.dtype([("busy_ns", "<u8", (3,)), ("calls", "<u8", (3,)), ("bytes", "<u8", (2,)), ("waiting_ns", "<u8")])
 NO_ROW = 2**32 - 1
 
@@ -140,3 +152,13 @@ def tiles_function() -> object:
     function.argtypes = [*pointers, c.c_uint64, c.c_uint32, c.POINTER(Window), c.c_void_p, c.c_void_p]
     function.restype = c.c_int
     return function
+
+
+@functools.cache
+def reads_functions() -> tuple[object, object]:
+    """weir_reader_reads_between and weir_reader_read_extents with their signatures set."""
+    between, extents = library().weir_reader_reads_between, library().weir_reader_read_extents
+    between.argtypes = [c.POINTER(Reads), c.c_void_p, c.c_uint64, c.c_void_p, c.c_void_p]
+    extents.argtypes = [c.POINTER(Reads), c.c_void_p, c.c_uint64, c.c_uint64, c.c_void_p, c.c_void_p]
+    between.restype = extents.restype = c.c_int
+    return between, extents

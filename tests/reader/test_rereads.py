@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was read when, and how many different bytes: the pass over the records against a model that goes read by read over sets of bytes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir.analysis.names import NameTable
+from weir.analysis.rereads import Extent, bytes_between, extents
+from weir.analysis.step import read_step
+from weir.trace import Step
+from weir.trace._synthetic import UNKNOWN_OFFSET, TraceWriter, event
+from weir.trace.ops import BELOW, ERROR, NESTED, ops
+
+NAMES = ("/scratch/a", "/scratch/b", "pipe:[1]", "/dev/tty")
+OPS = ("read", "pread", "fread", "pwrite", "fwrite", "open", "lseek", "fortran_read", "MPI_collective", "hdf5_read")
+NODES, TASKS, LOST = 2, 3, len(NAMES) + 1
+READS = {"read", "pread", "fread"}
+one_record = st.fixed_dictionaries(
+    {
+        "op": st.sampled_from([name for name in OPS if name in {op.name for op in ops().values()}]),
+        "node": st.integers(0, NODES - 1),
+        "task": st.integers(0, TASKS - 1),
+        "thread": st.integers(1, 2),
+        "file": st.integers(0, LOST),  # 0: of no file; the last one has no name
+        "start": st.integers(0, 60),
+        "size": st.integers(0, 9),
+        "offset": st.integers(0, 40) | st.just(UNKNOWN_OFFSET),
+        "flags": st.sampled_from([0, 0, 0, ERROR, BELOW, NESTED]),
+    }
+)
+
+
+def read_back(folder: str, made: list[dict]):
+    paths = []
+    for node in range(NODES):
+        paths.append(Path(folder) / f"node{node}.weir")
+        with TraceWriter(paths[-1], f"node{node}", ns_per_tick=0.5) as writer:
+            tasks = [writer.process(100 + rank, rank, TASKS) for rank in range(TASKS)]
+            for task in tasks:
+                for name in NAMES:
+                    task.name(name)
+            for one in made:
+                if one["node"] == node:
+                    at = writer.created_ticks + one["start"]
+                    fields = {key: one[key] for key in ("file", "size", "offset", "flags")}
+                    tasks[one["task"]].events(event(one["op"], at, 3, **fields), thread=one["thread"])
+    names = NameTable()
+    return read_step(Step("main", Path(folder), None, None, tuple(paths)), names), names
+
+
+def reads_of(made: list[dict], chosen: set[tuple[int, int]]) -> list[tuple[str, int, dict]]:
+    """Name, task and record of what counts; chosen: nodes and tasks."""
+    found = []
+    for one in made:
+        if one["op"] in READS and one["size"] and one["file"] and not one["flags"] & ERROR and (one["node"], one["task"]) in chosen:
+            lost = f"(lost name {LOST} of process {100 + one['task']} on node{one['node']})"
+            found.append((lost if one["file"] == LOST else NAMES[one["file"] - 1], one["task"], one))
+    return found
+
+
+ALL = {(node, task) for node in range(NODES) for task in range(TASKS)}
+one_choice = st.sets(st.sampled_from(sorted(ALL))) | st.just(ALL)
+SETTINGS = settings(max_examples=150, deadline=None, print_blob=True)
+
+
+def mask_of(data, chosen: set[tuple[int, int]]) -> np.ndarray:
+    return data.member_mask(lambda member: (member.file, member.rank) in chosen)
+
+
+@SETTINGS
+@given(st.lists(one_record, max_size=40), one_choice, st.sampled_from([1, 2, 5, 1 << 22]))
+def test_different_bytes_are_those_of_sets_however_little_fits_into_memory(made, chosen, room):
+    with tempfile.TemporaryDirectory() as folder:
+        data, names = read_back(folder, made)
+        found = extents(data, mask_of(data, chosen), names, room=room)
+    total, places, of_name = defaultdict(int), defaultdict(set), defaultdict(set)
+    for name, task, one in reads_of(made, chosen):
+        if one["offset"] != UNKNOWN_OFFSET:
+            total[name, task] += one["size"]
+            places[name, task].update(range(one["offset"], one["offset"] + one["size"]))
+            of_name[name] |= places[name, task]
+    assert {(names[name], task): one for (name, task), one in found.by_task.items()} == {key: Extent(total[key], len(places[key])) for key in total}
+    known = {name: sum(count for (of, _), count in total.items() if of == name) for name in of_name}
+    assert {names[name]: one for name, one in found.by_name.items()} == {name: Extent(known[name], len(of_name[name])) for name in of_name}
+
+
+@SETTINGS
+@given(st.lists(one_record, max_size=40), one_choice, st.dictionaries(st.sampled_from(NAMES), st.lists(st.integers(-2, 62), max_size=4), max_size=3))
+def test_bytes_between_instants_are_those_of_a_walk_over_the_reads(made, chosen, cuts):
+    with tempfile.TemporaryDirectory() as folder:
+        data, names = read_back(folder, made)
+        line = data.lines[0]
+        instants = {name: sorted(line.instant((1 << 40) + at) for at in found) for name, found in cuts.items()}
+        found = bytes_between(data, mask_of(data, chosen), names, {names.number(name): at for name, at in instants.items()})
+        sums: dict = {}
+        for name, task, one in reads_of(made, chosen):
+            if name in instants:
+                begun = data.lines[one["node"]].instant((1 << 40) + one["start"])
+                parts = sums.setdefault((name, task), [0] * (len(instants[name]) + 1))
+                parts[sum(at < begun for at in instants[name])] += one["size"]
+    assert {(names[name], task): parts for (name, task), parts in found.items()} == sums
+
+
+def test_more_ids_than_a_small_table_holds_and_lost_ones_far_out(tmp_path):
+    """Ids of a file whose names were lost may be any number: they are looked up all the same."""
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        process = writer.process(100, 0, 1)
+        for number, file in enumerate((1, 4_000_000_000, 70_000)):
+            process.events(event("pread", writer.created_ticks + 10 * number, 5, file=file, size=number + 1, offset=0))
+    names = NameTable()
+    data = read_step(Step("main", tmp_path, None, None, (tmp_path / "n.weir",)), names)
+    found = extents(data, np.ones(1, bool), names)
+    assert sorted((one.known, one.distinct) for one in found.by_task.values()) == [(1, 1), (2, 2), (3, 3)]
