@@ -27,6 +27,11 @@ CallSite find_call_site(const char* symbol, Library library, const void* caller)
 
 // A function of the copy; null when it has none of that name.
 void* function_of(const LibraryCopy* copy, const char* name);
+// The same, of the copy that the place is bound to: what is asked of the library about a call.
+template <typename Function>
+Function ask(const CallSite& site, const char* name) {
+  return reinterpret_cast<Function>(function_of(site.copy, name));
+}
 
 // Calls of these libraries that this thread is within: the outermost is the program's.
 extern WEIR_OWN WEIR_THREAD int library_depth;

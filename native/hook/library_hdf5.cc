@@ -16,11 +16,6 @@ struct Transfer {
   uint64_t bytes;
 };
 
-template <typename Function>
-Function ask(const CallSite& site, const char* name) {
-  return reinterpret_cast<Function>(function_of(site.copy, name));
-}
-
 bool is_a(const CallSite& site, int kind, Identifier what) {
   const auto get = ask<int (*)(Identifier)>(site, "H5Iget_type");
   return what > 0 && get != nullptr && get(what) == kind;

@@ -32,11 +32,6 @@ struct Variable {
 constinit Variable variables[kVariables] = {};
 constinit uint32_t generation = 1;
 
-template <typename Function>
-Function ask(const CallSite& site, const char* name) {
-  return reinterpret_cast<Function>(function_of(site.copy, name));
-}
-
 // Lengths are of size_t in the one, of MPI_Offset in the other: of 64 bits in both; that of a path is an int in PnetCDF.
 bool path_of(const CallSite& site, const Spelling& spelling, int file, char* path) {
   const auto get = ask<int (*)(int, uint64_t*, char*)>(site, spelling.path);
@@ -48,7 +43,7 @@ bool path_of(const CallSite& site, const Spelling& spelling, int file, char* pat
 }
 
 // Of netCDF's external types by number, NC_BYTE to NC_STRING.
-uint32_t bytes_of_type(int type) {
+uint32_t bytes_of_external(int type) {
   constexpr uint8_t kBytes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8, 8};
   return type > 0 && type < static_cast<int>(sizeof kBytes) ? kBytes[type] : 0;
 }
@@ -71,7 +66,7 @@ Variable look_up(const CallSite& site, const NetcdfAccess& access) {
       !path_of(site, spelling, access.file, path)) {
     return {};
   }
-  const Variable made{key, site.copy, now, name_of_variable(spelling.library, path, name), static_cast<uint32_t>(dimensions), bytes_of_type(type)};
+  const Variable made{key, site.copy, now, name_of_variable(spelling.library, path, name), static_cast<uint32_t>(dimensions), bytes_of_external(type)};
   base::store(&slot.key, uint64_t{0});
   slot.copy = made.copy;
   slot.generation = made.generation;
@@ -121,10 +116,8 @@ uint64_t elements_of(const CallSite& site, const NetcdfAccess& access, uint32_t 
 // Bytes of a buffer of MPI's types; -1: it says nothing.
 int64_t bytes_of_buffer(const NetcdfAccess& access) {
   if (access.elements < 0) return -1;
-  static constinit Profiled<int(Handle, int64_t*)> type_size{"PMPI_Type_size_x"};
-  const auto size = type_size.get();
-  int64_t bytes = 0;
-  return size != nullptr && size(access.type, &bytes) == 0 && bytes >= 0 ? bytes * access.elements : -1;
+  const int64_t bytes = bytes_of_type(access.type);
+  return bytes >= 0 ? bytes * access.elements : -1;
 }
 
 }  // namespace

@@ -73,6 +73,13 @@ Handle from_fortran(Profiled<Handle(int)>& converter, int handle) {
   return convert != nullptr ? convert(handle) : 0;
 }
 
+int64_t bytes_of_type(Handle type) {
+  static constinit Profiled<int(Handle, int64_t*)> type_size{"PMPI_Type_size_x"};
+  const auto size = type_size.get();
+  int64_t bytes = 0;
+  return size != nullptr && size(type, &bytes) == 0 ? bytes : -1;
+}
+
 int to_fortran(const char* converter, Handle handle) {
   if (is_int(converter)) return static_cast<int>(handle);
   const auto convert = profiled<int (*)(Handle)>(converter);

@@ -61,4 +61,7 @@ int to_fortran(const char* converter, Handle handle);
 // The same with a converter that is remembered.
 Handle from_fortran(Profiled<Handle(int)>& converter, int handle);
 
+// Bytes of data of a type; -1 when MPI does not say.
+int64_t bytes_of_type(Handle type);
+
 }  // namespace weir::hook

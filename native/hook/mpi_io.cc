@@ -5,7 +5,6 @@
 namespace weir::hook {
 namespace {
 
-constinit Profiled<int(Handle, int64_t*)> type_size{"PMPI_Type_size_x"};
 constinit Profiled<int(Handle, int64_t*)> get_position{"PMPI_File_get_position"};
 constinit Profiled<int(int, int*)> error_class{"PMPI_Error_class"};
 
@@ -44,8 +43,8 @@ void keep_access(const FileAccess& access, uint64_t at, int error, Span span) {
   const int before = errno;
   int64_t bytes = 0;
   if (error == 0 && access.count > 0) {
-    const auto size = type_size.get();
-    if (size == nullptr || size(access.type, &bytes) != 0 || bytes < 0 || __builtin_mul_overflow(bytes, access.count, &bytes)) bytes = 0;
+    const int64_t unit = bytes_of_type(access.type);
+    if (unit < 0 || __builtin_mul_overflow(unit, access.count, &bytes)) bytes = 0;
   }
   const MpiFile* const file = mpi_file(access.file);
   keep_file_call(access.op, file != nullptr ? file->name : 0, error, span, at, static_cast<uint64_t>(bytes));

@@ -10,7 +10,6 @@ constexpr int kSeekSet = 600;  // MPI_SEEK_SET, of every implementation since RO
 constinit MpiFile files[kFiles] = {};
 
 constinit Profiled<Handle(int)> file_f2c{"PMPI_File_f2c"}, type_f2c{"PMPI_Type_f2c"};
-constinit Profiled<int(Handle, int64_t*)> type_size{"PMPI_Type_size_x"};
 constinit Profiled<int(Handle, int64_t*, int64_t*)> type_extent{"PMPI_Type_get_extent"};
 
 // A handle's place is one of those behind the place that its address gives.
@@ -95,15 +94,14 @@ struct View {
 };
 
 // Offsets of a view are known when it has no holes: its elements then lie one behind the other from the displacement on.
-void look_through(Handle file, const View& view, int64_t* filetype_bytes) {
+void look_through(Handle file, const View& view, int64_t filetype_bytes) {
   MpiFile* const known = mpi_file(file);
-  int64_t unit = 0, lower = 0, extent = 0;
-  const auto size = type_size.get();
-  const auto bounds = type_extent.get();
-  const bool told = size != nullptr && bounds != nullptr && size(view.etype, &unit) == 0 && size(view.filetype, filetype_bytes) == 0 &&
-                    bounds(view.filetype, &lower, &extent) == 0;
   if (known == nullptr) return;
-  const bool plain = told && lower == 0 && extent == *filetype_bytes && unit > 0 && unit <= UINT32_MAX && view.displacement >= 0;
+  int64_t lower = 0, extent = 0;
+  const int64_t unit = bytes_of_type(view.etype);
+  const auto bounds = type_extent.get();
+  const bool told = filetype_bytes >= 0 && bounds != nullptr && bounds(view.filetype, &lower, &extent) == 0;
+  const bool plain = told && lower == 0 && extent == filetype_bytes && unit > 0 && unit <= UINT32_MAX && view.displacement >= 0;
   known->view_bytes = plain ? static_cast<uint32_t>(unit) : 0;
   known->displacement = view.displacement;
 }
@@ -113,8 +111,8 @@ int viewing(Handle file, const View& view, Real real) {
   int error = 0;
   const Span span = timed(error, real);
   const int before = errno;
-  int64_t bytes = 0;
-  if (error == 0) look_through(file, view, &bytes);
+  const int64_t bytes = error == 0 ? bytes_of_type(view.filetype) : 0;
+  if (error == 0) look_through(file, view, bytes);
   const uint64_t at = view.displacement >= 0 ? clip(static_cast<uint64_t>(view.displacement)) : kUnknownOffset;
   keep_file_call(Op::kMpiFileSetView, name_of(file), error, span, at, bytes > 0 ? static_cast<uint64_t>(bytes) : 0);
   errno = before;
@@ -177,10 +175,8 @@ WEIR_HOOK(int, MPI_File_set_view, Handle file, int64_t displacement, Handle etyp
   }                                                                                                                                    \
   WEIR_HOOK(void, delete_, const char* name, int* info, int* error, size_t length) {                                                   \
     WEIR_UNLESS_OBSERVED(delete_, name, info, error, length);                                                                          \
-    int result = 0;                                                                                                                    \
-    const Span span = timed(result, [&] { return WEIR_REAL(delete_)(name, info, error, length), error_of(error); });                   \
     char room[kFortranPathBytes];                                                                                                      \
-    keep_file_call(Op::kMpiFileDelete, path_of(text_of_fortran(name, length, room, sizeof room)), result, span, kUnknownOffset, 0);    \
+    deleting(text_of_fortran(name, length, room, sizeof room), [&] { return WEIR_REAL(delete_)(name, info, error, length), error_of(error); }); \
   }                                                                                                                                    \
   WEIR_HOOK(void, set_size, int* file, int64_t* size, int* error) {                                                                    \
     WEIR_FORTRAN_MANAGED(set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(*size), file, size, error)                   \

@@ -20,7 +20,6 @@ namespace {
 using wire::MpiKind;
 using wire::MpiRoutine;
 
-constinit Profiled<int(Handle, int*)> type_size{"PMPI_Type_size"};
 constinit Profiled<int(const int*, Handle, int*)> get_count{"PMPI_Get_count"};
 constinit Handle the_byte = 0;
 
@@ -75,9 +74,8 @@ int status_ints() { return mpi_kind() == MpiKind::kMpich ? 5 : 6; }
 Handle of_c(uintptr_t word) { return mpi_kind() == MpiKind::kMpich ? static_cast<uint32_t>(word) : word; }
 
 uint64_t type_bytes(Handle type) {
-  int size = 0;
-  const auto ask = type_size.get();
-  return ask != nullptr && ask(type, &size) == 0 && size > 0 ? static_cast<uint64_t>(size) : 0;
+  const int64_t bytes = bytes_of_type(type);
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
 }
 
 uint64_t counted(int count) { return count > 0 ? static_cast<uint64_t>(count) : 0; }
