@@ -93,6 +93,18 @@ def test_c(mpi, preload_env, tmp_path, flags):
     check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 3, 8)
 
 
+@pytest.mark.parametrize("level", ["summary", "detail"])
+def test_barriers_are_not_counted_at_levels_without_records(mpi, preload_env, weir, tmp_path, level):
+    env = preload_env(level=level)
+    mpi.run(2, mpi.cc(C), env=env, cwd=tmp_path).ok()
+    folder = env["WEIR_TRACE_DIR"]
+    counted = decode.read_trace(folder).counters
+    assert sum(counter.calls for counter in counted if counter.op == "MPI_Init") == 2
+    assert "sync" not in {counter.op for counter in counted}
+    told = weir("report", folder).ok().stdout
+    assert "damaged" not in told and "INCOMPLETE" not in told
+
+
 @pytest.mark.parametrize("way", ["MPIFH", "F90", "F08"])
 def test_fortran(mpi, preload_env, tmp_path, way):
     env = preload_env(WEIR_MPI_SYNC="2")
