@@ -72,8 +72,8 @@ def by_weir(question: str, folder: Path) -> object:
     from weir.trace.file import threads_for
 
     file = TraceFile(folder / "main" / "node0.weir")
-    file.scan(threads_for(file.header.file_bytes))
     if question == "totals":
+        file.scan(threads_for(file.header.file_bytes))
         rows = file.array("rows")
         keys = file.texts_of(rows["process"], rows["file"]).astype(np.int64) << 8 | rows["op"]
         groups, of_row = np.unique(keys, return_inverse=True)
@@ -82,7 +82,9 @@ def by_weir(question: str, folder: Path) -> object:
         return [len(groups), *sums.sum(axis=0).tolist()[:2]]
     line, _ = node_line(file)
     if question == "active":
+        file.find_times(threads_for(file.header.file_bytes))
         return active_time((file,), (line,)).ns
+    file.find_times(threads_for(file.header.file_bytes))
     origin = int(line.instants(np.array([file.header.created_ticks], np.uint64))[0])
     last = int(line.instants(np.array([file.array("chunks")["last_ticks"].max()], np.uint64))[0])
     grid = Grid(origin, SLICE_NS.bit_length() - 1, ((last - origin) >> (SLICE_NS.bit_length() - 1)) + 1)

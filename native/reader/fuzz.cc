@@ -24,7 +24,7 @@ void read_tiles(weir_reader* reader, const weir_reader_clock& clock) {
   weir_reader_get(reader, WEIR_READER_TEXTS, &texts, &entry);
   weir_reader_header header;
   weir_reader_get_header(reader, &header);
-  const weir_reader_window window = {static_cast<int64_t>(header.created_ticks), 64, 20, 1, 3, 0};
+  const weir_reader_window window = {static_cast<int64_t>(header.created_ticks), 64, 20, 1, 3, 2};
   std::vector<uint32_t> rows(processes);
   std::vector<uint8_t> groups(texts);
   for (size_t i = 0; i < groups.size(); ++i) groups[i] = uint8_t(i % 5);  // two of them are none of the window's

@@ -15,6 +15,7 @@ struct Index {
   weir_reader_header header{};
   std::vector<weir_reader_chunk> chunks;
   std::vector<weir_reader_process> processes;
+  bool has_times = false;  // of the chunks (times.h)
 };
 
 // Header page into `index`. Empty string on success; otherwise why the whole file is refused, and the byte in `place`.

@@ -2,8 +2,11 @@
 // A piece of work on several threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -28,6 +31,20 @@ void in_parallel(size_t count, Work work) {
   for (const auto& failure : failures) {
     if (failure != nullptr) std::rethrow_exception(failure);
   }
+}
+
+// The share of each thing: those of most weight first, each to the share that has least.
+inline std::vector<size_t> shares_of(const std::vector<uint64_t>& weights, size_t shares) {
+  std::vector<uint64_t> given(shares);
+  std::vector<size_t> order(weights.size()), share_of(weights.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  for (size_t one : order) {
+    const auto least = std::min_element(given.begin(), given.end());
+    *least += weights[one];
+    share_of[one] = size_t(least - given.begin());
+  }
+  return share_of;
 }
 
 }  // namespace weir::reader

@@ -15,6 +15,7 @@
 #include "reader/rereads.h"
 #include "reader/scan.h"
 #include "reader/tiles.h"
+#include "reader/times.h"
 
 struct weir_reader {
   weir::reader::Mapping file;
@@ -89,6 +90,15 @@ WEIR_API int weir_reader_scan(weir_reader* reader, uint32_t threads) {
   }
   reader->is_scanned = true;
   return 0;
+}
+
+WEIR_API int weir_reader_times(weir_reader* reader, uint32_t threads) {
+  try {
+    find_times(reader->file, reader->index, threads);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
 }
 
 WEIR_API void weir_reader_get_header(const weir_reader* reader, weir_reader_header* out) { *out = reader->index.header; }

@@ -2,13 +2,13 @@
 #include "reader/scan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 #include "reader/ops.h"
 #include "reader/parallel.h"
 #include "reader/record.h"
 #include "reader/slots.h"
+#include "reader/times.h"
 #include "reader/units.h"
 
 namespace weir::reader {
@@ -43,9 +43,9 @@ class Scan {
     const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
     const uint64_t created = index_.header.created_ticks, count = chunk.entries;
     hole_ = kNoHole;
-    uint64_t last_key = ~uint64_t{0}, previous_end = 0, first = ~uint64_t{0}, last = 0, events = 0;
+    uint64_t last_key = ~uint64_t{0}, events = 0;
     Slot* slot = nullptr;
-    bool disordered = false;
+    ChunkTimes times;
     for (uint64_t i = 0; i < count; ++i, at += sizeof(Words)) {
       const Words record = Words::load(at);
       if (table.is_large() && i + kAhead < count) prefetch(table, at + kAhead * sizeof(Words));
@@ -71,16 +71,11 @@ class Scan {
       add(*slot, record, duration, at);
       slot->first = std::min(slot->first, start);
       slot->last = std::max(slot->last, end);
-      disordered |= end < previous_end;
-      previous_end = end;
-      first = std::min(first, start);
-      last = std::max(last, end);
+      times.take(start, end);
       ++events;
       if (key::layer(key) == uint8_t(wire::Layer::fortran)) units_.add(chunk.process, key, record);
     }
-    chunk.first_ticks = first;
-    chunk.last_ticks = last;
-    chunk.disordered = disordered;
+    times.give(chunk);
     index_.processes[chunk.process].events += events;
   }
 
@@ -109,9 +104,7 @@ class Scan {
   Slot* slot_of(SlotTable& table, uint32_t process, uint64_t key) {
     Slot& slot = table.at(key);
     if (slot.key != 0) return &slot;
-    const auto treatment = kOps[key::op(key)].treatment;
-    const bool is_call = treatment == Treatment::call || treatment == Treatment::fortran || treatment == Treatment::silent;
-    if (!is_call || !is_known_layer(key::layer(key))) return nullptr;
+    if (!is_call(key::op(key), key::layer(key))) return nullptr;
     Slot& made = table.insert(key);
     made.histogram = histogram_of(process, key, names_.is_file(process, key::file(key)));
     return &made;
@@ -210,19 +203,10 @@ std::vector<weir_reader_row> rows_of(const std::vector<SlotTable>& tables) {
   return rows;
 }
 
-// The share of each process: those with most to read first, each to the share that has least.
-std::vector<size_t> shares_of(const Index& index, size_t shares) {
-  std::vector<uint64_t> bytes(index.processes.size()), given(shares);
-  for (const auto& chunk : index.chunks) bytes[chunk.process] += chunk.entries;
-  std::vector<size_t> order(bytes.size()), share_of(bytes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
-  for (size_t process : order) {
-    const auto least = std::min_element(given.begin(), given.end());
-    *least += bytes[process];
-    share_of[process] = size_t(least - given.begin());
-  }
-  return share_of;
+std::vector<size_t> shares_of_processes(const Index& index, size_t shares) {
+  std::vector<uint64_t> entries(index.processes.size());
+  for (const auto& chunk : index.chunks) entries[chunk.process] += chunk.entries;
+  return shares_of(entries, shares);
 }
 
 // The same whatever the shares were.
@@ -238,7 +222,7 @@ void put_in_order(Scanned& all) {
 
 Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems, unsigned threads) {
   const size_t shares = std::clamp<size_t>(threads, 1, std::max<size_t>(index.processes.size(), 1));
-  const std::vector<size_t> share_of = shares_of(index, shares);
+  const std::vector<size_t> share_of = shares_of_processes(index, shares);
   std::vector<SlotTable> tables(index.processes.size());
   std::vector<Scan> scans(shares, Scan(file, index, names, tables));
   in_parallel(shares, [&](size_t share) {
@@ -246,6 +230,7 @@ Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& pr
       if (share_of[chunk.process] == share) scans[share].take(chunk);
     }
   });
+  index.has_times = true;
   Scanned all;
   std::vector<weir_reader_problem> found;
   for (const Scan& one : scans) one.give(all, found);

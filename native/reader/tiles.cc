@@ -2,9 +2,11 @@
 #include "reader/tiles.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "reader/clock.h"
 #include "reader/ops.h"
+#include "reader/parallel.h"
 #include "reader/record.h"
 
 namespace weir::reader {
@@ -33,9 +35,13 @@ class Groups {
   std::vector<uint8_t> of_;
 };
 
-enum : unsigned { kReads, kWrites, kOthers };
+enum : uint8_t { kReads, kWrites, kOthers };
 
-constexpr unsigned kind_of(char op_class) { return op_class == 'R' ? kReads : op_class == 'W' ? kWrites : kOthers; }
+constexpr std::array<uint8_t, 256> kKinds = [] {
+  std::array<uint8_t, 256> kinds{};
+  for (size_t op = 0; op < 256; ++op) kinds[op] = kOps[op].op_class == 'R' ? kReads : kOps[op].op_class == 'W' ? kWrites : kOthers;
+  return kinds;
+}();
 
 // What a task waits in: MPI_awaited tells of a wait once more, and starting a collective waits for nobody.
 constexpr bool is_wait(uint8_t op) {
@@ -48,6 +54,12 @@ struct Span {
   uint64_t bytes;
   unsigned kind;
   bool is_call, is_own;  // made by the application itself; within no other record of its thread
+
+  void add_to(weir_reader_tile& tile) const {
+    tile.calls[kind] += is_call;
+    tile.busy_ns[kind] += is_own ? uint64_t(until - from) : 0;
+    if (kind != kOthers) tile.bytes[kind] += bytes;
+  }
 };
 
 // Bytes moved before `at`, when they move evenly: differences of it add up to all of them.
@@ -56,9 +68,18 @@ uint64_t moved_before(const Span& span, int64_t at) {
   return static_cast<uint64_t>(whole / static_cast<uint64_t>(span.until - span.from));
 }
 
+void add(weir_reader_tile& to, const weir_reader_tile& tile) {
+  for (size_t kind = 0; kind < std::size(to.busy_ns); ++kind) to.busy_ns[kind] += tile.busy_ns[kind];
+  for (size_t kind = 0; kind < std::size(to.calls); ++kind) to.calls[kind] += tile.calls[kind];
+  for (size_t kind = 0; kind < std::size(to.bytes); ++kind) to.bytes[kind] += tile.bytes[kind];
+  to.waiting_ns += tile.waiting_ns;
+}
+
 class Row {
  public:
   Row(weir_reader_tile* tiles, const weir_reader_window& window) : tiles_(tiles), shift_(window.shift), bins_(int64_t(window.bins)) {}
+
+  weir_reader_tile* at(int64_t bin) const { return bin >= 0 && bin < bins_ ? tiles_ + bin : nullptr; }
 
   void wait(int64_t from, int64_t until) const {
     const int64_t last = std::min(until >> shift_, bins_ - 1);
@@ -68,102 +89,220 @@ class Row {
     }
   }
 
-  void add(const Span& span) const {
-    const int64_t first = span.from >> shift_, last = span.until >> shift_;
-    if (first >= 0 && first < bins_) {
-      weir_reader_tile& tile = tiles_[first];
-      tile.calls[span.kind] += span.is_call;
-      if (last == first) {
-        if (span.is_own) tile.busy_ns[span.kind] += uint64_t(span.until - span.from);
-        if (span.kind != kOthers) tile.bytes[span.kind] += span.bytes;
-        return;
-      }
-    }
-    if (last > first) spread(span, std::max<int64_t>(first, 0), std::min(last, bins_ - 1));
-  }
-
- private:
-  void spread(const Span& span, int64_t first, int64_t last) const {
-    for (int64_t bin = first; bin <= last; ++bin) {
+  // A span that ends in a later slice than it begins in.
+  void spread(const Span& span) const {
+    const int64_t first = span.from >> shift_, last = std::min(span.until >> shift_, bins_ - 1);
+    if (weir_reader_tile* tile = at(first)) tile->calls[span.kind] += span.is_call;
+    for (int64_t bin = std::max<int64_t>(first, 0); bin <= last; ++bin) {
       const int64_t from = std::max(span.from, bin << shift_), until = std::min(span.until, (bin + 1) << shift_);
       if (span.is_own) tiles_[bin].busy_ns[span.kind] += uint64_t(until - from);
       if (span.bytes != 0) tiles_[bin].bytes[span.kind] += moved_before(span, until) - moved_before(span, from);
     }
   }
 
+ private:
   weir_reader_tile* tiles_;
   uint32_t shift_;
   int64_t bins_;
 };
 
-class Maker {
- public:
-  Maker(const weir_reader_window& window, bool all_names, weir_reader_tile* by_row, weir_reader_tile* by_group)
-      : window_(window), all_names_(all_names), by_row_(by_row), by_group_(by_group) {}
+// Where one thread adds: rows and groups of tiles that no other thread adds to.
+struct Sums {
+  weir_reader_tile *by_row, *by_group;
+};
 
-  void file(const TilesInput& input) const {
-    std::vector<Groups> groups;
-    for (uint32_t p = 0; p < input.index->processes.size(); ++p) {
-      groups.emplace_back(*input.names, p, input.group_of, all_names_);
+// The spans of one row. Neighbours are almost always of one slice and one group: what they add up to is held back and put into
+// both tiles at once.
+class Adding {
+ public:
+  Adding(const weir_reader_window& window, const Sums& sums, uint32_t row)
+      : window_(window), sums_(sums), row_(sums.by_row + row * window.bins, window) {}
+  ~Adding() { put(); }
+
+  void wait(int64_t from, int64_t until) const { row_.wait(from, until); }
+
+  void add(const Span& span, uint8_t group) {
+    if (group != group_ || (span.from >> window_.shift) != bin_) {
+      put();
+      group_ = group;
+      bin_ = span.from >> window_.shift;
     }
-    for (const auto& chunk : input.index->chunks) {
-      if (chunk.kind != uint32_t(wire::Kind::kEvents) || chunk.first_ticks > chunk.last_ticks) continue;
-      const uint32_t row = input.row_of[chunk.process];
-      if (row >= window_.rows) continue;
-      records(input, chunk, groups[chunk.process], row);
-      input.file->leave(chunk.offset, chunk.size_bytes);
+    if ((span.until >> window_.shift) == bin_) [[likely]] {
+      span.add_to(held_);
+    } else if (span.until > span.from) {
+      row_.spread(span);
+      if (group < window_.groups) group_row().spread(span);
+    } else if (span.is_call) {  // of a damaged clock, that runs backwards
+      held_.calls[span.kind] += 1;
     }
   }
 
  private:
-  void records(const TilesInput& input, const weir_reader_chunk& chunk, const Groups& groups, uint32_t row) const {
-    const Row of_tasks(by_row_ + row * window_.bins, window_);
-    const uint64_t created = input.index->header.created_ticks;
-    const char* at = input.file->data() + chunk.offset + sizeof(wire::ChunkHeader);
-    for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
+  Row group_row() const { return Row(sums_.by_group + group_ * window_.bins, window_); }
+
+  void put() {
+    if (weir_reader_tile* tile = row_.at(bin_)) {
+      reader::add(*tile, held_);
+      if (group_ < window_.groups) reader::add(*group_row().at(bin_), held_);
+    }
+    held_ = {};
+  }
+
+  const weir_reader_window& window_;
+  const Sums& sums_;
+  const Row row_;
+  weir_reader_tile held_{};
+  int64_t bin_ = -1;
+  uint8_t group_ = Groups::kHidden;
+};
+
+// A chunk whose process has a row.
+struct Part {
+  const TilesInput* input;
+  const weir_reader_chunk* chunk;
+  const Groups* groups;
+  uint32_t row;
+};
+
+// The records of a part, in ns since the window began.
+class Reading {
+ public:
+  Reading(const Part& part, const weir_reader_window& window)
+      : part_(part), clock_(part.input->clock), created_(part.input->index->header.created_ticks), origin_ns_(uint64_t(window.origin_ns)) {}
+
+  void into(Adding adding) const {
+    const char* at = part_.input->file->data() + part_.chunk->offset + sizeof(wire::ChunkHeader);
+    for (uint64_t i = 0; i < part_.chunk->entries; ++i, at += sizeof(Words)) {
       const Words record = Words::load(at);
       if (is_wait(record.op())) {
-        wait(input.clock, record, created, of_tasks);
+        wait(record, adding);
         continue;
       }
       if (!kIsIo[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
-      const uint8_t group = groups.of(record.file());
-      if (group == Groups::kHidden || !plausible_time(record.start(), created)) continue;
-      const Span span = span_of(input.clock, record);
-      of_tasks.add(span);
-      if (group < window_.groups) Row(by_group_ + group * window_.bins, window_).add(span);
+      const uint8_t group = part_.groups->of(record.file());
+      if (group == Groups::kHidden || !plausible_time(record.start(), created_)) continue;
+      adding.add(span_of(record), group);
     }
   }
 
-  void wait(const weir_reader_clock& clock, const Words& record, uint64_t created, const Row& of_tasks) const {
+ private:
+  void wait(const Words& record, const Adding& adding) const {
     if (record.layer() != uint8_t(wire::Layer::mpi) || (record.flags() & wire::kNested) != 0) return;
-    if (!plausible_time(record.start(), created)) return;
-    of_tasks.wait(since(instant_ns(clock, record.start())), since(instant_ns(clock, record.end())));
+    if (plausible_time(record.start(), created_)) adding.wait(since(record.start()), since(record.end()));
   }
 
-  Span span_of(const weir_reader_clock& clock, const Words& record) const {
-    const unsigned kind = kind_of(kOps[record.op()].op_class);
+  Span span_of(const Words& record) const {
+    const unsigned kind = kKinds[record.op()];
     const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) || record.layer() == uint8_t(wire::Layer::stdio);
     const bool moves = kind != kOthers && is_lowest && (record.flags() & wire::kError) == 0;
-    return {since(instant_ns(clock, record.start())), since(instant_ns(clock, record.end())), moves ? record.size() : 0, kind,
-            (record.flags() & wire::kBelow) == 0, (record.flags() & wire::kNested) == 0};
+    return {since(record.start()), since(record.end()), moves ? record.size() : 0, kind, (record.flags() & wire::kBelow) == 0,
+            (record.flags() & wire::kNested) == 0};
   }
 
   // Unsigned, because a damaged clock may carry times around.
-  int64_t since(int64_t ns) const { return int64_t(uint64_t(ns) - uint64_t(window_.origin_ns)); }
+  int64_t since(uint64_t ticks) const { return int64_t(uint64_t(instant_ns(clock_, ticks)) - origin_ns_); }
 
-  const weir_reader_window& window_;
-  bool all_names_;
-  weir_reader_tile* by_row_;
-  weir_reader_tile* by_group_;
+  const Part& part_;
+  const weir_reader_clock clock_;
+  const uint64_t created_, origin_ns_;
+};
+
+std::vector<std::vector<Groups>> groups_of(const std::vector<TilesInput>& inputs, bool all_names) {
+  std::vector<std::vector<Groups>> groups(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (uint32_t p = 0; p < inputs[i].index->processes.size(); ++p) {
+      groups[i].emplace_back(*inputs[i].names, p, inputs[i].group_of, all_names);
+    }
+  }
+  return groups;
+}
+
+std::vector<Part> parts_of(const std::vector<TilesInput>& inputs, const std::vector<std::vector<Groups>>& groups, uint32_t rows) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (const auto& chunk : inputs[i].index->chunks) {
+      const uint32_t row = inputs[i].row_of[chunk.process];
+      if (chunk.kind != uint32_t(wire::Kind::kEvents) || chunk.first_ticks > chunk.last_ticks || row >= rows) continue;
+      parts.push_back({&inputs[i], &chunk, &groups[i][chunk.process], row});
+    }
+  }
+  return parts;
+}
+
+// How the parts are shared out. Each thread takes what comes next and adds to tiles of its own, which are added up in the end; where
+// so many tiles would take too much memory, each thread has rows of its own, and only the groups' tiles are its own copies.
+struct Sharing {
+  static constexpr uint64_t kMostBytes = 64 << 20;  // of copies
+
+  Sharing(const weir_reader_window& window, size_t parts) {
+    const uint64_t of_rows = window.rows * window.bins * sizeof(weir_reader_tile), of_groups = window.groups * window.bins * sizeof(weir_reader_tile);
+    const auto most = [&](uint64_t bytes, uint64_t shares) {
+      return std::max<uint64_t>(1, std::min({uint64_t{window.threads}, shares, 1 + kMostBytes / std::max<uint64_t>(bytes, 1)}));
+    };
+    threads = most(of_rows + of_groups, parts);
+    has_own_rows = most(of_groups, window.rows) > threads;
+    if (has_own_rows) threads = most(of_groups, window.rows);
+  }
+
+  size_t threads;
+  bool has_own_rows;
+};
+
+std::vector<size_t> threads_of_rows(const std::vector<Part>& parts, const Sharing& sharing, uint32_t rows) {
+  std::vector<uint64_t> records(rows);
+  for (const Part& part : parts) records[part.row] += part.chunk->entries;
+  return shares_of(records, sharing.threads);
+}
+
+class Copies {
+ public:
+  Copies(const weir_reader_window& window, const Sharing& sharing, weir_reader_tile* by_row, weir_reader_tile* by_group)
+      : of_rows_(window.rows * window.bins), of_groups_(window.groups * window.bins), sums_(sharing.threads, {by_row, by_group}) {
+    for (size_t i = 1; i < sharing.threads; ++i) {
+      copies_.emplace_back((sharing.has_own_rows ? 0 : of_rows_) + of_groups_);
+      sums_[i].by_group = copies_.back().data();
+      if (!sharing.has_own_rows) sums_[i].by_row = copies_.back().data() + of_groups_;
+    }
+  }
+
+  const Sums& of(size_t thread) const { return sums_[thread]; }
+
+  void add_up() const {
+    for (const auto& copy : copies_) {
+      for (size_t i = 0; i < copy.size(); ++i) add(i < of_groups_ ? sums_[0].by_group[i] : sums_[0].by_row[i - of_groups_], copy[i]);
+    }
+  }
+
+ private:
+  uint64_t of_rows_, of_groups_;
+  std::vector<Sums> sums_;
+  std::vector<std::vector<weir_reader_tile>> copies_;
 };
 
 }  // namespace
 
-void make_tiles(const std::vector<TilesInput>& inputs, bool all_names, const weir_reader_window& window,
-                weir_reader_tile* by_row, weir_reader_tile* by_group) {
-  const Maker maker(window, all_names, by_row, by_group);
-  for (const TilesInput& input : inputs) maker.file(input);
+void make_tiles(const std::vector<TilesInput>& inputs, bool all_names, const weir_reader_window& window, weir_reader_tile* by_row,
+                weir_reader_tile* by_group) {
+  const auto groups = groups_of(inputs, all_names);
+  const std::vector<Part> parts = parts_of(inputs, groups, window.rows);
+  const Sharing sharing(window, parts.size());
+  const std::vector<size_t> thread_of = sharing.has_own_rows ? threads_of_rows(parts, sharing, window.rows) : std::vector<size_t>();
+  const Copies copies(window, sharing, by_row, by_group);
+  const auto read = [&](const Part& part, size_t thread) {
+    Reading(part, window).into(Adding(window, copies.of(thread), part.row));
+    part.input->file->leave(part.chunk->offset, part.chunk->size_bytes);
+  };
+  std::atomic<size_t> next = 0;
+  in_parallel(sharing.threads, [&](size_t thread) {
+    if (sharing.has_own_rows) {
+      for (const Part& part : parts) {
+        if (thread_of[part.row] == thread) read(part, thread);
+      }
+    } else {
+      for (size_t i; (i = next.fetch_add(1)) < parts.size();) read(parts[i], thread);
+    }
+  });
+  copies.add_up();
 }
 
 }  // namespace weir::reader

@@ -29,7 +29,7 @@ typedef struct {
 typedef struct { /* a chunk that may be read: [offset, offset + 64 + entries * entry size) lies in the mapping */
   uint64_t offset, size_bytes, entries;
   uint64_t log, sequence, taken_ticks;
-  uint64_t first_ticks, last_ticks; /* events, after the scan: least start, greatest end; first > last: no record */
+  uint64_t first_ticks, last_ticks; /* events, after weir_reader_scan or weir_reader_times: least start, greatest end; first > last: no record */
   uint32_t kind, process, thread, disordered; /* process: index in the table of processes; disordered: ends fall back */
 } weir_reader_chunk;
 
@@ -95,7 +95,7 @@ typedef struct {
 typedef struct { /* bin i is [origin_ns + (i << shift), origin_ns + (i + 1 << shift)); shift up to 52, bins up to 2^19, bins << shift up to 2^62 */
   int64_t origin_ns;
   uint64_t bins;
-  uint32_t shift, rows, groups, reserved;
+  uint32_t shift, rows, groups, threads;
 } weir_reader_window;
 
 #define WEIR_READER_NO_ROW 0xffffffffu
@@ -123,6 +123,10 @@ void weir_reader_destroy(weir_reader **reader);
 /* One pass over all records and counters on so many threads: rows, histograms, units, syncs, and the chunks' times. Idempotent.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_scan(weir_reader *reader, uint32_t threads);
+
+/* The chunks' times alone, without the tables: what weir_reader_tiles and weir_reader_active need. Nothing to do after a scan.
+ * fails: -1 when memory or threads ran out. */
+int weir_reader_times(weir_reader *reader, uint32_t threads);
 
 void weir_reader_get_header(const weir_reader *reader, weir_reader_header *out);
 const void *weir_reader_bytes(const weir_reader *reader, uint64_t *size);
@@ -156,7 +160,8 @@ int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clo
  * rows_of[i]: a row per process of reader i, WEIR_READER_NO_ROW leaves it out. groups_of[i]: a group per text of reader i, or
  * NULL for group 0; the files of group 255 count nowhere. Rows and groups that the window does not have are left out, as is what
  * lies outside it.
- * before: each reader has been scanned. cost: one pass. fails: -1 when memory ran out or the window is impossible. */
+ * before: the times of each reader's chunks are known. cost: one pass, on window->threads threads; their copies of tiles take up to 64 MB.
+ * fails: -1 when memory or threads ran out or the window is impossible. */
 int weir_reader_tiles(weir_reader *const *readers, const weir_reader_clock *clocks, const uint32_t *const *rows_of,
                       const uint8_t *const *groups_of, uint64_t count, uint32_t all_names, const weir_reader_window *window,
                       weir_reader_tile *by_row, weir_reader_tile *by_group);

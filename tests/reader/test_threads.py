@@ -42,3 +42,5 @@ def test_tables_do_not_depend_on_threads(tmp_path: Path, seed: int) -> None:
         together = TraceFile(path).scan(threads)
         for table in TABLES:
             assert together.array(table).tobytes() == alone.array(table).tobytes(), f"{table} on {threads} threads"
+        chunks = TraceFile(path).find_times(threads).array("chunks")
+        assert chunks.tobytes() == alone.array("chunks").tobytes(), f"times on {threads} threads"

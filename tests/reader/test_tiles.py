@@ -95,17 +95,18 @@ def write(path: Path, made) -> None:
     st.integers(1, 20),
     st.integers(300, 3000).map(lambda n: Fraction(n, 1000)),
     st.booleans(),
+    st.integers(1, 3),
 )
-def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_names):
+def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_names, threads):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "n.weir"
         write(path, made)
-        file = TraceFile(path).scan()
+        file = TraceFile(path).find_times(threads)
         line = Line(1 << 40, 10**18, round(slope * 2**48))
         grid = Grid(10**18 + origin, shift, bins)
         group = {text: i % 2 for i, text in enumerate(NAMES)} | {NAMES[1]: HIDDEN_GROUP}
         by_row, by_group = tiles(
-            (file,), (line,), [np.array([1, NOWHERE, 0], np.uint32)], grid, rows=2, groups=2, all_names=all_names,
+            (file,), (line,), [np.array([1, NOWHERE, 0], np.uint32)], grid, rows=2, groups=2, all_names=all_names, threads=threads,
             groups_of=[np.array([group[text] for text in file.texts], np.uint8)],
         )  # fmt: skip
 
@@ -214,3 +215,25 @@ def test_every_operation_has_its_kind_by_its_class(tmp_path):
     wanted = [sum(op.op_class == code for op in used) for code in "RW"]
     calls = made.by_lane["calls"].sum(axis=(0, 1)).tolist()
     assert calls == [*wanted, len(used) - sum(wanted)]
+
+
+@pytest.mark.parametrize(("bins", "shift"), [(1000, 20), (1 << 18, 12)], ids=["copies of all tiles", "rows of its own for each thread"])
+def test_tiles_do_not_depend_on_threads(tmp_path, bins, shift):
+    random = np.random.default_rng(3)
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        for rank in range(4):
+            process = writer.process(100 + rank, rank, 4)
+            for _ in range(rank + 2):
+                names = [process.name(text) for text in NAMES]
+                kinds = np.array([op_named(one).value for one in OPS])[random.integers(0, len(OPS), 100)]
+                starts = writer.created_ticks + np.sort(random.integers(0, 10**9, 100))
+                made = records(kinds, starts, random.integers(0, 10**7, 100), file=np.resize(names, 100), size=random.integers(0, 1 << 30, 100))
+                process.events(made, thread=rank, chunk_bytes=4096)
+    file = TraceFile(tmp_path / "n.weir").find_times()
+    made = [
+        tiles((file,), (Line(1 << 40, 10**18, 1 << 48),), [np.arange(4)], Grid(10**18, shift, bins), rows=4, threads=threads)
+        for threads in (1, 2, 5)
+    ]
+    assert made[0][0]["busy_ns"].any(axis=(1, 2)).all() and made[0][1]["bytes"].any()
+    for by_row, by_group in made[1:]:
+        assert by_row.tobytes() == made[0][0].tobytes() and by_group.tobytes() == made[0][1].tobytes()

@@ -17,6 +17,7 @@ import numpy as np
 from weir.analysis.clock import Line
 from weir.trace import TraceFile
 from weir.trace._abi import NO_ROW, TILE, Clock, Window, tiles_function
+from weir.trace.file import threads_for
 
 NOWHERE = NO_ROW  # the row of processes, and 255 the group of files, that count nowhere
 HIDDEN_GROUP = 255
@@ -60,17 +61,19 @@ def tiles(
     groups_of: list[np.ndarray] | None = None,
     groups: int = 1,
     all_names: bool = False,
+    threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tiles by row, shape (rows, bins), and by group of files, shape (groups, bins), of scanned files.
+    """Tiles by row, shape (rows, bins), and by group of files, shape (groups, bins), of files whose chunks know their times.
 
     rows_of: the row of each process of each file (NOWHERE: left out). groups_of: the group of each text of each file.
-    all_names: pipes and devices too. Raises MemoryError.
+    all_names: pipes and devices too. threads: as many as are worth while when not given. Raises MemoryError.
     """
     by_row, by_group = np.zeros((rows, grid.bins), TILE), np.zeros((groups, grid.bins), TILE)
     count = len(files)
     of_rows = [np.ascontiguousarray(one, np.uint32) for one in rows_of]
     of_groups = [np.ascontiguousarray(one, np.uint8) for one in groups_of or ()]
-    window = Window(grid.origin_ns, grid.bins, grid.shift, rows, groups, 0)
+    threads = threads or threads_for(sum(file.header.file_bytes for file in files))
+    window = Window(grid.origin_ns, grid.bins, grid.shift, rows, groups, threads)
     failed = tiles_function()(
         (c.c_void_p * count)(*(file.handle for file in files)),
         (Clock * count)(*(line.native() for line in lines)),
@@ -79,7 +82,7 @@ def tiles(
         count, all_names, c.byref(window), by_row.ctypes.data, by_group.ctypes.data,
     )  # fmt: skip
     if failed:
-        raise MemoryError("not enough memory for the tiles")
+        raise MemoryError(f"not enough memory for the tiles, or {threads} threads cannot be had")
     return by_row, by_group
 
 

@@ -81,7 +81,7 @@ EventColumns = c.c_void_p * len(EVENT_COLUMNS.names or ())
 class Window(c.Structure):
     _fields_ = [
         ("origin_ns", c.c_int64), ("bins", c.c_uint64),
-        ("shift", c.c_uint32), ("rows", c.c_uint32), ("groups", c.c_uint32), ("reserved", c.c_uint32),
+        ("shift", c.c_uint32), ("rows", c.c_uint32), ("groups", c.c_uint32), ("threads", c.c_uint32),
     ]  # fmt: skip
 
 
@@ -141,6 +141,14 @@ def events_function() -> object:
     function = library().weir_reader_events
     function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(Cursor), c.c_uint64, c.POINTER(EventColumns)]
     function.restype = c.c_uint64
+    return function
+
+
+@functools.cache
+def times_function() -> object:
+    """weir_reader_times with its signature set."""
+    function = library().weir_reader_times
+    function.argtypes, function.restype = [c.c_void_p, c.c_uint32], c.c_int
     return function
 
 

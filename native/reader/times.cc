@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/times.h"
+
+#include <atomic>
+
+#include "reader/parallel.h"
+
+namespace weir::reader {
+namespace {
+
+void find(const Mapping& file, uint64_t created_ticks, weir_reader_chunk& chunk) {
+  ChunkTimes times;
+  const char* at = file.data() + chunk.offset + sizeof(wire::ChunkHeader);
+  for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
+    const Words record = Words::load(at);
+    if (is_call(record.op(), record.layer()) && plausible_time(record.start(), created_ticks)) times.take(record.start(), record.end());
+  }
+  times.give(chunk);
+  file.leave(chunk.offset, chunk.size_bytes);
+}
+
+}  // namespace
+
+void find_times(const Mapping& file, Index& index, unsigned threads) {
+  if (index.has_times) return;
+  std::atomic<size_t> next = 0;
+  in_parallel(std::max(threads, 1u), [&](size_t) {
+    for (size_t i; (i = next.fetch_add(1)) < index.chunks.size();) {
+      if (index.chunks[i].kind == uint32_t(wire::Kind::kEvents)) find(file, index.header.created_ticks, index.chunks[i]);
+    }
+  });
+  index.has_times = true;
+}
+
+}  // namespace weir::reader

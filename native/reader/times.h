@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the records of a chunk were made, and whether their ends rise: all that active time and tiles must know of chunks.
+#pragma once
+
+#include <algorithm>
+
+#include "reader/index.h"
+#include "reader/ops.h"
+#include "reader/record.h"
+
+namespace weir::reader {
+
+// Calls of known layers, whatever their time.
+inline bool is_call(uint8_t op, uint8_t layer) {
+  const auto treatment = kOps[op].treatment;
+  return (treatment == Treatment::call || treatment == Treatment::fortran || treatment == Treatment::silent) && is_known_layer(layer);
+}
+
+// The times of a chunk's calls, taken one after the other.
+class ChunkTimes {
+ public:
+  void take(uint64_t start, uint64_t end) {
+    disordered_ |= end < previous_end_;
+    previous_end_ = end;
+    first_ = std::min(first_, start);
+    last_ = std::max(last_, end);
+  }
+
+  void give(weir_reader_chunk& chunk) const {
+    chunk.first_ticks = first_;
+    chunk.last_ticks = last_;
+    chunk.disordered = disordered_;
+  }
+
+ private:
+  uint64_t first_ = ~uint64_t{0}, last_ = 0, previous_end_ = 0;
+  bool disordered_ = false;
+};
+
+// The times of all chunks, as scan() finds them, without its tables. Nothing to do where they are known.
+// cost: one pass on so many threads.
+void find_times(const Mapping& file, Index& index, unsigned threads);
+
+}  // namespace weir::reader
