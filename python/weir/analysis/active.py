@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.analysis.clock import Line
+from weir.analysis.elsewhere import elsewhere
 from weir.trace import TraceFile
 from weir.trace._abi import Clock, library
 from weir.trace.file import threads_for
@@ -36,6 +37,9 @@ def active_time(
 
     Each of the threads (as many as are worth while) takes a stretch of time.
     """
+    other = elsewhere(files)
+    if other is not None:
+        return other.active(files, lines, masks, all_names)
     count = len(files)
     chosen = [np.ascontiguousarray(mask, np.uint8) for mask in masks] if masks is not None else None
     handles = (c.c_void_p * count)(*(file.handle for file in files))

@@ -25,7 +25,8 @@ def class_codes() -> np.ndarray:
 
 
 @cache
-def _has_class(classes: str) -> np.ndarray:
+def has_class(classes: str) -> np.ndarray:
+    """Mask by operation: whether it is of one of these classes."""
     return np.isin(class_codes(), np.frombuffer(classes.encode(), np.uint8))
 
 
@@ -70,7 +71,7 @@ class Columns:
 
     def by_code(self, classes: str) -> np.ndarray:
         """Mask of the rows whose operation is of one of these classes."""
-        return _has_class(classes)[self.op]
+        return has_class(classes)[self.op]
 
     @property
     def is_below(self) -> np.ndarray:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weir.analysis.columns import Columns, class_codes, merged, rows
+from weir.analysis.elsewhere import pass_over_records
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.step import StepData
 from weir.trace.ops import MPI_IO, POSIX, op_named, ops
@@ -260,6 +261,7 @@ def _aggregators(system: Columns, data: StepData) -> Iterator[Aggregator]:
         yield Aggregator(rank, node_of[rank], *sums[rank])
 
 
+@pass_over_records
 def _gaps(data: StepData, members: np.ndarray, stripe_of: dict[int, int | None]) -> dict[tuple[int, str], Gaps]:
     """By file and direction, from the records: one pass over the chunks of the processes that touch these files."""
     parts: dict[tuple[int, str, int], list[tuple[np.ndarray, ...]]] = {}

@@ -16,6 +16,7 @@ import numpy as np
 from weir.analysis.alignment import Alignment, align
 from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
+from weir.analysis.elsewhere import Elsewhere
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST, threads_for
@@ -77,15 +78,14 @@ class StepData:
         return np.fromiter(map(wanted, self.members), bool, len(self.members))
 
 
-def read_step(step: Step, names: NameTable) -> StepData:
-    """Read all trace files of a step. Damage becomes problems; what is whole is there."""
+def read_step(step: Step, names: NameTable, reader: Elsewhere | None = None) -> StepData:
+    """Read all trace files of a step, here or where `reader` does. Damage becomes problems; what is whole is there."""
     problems: list[Problem] = []
     files: list[TraceFile] = []
     if step.job_problem:
         problems.append(Problem(str(step.path / "job.json"), None, step.job_problem))
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the library works without the interpreter's lock
-        for found in pool.map(lambda path: _open(path, len(step.files)), step.files):
-            (files if isinstance(found, TraceFile) else problems).append(found)
+    for found in _opened(step.files) if reader is None else reader.open(step.files):
+        (files if isinstance(found, TraceFile) else problems).append(found)
     lines = []
     for file in files:
         line, problem = node_line(file)
@@ -104,6 +104,11 @@ def read_step(step: Step, names: NameTable) -> StepData:
     is_layered = columns.layer >= EVENTS
     program, layered = columns.where(~is_layered), columns.where(is_layered) if is_layered.any() else Columns.empty()
     return StepData(step, tuple(files), lines, alignments, members, program, layered, numbers, tuple(problems))
+
+
+def _opened(paths: tuple[Path, ...]) -> list[TraceFile | Problem]:
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the library works without the interpreter's lock
+        return list(pool.map(lambda path: _open(path, len(paths)), paths))
 
 
 def _open(path: Path, files: int) -> TraceFile | Problem:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
 
 import typer
 
@@ -17,3 +18,16 @@ Budget = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the trace this step holds already.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No note on standard error when all went well.")]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="WHERE", help="Let workers of Dask read the traces: local, or a scheduler's address or file. They must see the run."),
+]
+
+
+def reader_of(dask: str | None) -> AbstractContextManager[Any]:
+    """Who reads the traces, for weir.report.build(): None is this process."""
+    if dask is None:
+        return nullcontext()
+    from weir.cluster import connect
+
+    return connect(dask)

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.cli._options import Dask, reader_of
+
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Rank = Annotated[int | None, typer.Option("--rank", metavar="N", help="Only the processes of this task.")]
@@ -44,6 +46,7 @@ def report(
     html: Html = None,
     everything: Everything = False,
     phases: Phases = None,
+    dask: Dask = None,
 ) -> None:
     """Print the tables of a run.
 
@@ -74,18 +77,34 @@ def report(
     if op is not None:
         _check_op(op)
     rules = read_phase_rules(phases) if phases is not None else ()
-    made = build(run, step=step, rank=rank, all=everything, phase_rules=rules)
     options = Options(wanted, by, top, round(threshold_ms * 1e6), file)
-    if trace:
-        _print_lines(made, file, op, t_from, t_to)
-    elif json:
+    with reader_of(dask) as reader:
+        made = build(run, step=step, rank=rank, all=everything, phase_rules=rules, reader=reader)
+        if trace:
+            _print_lines(made, file, op, t_from, t_to)
+        else:
+            if reader is not None and (json or html is not None or {"waits", "phases"} & set(wanted)):
+                _ask_ahead(made, reader)
+            _show(made, options, json, html)
+    if not made.is_complete:
+        raise typer.Exit(4)
+
+
+def _ask_ahead(made: Any, reader: Any) -> None:
+    """Waits of all steps at once, on as many workers."""
+    from weir.analysis.waits.summary import synchronisation
+
+    for step in made.steps:
+        reader.ahead(synchronisation, step.data, made.names, step.phase_rules)
+
+
+def _show(made: Any, options: Any, json: bool, html: str | None) -> None:
+    if json:
         _print_json(made, options)
     elif html is not None:
         _write_page(made, html)
     else:
         _print_tables(made, options)
-    if not made.is_complete:
-        raise typer.Exit(4)
 
 
 def _check_op(op: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from weir.analysis.active import Active, active_time
 from weir.analysis.columns import Columns
+from weir.analysis.elsewhere import Elsewhere
 from weir.analysis.file_systems import UNKNOWN, FileSystemTotals, Mount, file_system_totals, mount_of
 from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.flow import Flow
@@ -329,16 +330,18 @@ class Report(_Summed):
 
 def build(
     run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None, all: bool = False,
-    phase_rules: tuple[PhaseRule, ...] = (),
+    phase_rules: tuple[PhaseRule, ...] = (), reader: Elsewhere | None = None,
 ) -> Report:
     """Read a run (or one step of it) and make its report; damage is in the report's problems.
 
     rank: only the processes of this task. all: launchers, pipes and devices too. phase_rules: marks of phases besides the program's
-    (weir.analysis.phase_rules). Raises weir.trace.RunNotFound, for a task that is not there too.
+    (weir.analysis.phase_rules). reader: who reads the trace files instead of this process (weir.cluster). Raises weir.trace.RunNotFound, for a task that is not there too.
     """
     run = find_run(run_path, step)
     names, choice = NameTable(), Choice(rank, all)
-    steps = [StepReport(read_step(one, names), choice, names, phase_rules) for one in run.steps]
+    if reader is not None:
+        reader.expect(path for one in run.steps for path in one.files)
+    steps = [StepReport(read_step(one, names, reader), choice, names, phase_rules) for one in run.steps]
     steps.sort(key=lambda one: (one.started_ns, one.name))
     if rank is not None and not any(rank in one.ranks for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})

@@ -7,6 +7,7 @@ import ctypes as c
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,8 @@ class TraceFile:
 
     Raises DamagedFile when nothing of it can be read. Arrays keep the mapping alive.
     """
+
+    elsewhere: Any = None  # who passes over the records instead of this process (weir.analysis.elsewhere)
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = os.fspath(path)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where passes over records are made: in this process, or in others that see the same files (weir.cluster).
+
+What is asked is the same at both places, and so are the answers, to the last digit: other processes run the functions of this package.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from weir.trace import Problem, TraceFile
+
+if TYPE_CHECKING:
+    from weir.analysis.active import Active
+    from weir.analysis.clock import Line
+    from weir.analysis.step import StepData
+    from weir.analysis.tiles import Grid
+
+Answer = TypeVar("Answer")
+
+
+class Elsewhere(Protocol):
+    """Other processes that read trace files. Its files are TraceFiles whose `elsewhere` it is."""
+
+    def expect(self, paths: Iterable[Path]) -> None:
+        """These files are asked for next: begin with them."""
+
+    def open(self, paths: Sequence[Path]) -> list[TraceFile | Problem]:
+        """Each file, scanned, or why nothing of it can be read."""
+
+    def active(self, files: Sequence[TraceFile], lines: Sequence[Line], masks: list[np.ndarray] | None, all_names: bool) -> Active:
+        """weir.analysis.active.active_time()."""
+
+    def tiles(
+        self, files: Sequence[TraceFile], lines: Sequence[Line], rows_of: list[np.ndarray], grid: Grid, *, rows: int,
+        groups_of: list[np.ndarray] | None, groups: int, all_names: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """weir.analysis.tiles.tiles()."""
+
+    def ahead(self, function: Callable[..., Any], data: StepData, *arguments: Any) -> None:
+        """Begin with what call() will be asked for with the same arguments."""
+
+    def call(self, function: Callable[..., Answer], data: StepData, *arguments: Any) -> Answer:
+        """The function's answer from one process that has the whole step."""
+
+
+def elsewhere(files: Sequence[TraceFile]) -> Elsewhere | None:
+    """Who passes over the records of a step's files; None: this process."""
+    return files[0].elsewhere if files else None
+
+
+Pass = TypeVar("Pass", bound=Callable[..., Any])  # its first argument is the step
+
+
+def pass_over_records(function: Pass) -> Pass:
+    """A function of a whole step that reads its records, without keywords: made where the step's files are read."""
+
+    @functools.wraps(function)
+    def made(data: StepData, *arguments: Any) -> Any:
+        other = elsewhere(data.files)
+        return function(data, *arguments) if other is None else other.call(made, data, *arguments)
+
+    return made  # type: ignore[return-value]
