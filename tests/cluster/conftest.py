@@ -14,6 +14,17 @@ from weir_pages import write_step
 from weir.cluster import Cluster, connect
 
 MS = 10**6
+READ_AGAIN = """
+step again wall=1
+node n1
+process pid=50 rank=0 ranks=2
+pread /data/c at=1000 for=10 bytes=100 offset=0
+pread /data/c at=3000 for=10 bytes=100 offset=50
+node n2
+process pid=51 rank=1 ranks=2
+pwrite /data/c at=2000 for=10 bytes=500 offset=0
+pread /data/c at=4000 for=10 bytes=100 offset=60
+"""
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +38,7 @@ def cluster() -> Iterator[Cluster]:
 
 def write_nodes(run: Path) -> Path:
     """Steps of one node and of three, whose clocks differ; names that only some nodes have, collectives, phases, MPI-IO, a file read again."""
-    write_run(run, TWO_STEPS)
+    write_run(run, TWO_STEPS + READ_AGAIN)
     write_step(run / "picture", 7, [f"/scratch/an/traj{i:03d}" for i in range(5)], calls=400)
     program = WaitTrace(6, nodes=3, ahead=(0, 40, 15))
     program.barrier()

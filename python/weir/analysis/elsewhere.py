@@ -42,10 +42,10 @@ class Elsewhere(Protocol):
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """weir.analysis.tiles.tiles()."""
 
-    def ahead(self, function: Callable[..., Any], data: StepData, *arguments: Any) -> None:
+    def ahead(self, function: Callable[..., Any], data: StepData, *arguments: Any, **named: Any) -> None:
         """Begin with what call() will be asked for with the same arguments."""
 
-    def call(self, function: Callable[..., Answer], data: StepData, *arguments: Any) -> Answer:
+    def call(self, function: Callable[..., Answer], data: StepData, *arguments: Any, **named: Any) -> Answer:
         """The function's answer from one process that has the whole step."""
 
 
@@ -58,11 +58,11 @@ Pass = TypeVar("Pass", bound=Callable[..., Any])  # its first argument is the st
 
 
 def pass_over_records(function: Pass) -> Pass:
-    """A function of a whole step that reads its records, without keywords: made where the step's files are read."""
+    """A function of a whole step that reads its records: made where the step's files are read."""
 
     @functools.wraps(function)
-    def made(data: StepData, *arguments: Any) -> Any:
+    def made(data: StepData, *arguments: Any, **named: Any) -> Any:
         other = elsewhere(data.files)
-        return function(data, *arguments) if other is None else other.call(made, data, *arguments)
+        return function(data, *arguments, **named) if other is None else other.call(made, data, *arguments, **named)
 
     return made  # type: ignore[return-value]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from weir.analysis.columns import Columns, class_codes, merged, starts
+from weir.analysis.elsewhere import pass_over_records
 from weir.analysis.flow import FileFlow, Flow, FlowStep, Row
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData, name_numbers
@@ -109,6 +110,7 @@ def _native(data: StepData, groups: _Groups) -> Reads:
     )
 
 
+@pass_over_records
 def extents(data: StepData, members: np.ndarray, names: NameTable, *, room: int = STRETCHES) -> Extents:
     """What the chosen members of a step (a boolean for each) read, from the records of their reads.
 
@@ -129,6 +131,7 @@ def extents(data: StepData, members: np.ndarray, names: NameTable, *, room: int 
     )
 
 
+@pass_over_records
 def bytes_between(data: StepData, members: np.ndarray, names: NameTable, instants: dict[int, list[int]]) -> dict[tuple[int, int], list[int]]:
     """By name and task: bytes that the chosen members read before the first of the name's instants (ns since 1970, rising), between it and
     the next, and so on. cost: one pass over all records. Raises MemoryError."""

@@ -126,15 +126,15 @@ class Cluster:
             add_tiles(by_group, of_groups)
         return by_row, by_group
 
-    def ahead(self, function: Callable[..., Any], data: StepData, *arguments: Any) -> None:
+    def ahead(self, function: Callable[..., Any], data: StepData, *arguments: Any, **named: Any) -> None:
         with suppress(_Lost):
-            self._ahead[_key(function, data, arguments)] = self._with_step(function, data, arguments)
+            self._ahead[_key(function, data, arguments, named)] = self._with_step(function, data, arguments, named)
 
-    def call(self, function: Callable[..., Any], data: StepData, *arguments: Any) -> Any:
-        key = _key(function, data, arguments)
+    def call(self, function: Callable[..., Any], data: StepData, *arguments: Any, **named: Any) -> Any:
+        key = _key(function, data, arguments, named)
         for sending in range(SENDINGS):
             try:
-                return self._result(self._ahead.pop(key, None) or self._with_step(function, data, arguments))
+                return self._result(self._ahead.pop(key, None) or self._with_step(function, data, arguments, named))
             except _Lost as error:
                 if sending + 1 == SENDINGS:
                     raise ClusterError(f"{data.step.path}: {error}") from error
@@ -147,13 +147,13 @@ class Cluster:
         """Threads of all workers that there are now, at least 1."""
         return max(1, sum(self.client.nthreads().values()))
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        return self.client.submit(function, *arguments, pure=False)
+    def _submit(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Future:
+        return self.client.submit(function, *arguments, pure=False, **named)
 
-    def _with_step(self, function: Callable[..., Any], data: StepData, arguments: tuple) -> Future:
+    def _with_step(self, function: Callable[..., Any], data: StepData, arguments: tuple, named: dict[str, Any]) -> Future:
         with self._losses():
             large = [self._kept(one) if isinstance(one, NameTable) else one for one in arguments]
-            return self._submit(function, self._kept(data), *large)
+            return self._submit(function, self._kept(data), *large, **named)
 
     def _kept(self, one: Any) -> Future:
         """Sent to a worker once, whichever functions need it."""
@@ -197,9 +197,9 @@ class _Lost(Exception):
     """What this process had sent is gone with the worker that had it."""
 
 
-def _key(function: Callable[..., Any], data: StepData, arguments: tuple) -> tuple:
+def _key(function: Callable[..., Any], data: StepData, arguments: tuple, named: dict[str, Any]) -> tuple:
     small = [id(one) if isinstance(one, NameTable) else one for one in arguments]
-    return function.__module__, function.__qualname__, id(data), pickle.dumps(small)
+    return function.__module__, function.__qualname__, id(data), pickle.dumps((small, named))
 
 
 def _stretches(files: Sequence[ClusterFile], lines: Sequence[Line], masks: list[np.ndarray] | None) -> tuple[list[Stretch], np.ndarray]:
