@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from typer.testing import CliRunner
@@ -91,3 +92,22 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path):
     alone = str(written(tmp_path, 2))
     with pytest.raises(UsageError, match="at least two numbers of tasks"):
         read_scaling([alone, alone])
+
+
+def test_a_damaged_trace_is_said_and_changes_the_status(tmp_path):
+    whole, damaged = str(written(tmp_path, 2)), written(tmp_path, 4)
+    [trace] = damaged.rglob("*.weir")
+    os.truncate(trace, trace.stat().st_size - 4096)
+    done = CliRunner().invoke(app, ["scaling", whole, str(damaged)])
+    assert done.exit_code == 4, done.output
+    said = [line for line in done.output.splitlines() if line.startswith("note: ")]
+    assert said[0].startswith("note: run4: INCOMPLETE") and "run4: damaged:" in said[1] and not any("run2" in line for line in said)
+    figures = json.loads(CliRunner().invoke(app, ["scaling", whole, str(damaged), "--json"]).output)
+    assert not figures["complete"] and [point["complete"] for point in figures["curves"][0]["points"]] == [True, False]
+
+
+def test_a_run_that_failed_is_said(tmp_path):
+    runs = [str(written(tmp_path, ranks)) for ranks in (2, 4)]
+    (tmp_path / "run4" / "s" / "job.json").write_text('{"format": 1, "exit_status": 137}')
+    done = CliRunner().invoke(app, ["scaling", *runs])
+    assert done.exit_code == 0 and "note: run4: step s: the command ended with status 137" in done.output.splitlines()

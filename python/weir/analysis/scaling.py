@@ -14,7 +14,8 @@ HALT_GAIN = 0.25  # of what more tasks could gain at best: a curve that gains le
 
 @dataclass(frozen=True)
 class RunTimes:
-    """One run. parts_ns: wall time by phase (or step), in order; paid_ns: for I/O, None where MPI was not recorded."""
+    """One run. parts_ns: wall time by phase (or step), in order; paid_ns: for I/O, None where MPI was not recorded; is_complete: its trace is whole;
+    notes: what must be known of it, where it is not or the program failed."""
 
     name: str
     tasks: int
@@ -22,6 +23,8 @@ class RunTimes:
     wall_ns: int
     parts_ns: dict[str, int]
     paid_ns: int | None = None
+    is_complete: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def is_one_per_node(self) -> bool:
@@ -78,10 +81,17 @@ class Crowding:
 
 @dataclass(frozen=True)
 class Scaling:
+    """runs: all that were given, also those that are on no curve because another one of as many tasks was shorter."""
+
+    runs: tuple[RunTimes, ...]
     reference: RunTimes
     parts: tuple[str, ...]
     curves: tuple[Curve, ...]
     crowding: tuple[Crowding, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        return all(run.is_complete for run in self.runs)
 
 
 def scaling(runs: Sequence[RunTimes], halt_gain: float = HALT_GAIN) -> Scaling:
@@ -107,7 +117,7 @@ def scaling(runs: Sequence[RunTimes], halt_gain: float = HALT_GAIN) -> Scaling:
     else:
         groups = [("", kept)]
     curves = tuple(_curve(placement, group, reference, common, halt_gain) for placement, group in groups)
-    return Scaling(reference, tuple(common), curves, tuple(_crowding(apart, together, common)))
+    return Scaling(tuple(runs), reference, tuple(common), curves, tuple(_crowding(apart, together, common)))
 
 
 def _curve(placement: str, runs: list[RunTimes], reference: RunTimes, parts: list[str], halt_gain: float) -> Curve:

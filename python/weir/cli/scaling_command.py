@@ -19,20 +19,21 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interfa
 def scaling(runs: Runs, step: Step = None, phases: Phases = None, halt: Gain = 0.25, json: Json = False) -> None:
     """Speed-up and efficiency over several runs, where the curve halts and which phase halts it.
 
-    Runs with several tasks on a node and with one task on each node are two curves.
+    Runs with several tasks on a node and with one task on each node are two curves. Status 4 when a trace is incomplete: the curve is printed
+    all the same, and says what is missing.
     """
     import json as formats
     import sys
 
     from weir.analysis.phase_rules import read_phase_rules
-    from weir.report.render import text_lines
-    from weir.report.scaling import read_scaling, scaling_json, scaling_tables
+    from weir.report.scaling import read_scaling, render_scaling, scaling_json
 
     rules = read_phase_rules(phases) if phases is not None else ()
     found = read_scaling(runs, step=step, phase_rules=rules, halt_gain=halt)
     if json:
         formats.dump(scaling_json(found), sys.stdout, indent=1)
         sys.stdout.write("\n")
-        return
-    for number, table in enumerate(scaling_tables(found)):
-        sys.stdout.write("\n" * (number > 0) + "\n".join(text_lines(table)) + "\n")
+    else:
+        render_scaling(found, sys.stdout)
+    if not found.is_complete:
+        raise typer.Exit(4)

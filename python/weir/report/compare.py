@@ -18,7 +18,7 @@ from weir.analysis.routines import Routine, routine_table
 from weir.report.build import Report, StepReport
 from weir.report.figures import megabytes, milliseconds, short, thousands
 from weir.report.notes import notes
-from weir.report.render import write_rich, write_text
+from weir.report.render import write_parts
 from weir.report.tables import Table
 
 
@@ -250,12 +250,7 @@ def comparison_notes(one: Comparison) -> list[str]:
 
 def render_comparison(one: Comparison, stream: TextIO, top: int | None = 20) -> None:
     """Print to a file or pipe as plain text, to a terminal with Rich."""
-    if not stream.isatty():
-        write_text(comparison_notes(one), comparison_tables(one, top), stream)
-        return
-    from rich.console import Console
-
-    write_rich(comparison_notes(one), comparison_tables(one, top), Console(file=stream))
+    write_parts(comparison_notes(one), comparison_tables(one, top), stream)
 
 
 def comparison_json(one: Comparison) -> dict[str, Any]:

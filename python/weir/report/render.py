@@ -196,6 +196,16 @@ def write_text(sentences: Sequence[str], parts: Iterable[Table | str], stream: T
             stream.write("\n" + "\n".join(text_lines(part)) + "\n")
 
 
+def write_parts(sentences: Sequence[str], parts: Iterable[Table | str], stream: TextIO) -> None:
+    """Notes and tables, to a file or pipe as plain text, to a terminal with Rich."""
+    if not stream.isatty():
+        write_text(sentences, parts, stream)
+        return
+    from rich.console import Console
+
+    write_rich(sentences, parts, Console(file=stream))
+
+
 def text_lines(table: Table) -> Iterator[str]:
     """A table as lines, trailing blanks removed."""
     heads = [column.lstrip("<") for column in table.columns]

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from weir._errors import UsageError
 from weir.analysis.phase_rules import PhaseRule
 from weir.analysis.scaling import HALT_GAIN, Crowding, Curve, Loss, RunTimes, Scaling, scaling
 from weir.report.build import Report, build
 from weir.report.figures import percent
+from weir.report.notes import notes
+from weir.report.render import write_parts
 from weir.report.tables import Table
 from weir.report.waits import seconds
 
@@ -46,7 +48,14 @@ def run_times(report: Report, name: str) -> RunTimes:
     parts[REST] = max(0, report.wall_ns - sum(parts.values()))
     if not parts[REST]:
         del parts[REST]
-    return RunTimes(os.path.basename(os.path.abspath(name)) or name, tasks, nodes, report.wall_ns, parts, paid)
+    title = os.path.basename(os.path.abspath(name)) or name
+    return RunTimes(title, tasks, nodes, report.wall_ns, parts, paid, report.is_complete, () if _is_sound(report) else tuple(notes(report)))
+
+
+def _is_sound(report: Report) -> bool:
+    """Whether the figures are those of a run that was recorded whole and came to its end."""
+    jobs = [step.data.step.job for step in report.steps]
+    return report.is_complete and not any(job is not None and (job.exit_status or job.ended_realtime_ns is None) for job in jobs)
 
 
 def _phases(report: Report) -> dict[str, int]:
@@ -56,6 +65,11 @@ def _phases(report: Report) -> dict[str, int]:
             for one in step.synchronisation.phases:
                 found[one.name] = found.get(one.name, 0) + one.wall_ns
     return found
+
+
+def render_scaling(found: Scaling, stream: TextIO) -> None:
+    """Print to a file or pipe as plain text, to a terminal with Rich."""
+    write_parts([f"{run.name}: {sentence}" for run in found.runs for sentence in run.notes], scaling_tables(found), stream)
 
 
 def scaling_tables(found: Scaling) -> Iterator[Table]:
@@ -89,7 +103,7 @@ def halt_sentences(curve: Curve) -> Iterator[str]:
             yield "the curve does not halt"
         return
     after = f"{halt.after.tasks} tasks gain {percent(halt.gain, 1)} of what they could" if halt.gain > 0 else f"{halt.after.tasks} tasks are slower"
-    yield f"the curve halts at {halt.before.tasks} tasks: {after}"
+    yield f"the curve halts at {halt.before.tasks} {'task' if halt.before.tasks == 1 else 'tasks'}: {after}"
     worst = [loss for loss in halt.losses if loss.lost_ns > 0][:1]
     lost = sum(loss.lost_ns for loss in halt.losses if loss.lost_ns > 0)
     for loss in worst:
@@ -123,6 +137,7 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
     def run(one: RunTimes) -> dict[str, Any]:
         return {
             "run": one.name, "tasks": one.tasks, "nodes": one.nodes, "wall_s": one.wall_ns / 1e9,
+            "complete": one.is_complete, "notes": list(one.notes),
             "paid_s": None if one.paid_ns is None else one.paid_ns / 1e9, "parts_s": {part: ns / 1e9 for part, ns in one.parts_ns.items()},
         }  # fmt: skip
 
@@ -133,6 +148,7 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
 
     return {
         "format": 1,
+        "complete": found.is_complete,
         "reference": run(found.reference),
         "parts": list(found.parts),
         "curves": [
