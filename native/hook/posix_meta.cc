@@ -162,28 +162,6 @@ WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
   });
 }
 
-// Of two names the record has the one that was there before; of a symbolic link its own.
-#define WEIR_RENAME(symbol, directory, to_directory, parameters, ...)                                                     \
-  WEIR_HOOK(int, symbol, parameters) {                                                                                    \
-    return on_path(Op::kRename, directory, path, 0, [&] {                                                                 \
-      stack::name_changes(directory, path);                                                                               \
-      stack::name_changes(to_directory, to);                                                                              \
-      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__));                                                   \
-    });                                                                                                                   \
-  }
-WEIR_RENAME(rename, AT_FDCWD, AT_FDCWD, WEIR_LIST(const char* path, const char* to), path, to)
-WEIR_RENAME(renameat, directory, to_directory, WEIR_LIST(int directory, const char* path, int to_directory, const char* to), directory, path, to_directory, to)
-WEIR_RENAME(renameat2, directory, to_directory, WEIR_LIST(int directory, const char* path, int to_directory, const char* to, unsigned flags), directory, path, to_directory, to, flags)
-// A file with another name: what is remembered of it is out of date.
-WEIR_HOOK(int, link, const char* path, const char* to) {
-  return on_path(Op::kLink, AT_FDCWD, path, 0, [&] { return stack::names_then_changed(WEIR_REAL(link)(path, to)); });
-}
-WEIR_HOOK(int, linkat, int directory, const char* path, int to_directory, const char* to, int flags) {
-  return on_path(Op::kLink, directory, path, 0, [&] { return stack::names_then_changed(WEIR_REAL(linkat)(directory, path, to_directory, to, flags)); });
-}
-WEIR_PATH(symlink, kSymlink, WEIR_LIST(const char* target, const char* path), target, path)
-WEIR_PATH_AT(symlinkat, kSymlink, WEIR_LIST(const char* target, int directory, const char* path), target, directory, path)
-
 namespace {
 
 // The result may be written over the path. Its name then comes first.

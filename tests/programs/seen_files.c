@@ -78,19 +78,19 @@ ALSO(unlinkat, folder, "[unlinkat.d] mkdir; rmdir") {
   mkdir("unlinkat.d", 0700);
   tell(CALL(unlinkat)(AT_FDCWD, "unlinkat.d", AT_REMOVEDIR));
 }
-SEEN(rename, "rename") { tell(CALL(rename)(file, "rename.to")); }
-SEEN(renameat, "rename") { tell(CALL(renameat)(AT_FDCWD, file, AT_FDCWD, "renameat.to")); }
-SEEN(renameat2, "rename") { tell(CALL(renameat2)(AT_FDCWD, file, AT_FDCWD, "renameat2.to", RENAME_NOREPLACE)); }
-SEEN(link, "link") { tell(CALL(link)(file, "link.to")); }
-SEEN(linkat, "link") { tell(CALL(linkat)(AT_FDCWD, file, AT_FDCWD, "linkat.to", 0)); }
-SEEN(symlink, "[symlink.to] symlink") { tell(CALL(symlink)(file, "symlink.to")); }
-SEEN(symlinkat, "[symlinkat.to] symlink") { tell(CALL(symlinkat)(file, AT_FDCWD, "symlinkat.to")); }
-SEEN(readlink, "[readlink.to] symlink; readlink") {
+SEEN(rename, "rename; naming below nested on=rename?/*/rename?/*/rename.to") { tell(CALL(rename)(file, "rename.to")); }
+SEEN(renameat, "rename; naming below nested on=rename?/*/renameat?/*/renameat.to") { tell(CALL(renameat)(AT_FDCWD, file, AT_FDCWD, "renameat.to")); }
+SEEN(renameat2, "rename; naming below nested on=rename?/*/renameat2?/*/renameat2.to") { tell(CALL(renameat2)(AT_FDCWD, file, AT_FDCWD, "renameat2.to", RENAME_NOREPLACE)); }
+SEEN(link, "link; naming below nested on=link?/*/link?/*/link.to") { tell(CALL(link)(file, "link.to")); }
+SEEN(linkat, "link; naming below nested on=link?/*/linkat?/*/linkat.to") { tell(CALL(linkat)(AT_FDCWD, file, AT_FDCWD, "linkat.to", 0)); }
+SEEN(symlink, "[symlink.to] symlink; naming below nested on=symlink?symlink?/*/symlink.to") { tell(CALL(symlink)(file, "symlink.to")); }
+SEEN(symlinkat, "[symlinkat.to] symlink; naming below nested on=symlink?symlinkat?/*/symlinkat.to") { tell(CALL(symlinkat)(file, AT_FDCWD, "symlinkat.to")); }
+SEEN(readlink, "[readlink.to] symlink; naming below nested on=symlink?*; readlink") {
   char target[64];
   symlink(file, "readlink.to");
   tell(CALL(readlink)("readlink.to", target, sizeof target));
 }
-SEEN(readlinkat, "[readlinkat.to] symlink; readlink") {
+SEEN(readlinkat, "[readlinkat.to] symlink; naming below nested on=symlink?*; readlink") {
   char target[64];
   symlink(file, "readlinkat.to");
   tell(CALL(readlinkat)(AT_FDCWD, "readlinkat.to", target, sizeof target));
