@@ -217,3 +217,58 @@ def test_the_box_counts_calls_system_requests_stripes_and_gaps(mpi, weir, tmp_pa
         assert (file["stripe_bytes"], file["told_by"], reads["gaps"]["stripe_sized"]) == (65536, "hint", 2)
     check_displays(weir("report", run, "--tables", "mpi-io").ok().stdout, implementation)
     check_totals(report, file)
+
+
+OPENINGS = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+enum { BYTES = 1000 };
+static MPI_File file;
+static int opened(const char *name, const char *nodes, const char *enable) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  if (nodes) MPI_Info_set(info, "cb_nodes", nodes);
+  if (enable) MPI_Info_set(info, "romio_cb_write", enable);
+  const int error = MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | (enable ? MPI_MODE_CREATE : 0), info, &file);
+  MPI_Info_free(&info);
+  return error == MPI_SUCCESS;
+}
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  static char data[BYTES];
+  for (int i = 1; i < argc; ++i) {
+    if (!opened(argv[i], "1", "enable")) return printf("%s cannot be opened\n", argv[i]);
+    MPI_File_write_at(file, (MPI_Offset)rank * BYTES, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+  }
+  if (opened("missing", 0, 0) || !opened(argv[1], 0, 0)) return printf("the second round went wrong\n");
+  MPI_File_close(&file);
+  MPI_Finalize();
+}
+"""
+
+
+def test_names_with_colons_and_files_that_are_opened_twice_or_in_vain(mpi, weir, preload_env, tmp_path):
+    """OMPIO takes any name as it is, ROMIO the prefixes that it knows."""
+    prefixed = mpi.name != "openmpi"
+    names = ["ufs:field.nc"] if prefixed else ["wrfout_d01_2026-01-01_00:00:00", "a:b/c:d", "ufs:field.nc"]
+    (tmp_path / "a:b").mkdir()
+    env = preload_env(**({} if prefixed else {"OMPI_MCA_io": "ompio"}))
+    assert mpi.run(2, mpi.cc(OPENINGS), *names, env=env, cwd=tmp_path).ok().stdout == ""
+    report = json.loads(weir("report", env["WEIR_TRACE_DIR"], "--json").ok().stdout)
+    files = {one["file"]: one for one in report["mpi_io"]}
+    expected = ["field.nc"] if prefixed else names
+    assert set(files) == {str(tmp_path / name) for name in (*expected, "missing")}
+    for name in expected:
+        one = files[str(tmp_path / name)]
+        assert (tmp_path / name).stat().st_size == one["writes"]["system_bytes"] == one["writes"]["bytes"] == 2000
+        assert (one["ranks"], one["opens"], one["failed_opens"]) == (2, 2 if name == expected[0] else 1, 0)
+        assert one["ignored_hints"] == {}
+        if mpi.name == "mpich" and name == expected[0]:
+            assert one["hints"]["romio_cb_write"] == "enable | automatic"
+    missing = files[str(tmp_path / "missing")]
+    assert (missing["ranks"], missing["opens"], missing["failed_opens"]) == (0, 0, 1)
+    assert "opened by no task; could not be opened once" in weir("report", env["WEIR_TRACE_DIR"], "--tables", "mpi-io").ok().stdout

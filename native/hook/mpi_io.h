@@ -75,7 +75,7 @@ void keep_opened(const OpenedMpiFile& what, int error, Span span);
 
 // A hint of an MPI_Info that is none names nothing.
 bool is_no_info(Handle info);
-// A path as ROMIO takes it may begin with the name of a file system.
+// A path as ROMIO takes it may begin with the name of a file system that it knows.
 const char* without_file_system(const char* name);
 
 // A Fortran name as C has it; null when the room is too small.

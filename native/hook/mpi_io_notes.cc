@@ -2,8 +2,10 @@
 // What is told of a file when it is opened through MPI-IO: how many tasks open it, the hints that were given and those in force, and
 // what the file system says of its layout. Names without records, told by the communicator's first task (docs/formats/trace.md, 3.8).
 #include <string.h>
+#include <strings.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "hook/mpi_io.h"
 #include "os/scratch.h"
@@ -103,11 +105,19 @@ bool is_no_info(Handle info) {
   return open_mpi_none != 0 ? info == open_mpi_none : static_cast<uint32_t>(info) == kMpichNoInfo;
 }
 
-// "lustre:/scratch/x"; a path that has a slash before the colon has no such prefix.
+// "lustre:/scratch/x". Other names have colons of their own (wrfout_d01_2026-01-01_00:00:00), and OMPIO knows no prefixes: there
+// "ufs:x" is the file of that name.
 const char* without_file_system(const char* name) {
-  const char* colon = strchr(name, ':');
-  const char* slash = strchr(name, '/');
-  return colon != nullptr && colon - name > 1 && (slash == nullptr || colon < slash) ? colon + 1 : name;
+  constexpr const char* kPrefixes[] = {"ufs:",   "nfs:", "xfs:",  "lustre:", "gpfs:", "panfs:",      "pvfs2:",  "pvfs:", "testfs:",
+                                       "daos:",  "ime:", "pfs:",  "piofs:",  "sfs:",  "bglockless:", "zoidfs:", "bg:",   "gridftp:",
+                                       "quobyte:", "ntfs:", "hfs:"};  // of all versions of ROMIO
+  for (const char* prefix : kPrefixes) {
+    const size_t length = strlen(prefix);
+    if (strncasecmp(name, prefix, length) != 0) continue;
+    const bool exists = !os::failed(os::system_call(SYS_access, reinterpret_cast<long>(name), F_OK));
+    return exists ? name : name + length;
+  }
+  return name;
 }
 
 const char* text_of_fortran(const char* name, size_t length, char* room, size_t size) {

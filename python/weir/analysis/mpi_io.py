@@ -22,6 +22,7 @@ _PREFIX = "MPI_File_"
 _GIVEN, _IN_FORCE, _LAYOUT = "hint given", "hint", "layout"
 _UNKNOWN_OFFSET = np.uint64(2**48 - 1)
 _STRIPE_HINT = "striping_unit"
+_BETWEEN = " | "  # values of a key that openings differ in
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class Access:
 
 @dataclass(frozen=True)
 class MpiFile:
-    """A file that a step opened through MPI-IO. ranks: tasks that opened it; stripes, stripe_bytes: None where nothing tells; told_by: what
-    told the stripe ("lustre", "hint", "block size")."""
+    """A file that a step opened through MPI-IO. ranks: tasks that opened it; opens: how often one of them did; failed_opens: how often none
+    could, at most; stripes, stripe_bytes: None where nothing tells; told_by: what told the stripe ("lustre", "hint", "block size")."""
 
     step: str
     file: str
@@ -122,11 +123,17 @@ class MpiFile:
     stripes: int | None = None
     stripe_bytes: int | None = None
     told_by: str = ""
+    failed_opens: int = 0
 
     @property
     def ignored(self) -> dict[str, str]:
         """Hints that were given and are not in force as they were."""
-        return {key: value for key, value in self.given.items() if self.hints.get(key) != value}
+        found = {}
+        for key, given in self.given.items():
+            in_force = self.hints.get(key, "").split(_BETWEEN)
+            if lost := [value for value in given.split(_BETWEEN) if value not in in_force]:
+                found[key] = _BETWEEN.join(lost)
+        return found
 
 
 def mpi_files(step: str, data: StepData, members: np.ndarray, names: NameTable) -> list[MpiFile]:
@@ -169,7 +176,7 @@ def _told(data: StepData) -> dict[str, dict[str, dict[str, str]]]:
             path, key, value = rest
             notes = found.setdefault(fold(path), {}).setdefault(kind, {})
             before = notes.get(key)
-            notes[key] = value if before is None or value in before.split(" | ") else f"{before} | {value}"
+            notes[key] = value if before is None else before if value in before.split(_BETWEEN) else before + _BETWEEN + value
     return found
 
 
@@ -192,7 +199,8 @@ def _file(
     step: str, name: int, asked: Columns, system: Columns, data: StepData, names: NameTable, told: dict[str, dict[str, dict[str, str]]],
     stripe: tuple[int | None, int | None, str], gaps: dict[tuple[int, str], Gaps] | None,
 ) -> MpiFile:  # fmt: skip
-    opened, notes = asked.where(asked.op == _op("open")), told.get(names[name], {})
+    tried, notes = asked.where(asked.op == _op("open")), told.get(names[name], {})
+    opened = tried.where(tried.calls > tried.errors)
 
     def access(direction: str) -> Access:
         seen = None if gaps is None else gaps.get((name, direction), Gaps())
@@ -202,7 +210,8 @@ def _file(
         step=step,
         file=names[name],
         ranks=len(np.unique(opened.rank)),
-        opens=int(opened.calls.max(initial=0)),
+        opens=int((opened.calls - opened.errors).max(initial=0)),
+        failed_opens=int(tried.errors.max(initial=0)),
         views=int(asked.calls[asked.op == _op("set_view")].sum()),
         reads=access("R"),
         writes=access("W"),

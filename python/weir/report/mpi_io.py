@@ -40,7 +40,8 @@ def _aggregator_table(one: MpiFile, name: str) -> Table:
         for i, task in enumerate(one.aggregators)
     )  # fmt: skip
     expected = f"; cb_nodes = {one.hints['cb_nodes']}" if "cb_nodes" in one.hints else ""
-    count = f"{len(one.aggregators)} of {one.ranks} tasks touch the file, on {nodes} {'node' if nodes == 1 else 'nodes'}{expected}"
+    of = f"{one.ranks} task{'' if one.ranks == 1 else 's'}"
+    count = f"{len(one.aggregators)} of {of} touch the file, on {nodes} {'node' if nodes == 1 else 'nodes'}{expected}"
     columns = ("AGG", "Rank", "<node", "reads", "MB", "writes", "MB")
     groups = (("", 3), ("system requests", 4))
     return Table(f"Aggregator placement for {name} in {one.step}", columns, rows, groups, remarks=(count,))
@@ -86,7 +87,10 @@ def _access_table(one: MpiFile, name: str) -> Table:
     line("sec in calls, all tasks", *(f"{of.ns / 1e9:.3f}" for of in both))
     line("sec in calls, busiest task", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
     line("MB/s", *(f"{rate(of.bytes, of.busiest_ns):.0f}" if of.busiest_ns else "-" for of in both))
-    opened = f"opened {'once' if one.opens == 1 else f'{one.opens} times'} by {one.ranks} tasks; file views set: {one.views}"
+    tasks = f"{one.ranks} task{'' if one.ranks == 1 else 's'}"
+    opened = f"opened {_times(one.opens)} by {tasks}; file views set: {one.views}" if one.opens else "opened by no task"
+    if one.failed_opens:
+        opened += f"; could not be opened {_times(one.failed_opens)}"
     return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"), tuple(rows), remarks=(opened,))
 
 
@@ -109,6 +113,10 @@ def mpi_io_findings(one: MpiFile, cwd: str | None) -> Iterator[str]:
 
 
 _STRIPE = {"lustre": "stripe size", "hint": "stripe size (hint)", "block size": "block size of the file system", "": "stripe size"}
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _gap(of: Access, key: str) -> str:
