@@ -215,7 +215,7 @@ def test_every_shape_and_type_of_netcdf(cc, preload_env, tmp_path, execute):
     done = execute([cc(SHAPES, *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
     assert done.stdout == ""
     each = sum(ELEMENTS.values()) - ELEMENTS["varn"]
-    expected = 5 * len(TYPE_BYTES) + 5, each * (sum(TYPE_BYTES) + 8)
+    expected = 5 * (len(TYPE_BYTES) + 2), each * (sum(TYPE_BYTES) + 1 + 8)  # ubyte, too, and any type
     assert sums(decode.read_trace(env["WEIR_TRACE_DIR"]), "netcdf") == {"put": expected, "get": expected}
 
 
@@ -283,6 +283,77 @@ int main(int argc, char **argv) {
 }
 """
 )
+
+
+GROUPS = (
+    HEAD
+    + r"""
+#define IS_ERROR 1
+#include <netcdf.h>
+int main(void) {
+  int file, first, inner, x, at_root, in_first, in_inner, observed;
+  nc_type observation;
+  DO(nc_create("groups.nc", NC_NETCDF4, &file));
+  DO(nc_def_dim(file, "x", 100, &x));
+  DO(nc_def_grp(file, "ensemble", &first));
+  DO(nc_def_grp(first, "member:1", &inner));
+  DO(nc_def_compound(file, 24, "observation_t", &observation));
+  DO(nc_insert_compound(file, observation, "value", 0, NC_DOUBLE));
+  DO(nc_def_var(file, "T", NC_FLOAT, 1, &x, &at_root));
+  DO(nc_def_var(first, "T", NC_DOUBLE, 1, &x, &in_first));
+  DO(nc_def_var(inner, "T", NC_SHORT, 1, &x, &in_inner));
+  DO(nc_def_var(file, "obs", observation, 1, &x, &observed));
+  DO(nc_enddef(file));
+  static char values[2400];
+  DO(nc_put_var_float(file, at_root, (float *)values));
+  DO(nc_put_var_double(first, in_first, (double *)values));
+  DO(nc_put_var_short(inner, in_inner, (short *)values));
+  DO(nc_put_var(file, observed, values));
+  DO(nc_get_var_float(file, at_root, (float *)values));
+  DO(nc_close(file));
+  return 0;
+}
+"""
+)
+
+
+def test_variables_of_groups_and_types_of_the_file(cc, weir, preload_env, tmp_path, execute):
+    env = preload_env()
+    execute([cc(GROUPS, *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
+    report = json.loads(weir("report", env["WEIR_TRACE_DIR"], "--json").ok().stdout)
+    found = {one["variable"]: (one["puts"], one["put_bytes"], one["gets"], one["get_bytes"]) for one in report["variables"]}
+    assert found == {"T": (1, 400, 1, 400), "ensemble/T": (1, 800, 0, 0), "ensemble/member:1/T": (1, 200, 0, 0), "obs": (1, 2400, 0, 0)}
+    assert {one["file"] for one in report["variables"]} == {str(tmp_path / "groups.nc")}
+
+
+UNNAMED = (
+    HEAD
+    + r"""
+#define IS_ERROR 0
+#include <hdf5.h>
+int main(void) {
+  hsize_t size = 100;
+  hid_t file = H5Fcreate("later.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), space = H5Screate_simple(1, &size, 0);
+  hid_t set = H5Dcreate_anon(file, H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT);
+  static double values[100];
+  DO(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+  DO(H5Olink(set, file, "a:b", H5P_DEFAULT, H5P_DEFAULT));
+  DO(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+  DO(H5Fclose(file));
+  return 0;
+}
+"""
+)
+
+
+def test_data_sets_that_get_their_name_later(cc, weir, preload_env, tmp_path, execute):
+    """As h5py makes them of `file[name] = values`; the name has a colon."""
+    env = preload_env()
+    execute([cc(UNNAMED, *flags(execute, "hdf5-serial"))], env=env, cwd=tmp_path).ok()
+    report = json.loads(weir("report", env["WEIR_TRACE_DIR"], "--json").ok().stdout)
+    found = {one["variable"]: (one["put_bytes"], one["get_bytes"], one["file"]) for one in report["variables"]}
+    path = str(tmp_path / "later.h5")
+    assert found == {"(unnamed when written)": (800, 0, path), "/a:b": (0, 800, path)}
 
 
 def test_files_of_netcdf_are_opened_in_every_way(cc, preload_env, tmp_path, execute):

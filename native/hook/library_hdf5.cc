@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HDF5's transfers of data sets, and its files. Everything is asked for before the call: a later question would clear the library's
 // error stack, which is the program's to read. Nothing is asked of a wrong identifier, which would put an error there.
+#include <string.h>
+
 #include "hook/library.h"
 #include "hook/mpi_io.h"
 
@@ -10,6 +12,7 @@ namespace {
 using Identifier = int64_t;  // hid_t; of HDF5 1.8 the low half alone
 constexpr int kType = 3, kSpace = 4, kDataSet = 5;  // H5I_type_t, of every version
 constexpr size_t kNameBytes = 1024, kPathBytes = 4096;
+constexpr char kUnnamed[] = "(unnamed when written)";
 
 struct Transfer {
   uint32_t name;
@@ -48,9 +51,13 @@ Transfer look_up(const CallSite& site, Identifier set, Identifier type, Identifi
   Transfer found{0, 0};
   char name[kNameBytes], path[kPathBytes];
   if (!is_a(site, kDataSet, set)) return found;
-  if (text_from(site, "H5Iget_name", set, name, sizeof name) && text_from(site, "H5Fget_name", set, path, sizeof path)) {
-    found.name = name_of_variable("hdf5", path, name);
+  name[0] = 0;
+  bool named = text_from(site, "H5Iget_name", set, name, sizeof name);
+  if (name[0] == 0) {  // h5py links a data set to its name when it is written
+    memcpy(name, kUnnamed, sizeof kUnnamed);
+    named = true;
   }
+  if (named && text_from(site, "H5Fget_name", set, path, sizeof path)) found.name = name_of_variable("hdf5", path, name);
   const auto size = ask<size_t (*)(Identifier)>(site, "H5Tget_size");
   if (size == nullptr || !is_a(site, kType, type)) return found;
   const int64_t elements = elements_of(site, set, in_memory, in_file);

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hook/library_netcdf.h"
 
+#include <string.h>
+
 #include "hook/mpi_io.h"
 
 namespace weir::hook {
 namespace {
 
 constexpr int kDimensions = 1024;  // NC_MAX_VAR_DIMS
-constexpr size_t kNameBytes = 257, kPathBytes = 4096 + 256;
+constexpr size_t kNameBytes = 257, kGroupBytes = 1024, kPathBytes = 4096 + 256;
 constexpr size_t kVariables = 1024;
 
 struct Spelling {
   const char *library, *name, *path, *dimensions, *dimension_ids, *dimension_length, *variable_type;
+  const char *group, *type;  // of netCDF-4 alone
 };
-constexpr Spelling kNetcdf{"netcdf", "nc_inq_varname", "nc_inq_path", "nc_inq_varndims", "nc_inq_vardimid", "nc_inq_dimlen", "nc_inq_vartype"};
+constexpr Spelling kNetcdf{"netcdf", "nc_inq_varname", "nc_inq_path", "nc_inq_varndims", "nc_inq_vardimid", "nc_inq_dimlen", "nc_inq_vartype",
+                           "nc_inq_grpname_full", "nc_inq_type"};
 constexpr Spelling kPnetcdf{"pnetcdf", "ncmpi_inq_varname", "ncmpi_inq_path", "ncmpi_inq_varndims", "ncmpi_inq_vardimid", "ncmpi_inq_dimlen",
-                            "ncmpi_inq_vartype"};
+                            "ncmpi_inq_vartype", nullptr, nullptr};
 
 const Spelling& spelling_of(Library library) { return library == Library::pnetcdf ? kPnetcdf : kNetcdf; }
 Layer layer_of(Library library) { return library == Library::pnetcdf ? Layer::pnetcdf : Layer::netcdf; }
@@ -42,10 +46,25 @@ bool path_of(const CallSite& site, const Spelling& spelling, int file, char* pat
   return true;
 }
 
-// Of netCDF's external types by number, NC_BYTE to NC_STRING.
-uint32_t bytes_of_external(int type) {
+// Of netCDF's external types by number, NC_BYTE to NC_STRING; the library tells of types that the file defines.
+uint32_t bytes_of_external(const CallSite& site, const Spelling& spelling, int file, int type) {
   constexpr uint8_t kBytes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8, 8};
-  return type > 0 && type < static_cast<int>(sizeof kBytes) ? kBytes[type] : 0;
+  if (type > 0 && type < static_cast<int>(sizeof kBytes)) return kBytes[type];
+  const auto get = spelling.type != nullptr ? ask<int (*)(int, int, char*, size_t*)>(site, spelling.type) : nullptr;
+  size_t bytes = 0;
+  return get != nullptr && get(file, type, nullptr, &bytes) == 0 ? static_cast<uint32_t>(bytes) : 0;
+}
+
+// Puts the groups that the variable lies in before its name, as paths have folders: "ensemble/member1/T". Longer ones are left out.
+void add_group(const CallSite& site, const Spelling& spelling, int file, char* name) {
+  const auto get = spelling.group != nullptr ? ask<int (*)(int, size_t*, char*)>(site, spelling.group) : nullptr;
+  size_t length = 0;  // with the slash of the root
+  if (get == nullptr || get(file, &length, nullptr) != 0 || length < 2 || length >= kGroupBytes) return;
+  char groups[kGroupBytes];
+  if (get(file, &length, groups) != 0) return;
+  memmove(name + length, name, strlen(name) + 1);
+  memcpy(name, groups + 1, length - 1);
+  name[length - 1] = '/';
 }
 
 Variable look_up(const CallSite& site, const NetcdfAccess& access) {
@@ -59,14 +78,16 @@ Variable look_up(const CallSite& site, const NetcdfAccess& access) {
   const auto get_dimensions = ask<int (*)(int, int, int*)>(site, spelling.dimensions);
   const auto get_type = ask<int (*)(int, int, int*)>(site, spelling.variable_type);
   char path[kPathBytes];
-  char name[kNameBytes];
+  char name[kGroupBytes + kNameBytes];
   int dimensions = 0, type = 0;
   if (get_name == nullptr || get_dimensions == nullptr || get_type == nullptr || get_name(access.file, access.variable, name) != 0 ||
       get_dimensions(access.file, access.variable, &dimensions) != 0 || get_type(access.file, access.variable, &type) != 0 ||
       !path_of(site, spelling, access.file, path)) {
     return {};
   }
-  const Variable made{key, site.copy, now, name_of_variable(spelling.library, path, name), static_cast<uint32_t>(dimensions), bytes_of_external(type)};
+  add_group(site, spelling, access.file, name);
+  const Variable made{key, site.copy, now, name_of_variable(spelling.library, path, name), static_cast<uint32_t>(dimensions),
+                      bytes_of_external(site, spelling, access.file, type)};
   base::store(&slot.key, uint64_t{0});
   slot.copy = made.copy;
   slot.generation = made.generation;

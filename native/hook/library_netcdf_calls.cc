@@ -71,3 +71,15 @@ using namespace weir::hook;
   WEIR_ANY_##library##_##form(op, begin##end, shape)
 #include "hook/library_netcdf.def"
 #undef WEIR_NETCDF
+
+// A second name for netCDF-C's uchar.
+WEIR_TYPED_plain(netcdf, kLibraryPut, nc_put_var_ubyte, var, 1)
+WEIR_TYPED_plain(netcdf, kLibraryPut, nc_put_var1_ubyte, var1, 1)
+WEIR_TYPED_plain(netcdf, kLibraryPut, nc_put_vara_ubyte, vara, 1)
+WEIR_TYPED_plain(netcdf, kLibraryPut, nc_put_vars_ubyte, vars, 1)
+WEIR_TYPED_plain(netcdf, kLibraryPut, nc_put_varm_ubyte, varm, 1)
+WEIR_TYPED_plain(netcdf, kLibraryGet, nc_get_var_ubyte, var, 1)
+WEIR_TYPED_plain(netcdf, kLibraryGet, nc_get_var1_ubyte, var1, 1)
+WEIR_TYPED_plain(netcdf, kLibraryGet, nc_get_vara_ubyte, vara, 1)
+WEIR_TYPED_plain(netcdf, kLibraryGet, nc_get_vars_ubyte, vars, 1)
+WEIR_TYPED_plain(netcdf, kLibraryGet, nc_get_varm_ubyte, varm, 1)

@@ -93,6 +93,7 @@ int main(int argc, char **argv) {
   DO(nc_def_var(file, "V", NC_DOUBLE, 2, dims, &variable));
   DO(nc_enddef(file));
   TYPES(COLLECTIVE)
+  COLLECTIVE(ubyte, unsigned char)
   SAME("any vara", double, ALL, DO(nc_put_vara(file, variable, start, whole, out)), DO(nc_get_vara(file, variable, start, whole, in)));
   SAME("any vars", double, 4, DO(nc_put_vars(file, variable, start, sparse, stride, out)), DO(nc_get_vars(file, variable, start, sparse, stride, in)));
   SAME("any varm", double, ALL, DO(nc_put_varm(file, variable, start, whole, unit, turned, out)), DO(nc_get_varm(file, variable, start, whole, unit, turned, in)));

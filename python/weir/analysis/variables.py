@@ -6,6 +6,7 @@ Source of the records: docs/formats/trace.md, section 3.8. Bytes are those of th
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,14 +59,20 @@ def variables(step: str, columns: Columns, names: NameTable) -> list[Variable]:
             sums[i] += figure
         of = by_rank.setdefault(key, {})
         of[row.rank] = of.get(row.rank, 0) + row.ns
+    paths = set(names.names)
     made = [
-        Variable(step, LAYER_NAMES[key[0]], *_parts(names[key[1]]), len(by_rank[key]), *sums["put"], *sums["get"], max(by_rank[key].values()))
+        Variable(step, LAYER_NAMES[key[0]], *_parts(names[key[1]], paths), len(by_rank[key]), *sums["put"], *sums["get"], max(by_rank[key].values()))
         for key, sums in cells.items()
     ]
     return sorted(made, key=lambda one: (-one.ns, one.file, one.variable))
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """Path and variable of "library:path:variable". A path may have colons; a variable that has one keeps what is behind it alone."""
-    path, _, variable = name.partition(":")[2].rpartition(":")
-    return fold(path), variable
+def _parts(name: str, paths: Container[str]) -> tuple[str, str]:
+    """Path and variable of "library:path:variable", of which both may have colons: the longest path that the trace has as a file's, else
+    all before the last colon."""
+    words = name.partition(":")[2].split(":")
+    for count in range(len(words) - 1, 0, -1):
+        path = fold(":".join(words[:count]))
+        if path in paths:
+            return path, ":".join(words[count:])
+    return fold(":".join(words[:-1])), words[-1]
