@@ -16,9 +16,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first;
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts;
   const char *kind, *format, *path, *type, *second, *chdir, *wait;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, "block", "cdf5", "out.nc", "float", 0, 0, 0};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, "block", "cdf5", "out.nc", "float", 0, 0, 0};
 
 static void options(int argc, char **argv) {
   struct {
@@ -31,7 +31,7 @@ static void options(int argc, char **argv) {
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
              {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
              {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"step_s", &o.step_s, 0},
-             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
+             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
              {"second", 0, &o.second}, {"chdir", 0, &o.chdir}, {"wait", 0, &o.wait}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -51,6 +51,19 @@ static void options(int argc, char **argv) {
 
 static int me;  // rank in the world
 static int pids[64];
+
+// One of several models in one job, each with a communicator and files of its own: K.PATH of part K.
+static MPI_Comm part_of_world(void) {
+  static char path[256];
+  MPI_Comm part;
+  int ranks;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int number = (int)(me * o.parts / ranks);
+  snprintf(path, sizeof path, "%d.%s", number, o.path);
+  o.path = path;
+  MPI_Comm_split(MPI_COMM_WORLD, number, me, &part);
+  return part;
+}
 
 // Says what a call has returned, on each rank, and goes on.
 static int said(const char *call, int code, const weir_error *err) {
@@ -263,7 +276,7 @@ int main(int argc, char **argv) {
   if (o.kill_rank >= 0 || o.stop_rank >= 0) MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
   pthread_t watcher;
   if (o.usage) pthread_create(&watcher, NULL, watch, NULL);
-  int code = SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
+  int code = SAY(weir_init, o.parts > 1 ? part_of_world() : MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
   if (code || context == NULL) {
     if (o.usage) usage();
     if (o.kill_rank >= 0 || o.hang_step >= 0) _exit(code != 0);

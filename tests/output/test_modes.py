@@ -70,6 +70,26 @@ def test_what_is_written_is_read_back_by_other_numbers_of_ranks(model, kind):
         assert done.stdout.count(" 0 values wrong of") == 2 * ranks
 
 
+def test_models_of_one_job_fetch_from_their_own_ranks(model):
+    """Two models start at once, on several nodes each. Open MPI's windows of both would have one name."""
+    model(6, "servers", parts=2, path="whole.nc", WEIR_NODE_TASKS=1).fine()
+    for number in (0, 1):
+        with Dataset(model.folder / f"{number}.whole.nc") as file:
+            for step in range(4):
+                assert (file["f1"][step, 2].data.ravel() == value(1, 240, 2, step).astype("f4")).all()
+
+
+def test_windows_that_would_be_confused_are_refused(model):
+    ran = model(4, "servers", parts=2, path="whole.nc", WEIR_NODE_TASKS=1, WEIR_OUTPUT_TRANSPORT="rma")
+    if model.mpi.name != "openmpi":
+        ran.fine()
+        return
+    assert ran.done.returncode != 0
+    told = [said for rank in ran.said for said in ran.said[rank] if said[1] == "WEIR_E_MPI"]
+    assert {call for call, _, _ in told} == {"weir_context_end_definition"}
+    assert all('transport = "auto"' in text for _, _, text in told)
+
+
 @pytest.mark.parametrize("transport", ["shared", "two-sided"])
 def test_a_server_needs_no_more_memory_for_a_larger_step(model, transport):
     """48 MB and its budget, of which slabs are an eighth. What it maps of the model's buffers, two frames, is the model's."""

@@ -108,6 +108,15 @@ std::unique_ptr<Agreement> MpiWorld::agreement(Team& team) {
 }
 
 Result<std::unique_ptr<Window>> MpiWorld::window(void* memory, int64_t bytes) {
+#ifdef OPEN_MPI
+  int all = 0;
+  WEIR_TRY(mpi_status(MPI_Comm_size(MPI_COMM_WORLD, &all), "MPI_Comm_size"));
+  // Open MPI's osc rdma calls the node's file of a window by the communicator's number, which other ranks' communicators may have as
+  // well: at best it is refused, at worst fetches read another process.
+  if (size() != all) {
+    return Status{WEIR_E_MPI, "Open MPI confuses windows of models that share a job: use transport = \"auto\" or \"two-sided\""};
+  }
+#endif
   MPI_Win win = MPI_WIN_NULL;
   WEIR_TRY(mpi_status(MPI_Win_create(memory, bytes, 1, MPI_INFO_NULL, comm(), &win), "MPI_Win_create"));
   MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
