@@ -158,7 +158,9 @@ def test_what_is_followed_without_a_record_and_communicators_made_in_other_ways(
         expected += ["Send ~2 @2 4"] if rank == 1 else ["Recv ~2 @1 4"] if rank == 2 else []
         expected += ["Intercomm_merge ~2 @1 0", "Barrier ~4 @0 0", "Cart_create world:4 @2 0", "Cart_sub world/2:4 @0 0"]
         expected += [f"Barrier world/2/0.{first}:2 @0 0"]
+        expected += ["Recv world:4 @0 4"] if rank == 2 else []
         expected += [f"Win_allocate {half} @2 0", f"Win_fence {half[:-2]}/2:2 @0 0", f"Win_free {half[:-2]}/2:2 @1 0"]
+        expected += ["Send world:4 @2 4"] if rank == 0 else []
         expected += [f"Send world:4 @{next_rank} 4"] * 4
         expected += ["Waitall  2", f"send world:4 @{next_rank} 0", f"receive world:4 @{before} 8"]
         expected += ["Wait  1", f"receive world:4 @{before} 12", "Wait  1", f"send world:4 @{next_rank} 0"]
