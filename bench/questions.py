@@ -82,7 +82,6 @@ def by_weir(question: str, folder: Path) -> object:
         return [len(groups), *sums.sum(axis=0).tolist()[:2]]
     line, _ = node_line(file)
     if question == "active":
-        file.find_times(threads_for(file.header.file_bytes))
         return active_time((file,), (line,)).ns
     file.find_times(threads_for(file.header.file_bytes))
     origin = int(line.instants(np.array([file.header.created_ticks], np.uint64))[0])

@@ -1,288 +1,243 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/active.h"
 
-#include <algorithm>
-#include <limits>
-#include <memory>
+#include <condition_variable>
+#include <map>
+#include <mutex>
 
-#include "reader/clock.h"
-#include "reader/ops.h"
 #include "reader/parallel.h"
-#include "reader/record.h"
+#include "reader/stretch.h"
+#include "reader/times.h"
 
 namespace weir::reader {
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
-
-struct Interval {
-  int64_t start, end;
-  bool is_counted = true;
-};
-
-// A stretch of time that one thread merges: what ends after `from`, cut at both sides. A record counts where it ends.
-struct Window {
-  int64_t from = kNever, until = std::numeric_limits<int64_t>::max();
-};
-
-// Which ids of a process are not files. Almost always a handful of small numbers.
-class Hidden {
+// Cuts time into stretches, from the last end to the first, of about as many records each.
+class Cutter {
  public:
-  Hidden(const Names& names, uint32_t process) {
-    names.each(process, [&](uint32_t id, uint32_t text) {
-      if (names.texts[text].is_file == 0) ids_.push_back(id);
-    });
-    std::sort(ids_.begin(), ids_.end());
-    for (uint32_t id : ids_) {
-      if (id < kDense) dense_.resize(std::max<size_t>(dense_.size(), id + 1));
-    }
-    for (uint32_t id : ids_) {
-      if (id < kDense) dense_[id] = 1;
-    }
+  explicit Cutter(std::vector<Piece>& pieces) {
+    for (Piece& piece : pieces) put_back(piece);
   }
 
-  bool hides(uint32_t id) const {
-    if (id < dense_.size()) return dense_[id] != 0;
-    return id >= kDense && std::binary_search(ids_.begin(), ids_.end(), id);
+  // False when nothing is left.
+  bool next(Stretch& stretch) {
+    open_first();
+    if (heap_.empty()) return false;
+    stretch.number = number_++;
+    stretch.until = heap_.front()->last_end();
+    int64_t length = length_;
+    uint64_t records = 0;
+    take_after(before(stretch.until, length));
+    while ((records = count_after(before(stretch.until, length))) > 4 * wanted() && length > 1) {
+      length /= 2;
+      leave_out(before(stretch.until, length));
+    }
+    stretch.from = before(stretch.until, length);
+    stretch.ranges.clear();
+    for (auto& [piece, first] : taken_) {
+      stretch.ranges.push_back(piece->take_down_to(first));
+      put_back(*piece);
+    }
+    length_ = records < wanted() / 2 ? std::min(length * 2, Stretch::kLongest) : records > 2 * wanted() ? std::max<int64_t>(length / 2, 1) : length;
+    return true;
   }
 
  private:
-  static constexpr uint32_t kDense = 1 << 20;
-  std::vector<uint32_t> ids_;
-  std::vector<uint8_t> dense_;
-};
-
-// A chunk before it enters the merge.
-struct Waiting {
-  int64_t first_start, last_end;
-  const ActiveInput* input;
-  const weir_reader_chunk* chunk;
-  const Hidden* hidden;  // null: every name counts
-};
-
-// One chunk, backwards: intervals by falling end.
-class Stream {
- public:
-  Stream(const Waiting& from, const Window& window)
-      : file_(*from.input->file),
-        window_(window),
-        first_(from.input->file->data() + from.chunk->offset + sizeof(wire::ChunkHeader)),
-        at_(first_ + from.chunk->entries * sizeof(Words)),
-        end_(place()),
-        created_(from.input->index->header.created_ticks),
-        clock_(from.input->clock),
-        hidden_(from.hidden),
-        is_disordered_(from.chunk->disordered != 0) {
-    if (is_disordered_) sort();
-    next();
-  }
-
-  Interval head;  // end kNever: exhausted
-
-  bool next() {
-    if (is_sorted_) {
-      head = copy_.empty() ? Interval{0, kNever} : copy_.back();
-      if (!copy_.empty()) copy_.pop_back();
-      return head.end != kNever;
-    }
-    while (at_ != first_) {
-      at_ -= sizeof(Words);
-      if (place() % kLeftBytes == 0) file_.leave(place(), end_ - place());
-      const Words record = Words::load(at_);
-      if (!kIsIo[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
-      if (hidden_ != nullptr && hidden_->hides(record.file())) continue;
-      if (!plausible_time(record.start(), created_)) continue;
-      const int64_t start = instant_ns(clock_, record.start()), end = instant_ns(clock_, record.end());
-      if (end <= window_.from) {
-        if (is_disordered_) continue;
-        break;
-      }
-      if (end > window_.until && start >= window_.until) continue;
-      head = {std::max(start, window_.from), std::min(end, window_.until), end <= window_.until};
-      return true;
-    }
-    file_.leave(std::max(place(), kFolioBytes) - kFolioBytes, end_ - place() + 2 * kFolioBytes);
-    head = {0, kNever};
-    return false;
-  }
-
- private:
-  void sort() {
-    std::vector<Interval> copy;
-    while (next()) copy.push_back(head);
-    std::sort(copy.begin(), copy.end(), [](const Interval& a, const Interval& b) { return a.end < b.end; });
-    copy_ = std::move(copy);
-    is_sorted_ = true;
-  }
-
-  uint64_t place() const { return uint64_t(at_ - file_.data()); }
-
-  static constexpr uint64_t kLeftBytes = 128 << 10;   // of as many chunks as there are threads at once
-  static constexpr uint64_t kFolioBytes = 2 << 20;    // the kernel may map so much around a byte that is read
-
-  const Mapping& file_;
-  const Window window_;
-  const char* first_;
-  const char* at_;
-  uint64_t end_;  // of the records in the file
-  uint64_t created_;
-  weir_reader_clock clock_;
-  const Hidden* hidden_;
-  bool is_disordered_, is_sorted_ = false;
-  std::vector<Interval> copy_;
-};
-
-class Merge {
- public:
-  Merge(std::vector<Waiting> waiting, const Window& window) : waiting_(std::move(waiting)), window_(window) {
-    // Rising, so that the next one to enter is at the back.
-    std::sort(waiting_.begin(), waiting_.end(), [](const auto& a, const auto& b) { return a.last_end < b.last_end; });
-  }
-
-  Active run() {
-    while (true) {
-      while (!waiting_.empty() && (heap_.empty() || waiting_.back().last_end >= heap_.front().end)) enter();
-      if (heap_.empty()) break;
-      lead();
-    }
-    if (!result_.is_empty) close();
-    return result_;
-  }
-
- private:
-  struct Entry {
-    int64_t end;  // of the stream's head, here to spare a miss
-    std::unique_ptr<Stream> stream;
+  struct Taken {
+    Piece* piece;
+    uint32_t first;  // record of the stretch
   };
 
-  static bool earlier(const Entry& a, const Entry& b) { return a.end < b.end; }
+  static constexpr uint64_t kRecords = 8192;  // of a stretch: its keys stay in the second-level cache
+  static constexpr uint64_t kOfPiece = 16;    // at least, in the mean: finding them costs as much as some records
 
-  void enter() {
-    auto stream = std::make_unique<Stream>(waiting_.back(), window_);
-    waiting_.pop_back();
-    if (stream->head.end == kNever) return;
-    heap_.push_back({stream->head.end, std::move(stream)});
-    std::push_heap(heap_.begin(), heap_.end(), earlier);
+  static bool ends_earlier(const Piece* a, const Piece* b) { return a->last_end() < b->last_end(); }
+
+  static int64_t before(int64_t until, int64_t length) {
+    return until > Piece::kNever + length ? until - length : Piece::kNever;
   }
 
-  // Drain the stream with the greatest end as far as it decides alone: while its records touch the interval being built
-  // (then their order against other streams cannot matter), or end after every other stream and every waiting chunk.
-  void lead() {
-    Stream& stream = *heap_.front().stream;
-    const int64_t others = greatest_other();
-    do {
-      take(stream.head);
-      stream.next();
-    } while (stream.head.end != kNever && (stream.head.end >= low_ || stream.head.end >= others));
-    heap_.front().end = stream.head.end;
-    sift();
+  uint64_t wanted() const { return std::max<uint64_t>(kRecords, kOfPiece * taken_.size()); }
+
+  void put_back(Piece& piece) {
+    if (piece.last_end() == Piece::kNever) return;
+    heap_.push_back(&piece);
+    std::push_heap(heap_.begin(), heap_.end(), ends_earlier);
   }
 
-  int64_t greatest_other() const {
-    int64_t greatest = waiting_.empty() ? kNever : waiting_.back().last_end;
-    for (size_t child = 1; child <= 2 && child < heap_.size(); ++child) {
-      greatest = std::max(greatest, heap_[child].end);
-    }
-    return greatest;
+  Piece& pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), ends_earlier);
+    Piece& piece = *heap_.back();
+    heap_.pop_back();
+    return piece;
   }
 
-  void take(const Interval& interval) {
-    result_.records += interval.is_counted;
-    if (result_.is_empty) {
-      result_.is_empty = false;
-      low_ = interval.start;
-      high_ = result_.last_ns = interval.end;
-    } else if (interval.end < low_) {
-      close();
-      low_ = interval.start;
-      high_ = interval.end;
-    } else {
-      low_ = std::min(low_, interval.start);
+  void open_first() {
+    while (!heap_.empty() && !heap_.front()->is_open()) {
+      Piece& piece = pop();
+      piece.open();
+      put_back(piece);
     }
   }
 
-  void close() {
-    result_.total_ns += high_ - low_;
-    result_.first_ns = low_;
+  void take_after(int64_t from) {
+    taken_.clear();
+    for (open_first(); !heap_.empty() && heap_.front()->last_end() > from; open_first()) taken_.push_back({&pop(), 0});
   }
 
-  // The front's end has fallen: put it where it belongs, or take it out.
-  void sift() {
-    if (heap_.front().end == kNever) {
-      heap_.front() = std::move(heap_.back());
-      heap_.pop_back();
+  uint64_t count_after(int64_t from) {
+    uint64_t records = 0;
+    for (auto& [piece, first] : taken_) {
+      first = piece->until(from);
+      records += piece->left() - first;
     }
-    const size_t count = heap_.size();
-    for (size_t at = 0, child = 1; child < count; child = 2 * at + 1) {
-      if (child + 1 < count && earlier(heap_[child], heap_[child + 1])) ++child;
-      if (!earlier(heap_[at], heap_[child])) return;
-      std::swap(heap_[at], heap_[child]);
-      at = child;
+    return records;
+  }
+
+  void leave_out(int64_t from) {
+    for (size_t i = 0; i < taken_.size();) {
+      if (taken_[i].piece->last_end() > from) {
+        ++i;
+      } else {
+        put_back(*taken_[i].piece);
+        taken_[i] = taken_.back();
+        taken_.pop_back();
+      }
     }
   }
 
-  std::vector<Waiting> waiting_;
-  const Window window_;
-  std::vector<Entry> heap_;  // greatest end in front
-  int64_t low_ = 0, high_ = 0;   // the interval being built; all that ends at or above low_ belongs to it
-  Active result_;
+  std::vector<Piece*> heap_;  // greatest end in front
+  std::vector<Taken> taken_;  // in the stretch at hand
+  size_t number_ = 0;
+  int64_t length_ = 1 << 20;
 };
 
-std::vector<Waiting> all_chunks(const std::vector<ActiveInput>& inputs, bool all_names, const std::vector<std::vector<Hidden>>& hidden) {
-  std::vector<Waiting> waiting;
+// Adds up what is covered, from the last stretch to the first, whatever the order in which they come.
+class Joining {
+ public:
+  // Waits while too many stretches behind this one are missing.
+  void add(size_t number, Covered covered) {
+    std::unique_lock lock(mutex_);
+    waiting_.emplace(number, std::move(covered));
+    while (!waiting_.empty() && waiting_.begin()->first == next_) {
+      join(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
+      ++next_;
+    }
+    moved_.notify_all();
+    moved_.wait(lock, [&] { return is_given_up_ || number < next_ + kMostWaiting; });
+  }
+
+  // Somebody failed: nobody waits any more.
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    is_given_up_ = true;
+    moved_.notify_all();
+  }
+
+  uint64_t strays() const { return strays_; }
+
+  Active result() {
+    if (earliest_ < reached_) sum_.total_ns += reached_ - earliest_;
+    return sum_;
+  }
+
+ private:
+  static constexpr size_t kMostWaiting = 64;
+
+  // Some record that ends behind reached_ begins at earliest_: what lies between the two is covered.
+  void join(const Covered& covered) {
+    strays_ += covered.strays;
+    if (covered.records == 0) return;
+    if (sum_.is_empty) {
+      sum_ = {0, covered.first_ns, covered.from + covered.parts.back().end, 0, false};
+      reached_ = covered.until;
+    }
+    int64_t open_until = std::min(covered.until, reached_);  // what of the stretch is not covered from behind
+    const int64_t behind = std::max(earliest_, covered.from);
+    if (behind < reached_) {
+      sum_.total_ns += reached_ - behind;
+      open_until = std::min(open_until, behind);
+    }
+    for (const auto& part : covered.parts) {
+      const int64_t begin = covered.from + part.begin, end = std::min(covered.from + int64_t{part.end}, open_until);
+      if (begin >= open_until) break;
+      sum_.total_ns += end - begin;
+    }
+    reached_ = std::min(reached_, covered.from);
+    earliest_ = std::min(earliest_, covered.first_ns);
+    sum_.first_ns = earliest_;
+    sum_.records += covered.records;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable moved_;
+  std::map<size_t, Covered> waiting_;
+  size_t next_ = 0;
+  bool is_given_up_ = false;
+  uint64_t strays_ = 0;
+  int64_t reached_ = Piece::kNever, earliest_ = std::numeric_limits<int64_t>::max();  // where the last stretch that was added begins; least start
+  Active sum_;
+};
+
+using HiddenNames = std::vector<std::vector<Hidden>>;  // of each process of each file
+
+std::vector<Piece> pieces_of(const std::vector<ActiveInput>& inputs, bool all_names, const HiddenNames& hidden) {
+  std::vector<Piece> pieces;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ActiveInput& input = inputs[i];
     for (const auto& chunk : input.index->chunks) {
-      if (chunk.kind != uint32_t(wire::Kind::kEvents) || chunk.first_ticks > chunk.last_ticks) continue;
+      if (chunk.kind != uint32_t(wire::Kind::kEvents) || (input.index->has_times && chunk.first_ticks > chunk.last_ticks)) continue;
       if (input.mask != nullptr && input.mask[chunk.process] == 0) continue;
-      waiting.push_back({instant_ns(input.clock, chunk.first_ticks), instant_ns(input.clock, chunk.last_ticks), &input, &chunk,
-                         all_names ? nullptr : &hidden[i][chunk.process]});
+      const Hidden& names = hidden[i][chunk.process];
+      pieces.emplace_back(Source(input, chunk, all_names || names.is_empty() ? nullptr : &names));
     }
   }
-  return waiting;
+  return pieces;
 }
 
-// Stretches of time with about as many chunks in each.
-std::vector<Window> windows_over(const std::vector<Waiting>& waiting, size_t count) {
-  std::vector<int64_t> ends;
-  for (const Waiting& one : waiting) ends.push_back(one.last_end);
-  std::sort(ends.begin(), ends.end());
-  std::vector<Window> windows(1);
-  for (size_t i = 1; i < count; ++i) {
-    const int64_t cut = ends[ends.size() * i / count];
-    if (cut <= windows.back().from) continue;
-    windows.back().until = cut;
-    windows.push_back({cut, Window{}.until});
+void unite(Cutter& cutter, std::mutex& cutting, Joining& joining) {
+  Union one;
+  Stretch stretch;
+  while (true) {
+    {
+      const std::lock_guard lock(cutting);
+      if (!cutter.next(stretch)) return;
+    }
+    joining.add(stretch.number, one.of(stretch));
   }
-  return windows;
 }
 
-Active merged(const std::vector<Waiting>& all, const Window& window) {
-  std::vector<Waiting> waiting;
-  for (const Waiting& one : all) {
-    if (one.last_end > window.from && one.first_start <= window.until) waiting.push_back(one);
-  }
-  return Merge(std::move(waiting), window).run();
+// strays: records that a chunk has out of order.
+Active united(std::vector<Piece> pieces, unsigned threads, uint64_t& strays) {
+  Cutter cutter(pieces);
+  std::mutex cutting;
+  Joining joining;
+  in_parallel(std::max(threads, 1u), [&](size_t) {
+    try {
+      unite(cutter, cutting, joining);
+    } catch (...) {
+      joining.give_up();
+      throw;
+    }
+  });
+  strays = joining.strays();
+  return joining.result();
 }
 
 }  // namespace
 
 Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads) {
-  std::vector<std::vector<Hidden>> hidden(inputs.size());
+  HiddenNames hidden(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (uint32_t p = 0; p < inputs[i].index->processes.size(); ++p) hidden[i].emplace_back(*inputs[i].names, p);
   }
-  const std::vector<Waiting> all = all_chunks(inputs, all_names, hidden);
-  const std::vector<Window> windows = windows_over(all, std::min<size_t>(std::max(threads, 1u), all.size()));
-  std::vector<Active> parts(windows.size());
-  in_parallel(windows.size(), [&](size_t i) { parts[i] = merged(all, windows[i]); });
-  Active sum;
-  for (const Active& part : parts) {
-    if (part.is_empty) continue;
-    if (sum.is_empty) sum.first_ns = part.first_ns;
-    sum = {sum.total_ns + part.total_ns, sum.first_ns, part.last_ns, sum.records + part.records, false};
-  }
-  return sum;
+  uint64_t strays = 0;
+  const Active active = united(pieces_of(inputs, all_names, hidden), threads, strays);
+  const bool is_known = std::all_of(inputs.begin(), inputs.end(), [](const ActiveInput& one) { return one.index->has_times; });
+  if (strays == 0 || is_known) return active;  // strays of known chunks were written while they were being read
+  for (const ActiveInput& input : inputs) find_times(*input.file, *input.index, threads);
+  return united(pieces_of(inputs, all_names, hidden), threads, strays);
 }
 
 }  // namespace weir::reader

@@ -10,7 +10,7 @@ namespace weir::reader {
 
 struct ActiveInput {
   const Mapping* file;
-  const Index* index;  // scanned: its chunks know their times
+  Index* index;
   const Names* names;
   weir_reader_clock clock;
   const uint8_t* mask;  // a byte per process, 0 leaves it out; null: all
@@ -22,10 +22,10 @@ struct Active {
   bool is_empty = true;
 };
 
-// Ends rise within a chunk, so a chunk read backwards is a stream sorted by falling end, and the union of all streams is
-// one merge without copies. Chunks enter the merge when it reaches their last end: it holds as many streams as threads
-// are in I/O at once. Chunks whose ends fall back (signal handlers) are sorted, each in a copy of its own. A union is associative:
-// each thread merges a stretch of time.
+// Ends rise within a chunk, so the records that end in a stretch of time lie side by side in each chunk. From the last end to the first,
+// time is cut into stretches of some thousand records; each is sorted and united on its own, on so many threads, and what begins before
+// its stretch covers the one before up to there. Whether ends rise is seen on the way: where they do not and the times of the chunks are not
+// known, these are found and all is done once more; then chunks whose ends fall back (signal handlers) are sorted, each in a copy of its own.
 Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads);
 
 }  // namespace weir::reader

@@ -43,13 +43,13 @@ nodes = st.lists(
 NAMES = ("", "/scratch/a", "pipe:[1]", "/dev/shm/b")
 
 
-def write_thread(process, thread, begin, made, is_disordered, chunk_bytes) -> list[tuple[int, int]]:
-    """One thread's records; returns the intervals that count, in ticks."""
+def write_thread(process, thread, begin, made, is_disordered, chunk_bytes, scale) -> list[tuple[int, int]]:
+    """One thread's records; returns the intervals that count, in ticks. Gaps and lengths are multiples of scale."""
     at, rows = begin, []
     for gap, length, name in made:
-        at += gap
-        rows.append((at, length, name))
-        at += length
+        at += gap * scale
+        rows.append((at, length * scale, name))
+        at += length * scale
     if is_disordered:
         rows = rows[1:] + rows[:1]
     if rows:
@@ -61,8 +61,8 @@ def write_thread(process, thread, begin, made, is_disordered, chunk_bytes) -> li
 
 
 @SETTINGS
-@given(nodes, st.integers(0, 3), st.integers(1, 5))
-def test_the_union_is_that_of_the_oracle(made, left_out, threads):
+@given(nodes, st.integers(0, 3), st.integers(1, 5), st.sampled_from([1, 1 << 17, 1 << 30]), st.booleans())
+def test_the_union_is_that_of_the_oracle(made, left_out, threads, scale, is_scanned):
     expected, files, lines, masks = [], [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for number, (slope, skew, tasks) in enumerate(made):
@@ -71,10 +71,10 @@ def test_the_union_is_that_of_the_oracle(made, left_out, threads):
             with TraceWriter(path, f"n{number}") as writer:
                 for rank, (begin, rows, is_disordered, chunk_bytes) in enumerate(tasks):
                     process = writer.process(100 + rank, rank)
-                    ticks = write_thread(process, rank, writer.created_ticks + begin, rows, is_disordered, chunk_bytes)
+                    ticks = write_thread(process, rank, writer.created_ticks + begin, rows, is_disordered, chunk_bytes, scale)
                     if rank != left_out:
                         expected += [(line.instant(a), line.instant(b)) for a, b in ticks]
-            files.append(TraceFile(path).scan(threads))
+            files.append(TraceFile(path).scan(threads) if is_scanned else TraceFile(path))
             lines.append(line)
             masks.append(np.arange(len(tasks)) != left_out)
         found = active_time(tuple(files), tuple(lines), masks, threads=threads)
@@ -106,6 +106,32 @@ def test_many_threads_in_many_chunks(tmp_path, seed):
         found = active_time((file,), (line,), threads=threads)
         assert (found.ns, found.records) == (union_ns(intervals), 100_000)
     assert file.array("chunks")["disordered"].sum() == 0
+
+
+def bursts(random: np.random.Generator, thread: int) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and lengths of one thread: it is busy for 1 ms, as all others are, every 10 s; then a call that all since the second burst were
+    part of ends. Every tenth thread has its records out of order."""
+    starts = np.concatenate([burst * 10**10 + np.cumsum(random.integers(0, 5000, 300)) for burst in range(8)])
+    lengths = random.integers(0, 4000, len(starts))
+    starts, lengths = np.append(starts, 10**10 + 10**6 + thread), np.append(lengths, 4096 * int(random.integers(1, 10**7)))
+    order = np.argsort(starts + lengths) if thread % 10 else random.permutation(len(starts))
+    return starts[order], lengths[order]
+
+
+@pytest.mark.parametrize("is_scanned", [True, False])
+def test_bursts_long_calls_and_disorder(tmp_path, is_scanned):
+    random, intervals = np.random.default_rng(11), []
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        process = writer.process(1, 0)
+        for thread in range(40):
+            starts, lengths = bursts(random, thread)
+            process.events(records(6, writer.created_ticks + starts, lengths), thread=thread, chunk_bytes=16384)
+            intervals += zip(starts.tolist(), (starts + lengths).tolist())
+    for threads in (1, 2, 5):
+        file = TraceFile(tmp_path / "n.weir")
+        found = active_time((file.scan() if is_scanned else file,), (Line(1 << 40, 0, 1 << 48),), threads=threads)
+        assert (found.ns, found.records) == (union_ns(intervals), 40 * 2401)
+        assert (found.first_ns, found.last_ns) == (min(a for a, _ in intervals), max(b for _, b in intervals))
 
 
 def test_a_signal_handlers_record_is_found_out_of_order(tmp_path):
