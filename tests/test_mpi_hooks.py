@@ -201,9 +201,8 @@ def test_a_task_that_cannot_record_keeps_nobody_waiting(mpi, preload_env, tmp_pa
     assert len(trace.of("sync")) == 6
 
 
-@pytest.mark.slow
 def test_a_task_without_weir_delays_but_does_not_hang(mpi, preload_env, tmp_path):
-    env = preload_env()
+    env = preload_env(WEIR_MPI_WAIT_S="2")
     script = 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then unset LD_PRELOAD; fi; exec ' + str(mpi.cc(C, "-DBARRIER"))
     done = mpi.run(3, "bash", "-c", script, env=env, cwd=tmp_path, timeout=80).ok()
     assert done.stderr.count("run without weir") == 2

@@ -10,14 +10,14 @@
 
 namespace weir::hook {
 
-constinit int mpi_barriers = 0;
+constinit int mpi_barriers = 0, mpi_wait_s = 0;
 
 namespace {
 
 using wire::MpiKind;
 
 using Communicator = Handle;
-constexpr uint64_t kPatienceNs = 20000000000;
+constexpr uint64_t kSecondNs = 1'000'000'000;
 
 struct World {
   MpiKind kind;
@@ -110,7 +110,7 @@ void starting(Real real) {
   if (!begun || world.kind != MpiKind::kNone) return;
   meet_world();
   if (between_wanted && world.kind != MpiKind::kOther) begin_between(world.communicator, world.rank, world.ranks, world.kind == MpiKind::kOpenMpi);
-  synchronise(kPatienceNs);
+  synchronise(static_cast<uint64_t>(mpi_wait_s) * kSecondNs);
 }
 
 template <typename Real>

@@ -8,8 +8,8 @@
 
 namespace weir::hook {
 
-// Barriers of MPI_COMM_WORLD made at MPI_Init and again at MPI_Finalize; 0: none.
-extern WEIR_OWN int mpi_barriers;
+// Barriers of MPI_COMM_WORLD made at MPI_Init and again at MPI_Finalize; 0: none. How long one at MPI_Init waits for all tasks; 0: no limit.
+extern WEIR_OWN int mpi_barriers, mpi_wait_s;
 
 // Whether collectives, waits and messages are recorded (mpi_sync.h), and whether it is so now: between MPI_Init and MPI_Finalize.
 extern WEIR_OWN bool mpi_events_wanted;

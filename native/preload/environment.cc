@@ -94,6 +94,7 @@ Wishes read_environment(char* node, size_t node_bytes) {
   const char* skew = getenv("WEIR_CLOCK_SKEW_NS");
   if (skew != nullptr && *skew != 0 && !base::parse_number(base::text(skew), &w.skew_ns)) w.mistake = "WEIR_CLOCK_SKEW_NS must be a whole number";
   w.mpi_barriers = small_number("WEIR_MPI_SYNC", 8);
+  w.mpi_wait_s = small_number("WEIR_MPI_WAIT_S", 20);
   w.mpi_events = small_number("WEIR_MPI", 1) != 0;
   w.record = w.mistake == nullptr;
   return w;

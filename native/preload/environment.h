@@ -12,6 +12,7 @@ struct Wishes {
   record::Settings settings;
   int64_t skew_ns;         // WEIR_CLOCK_SKEW_NS
   int mpi_barriers;        // WEIR_MPI_SYNC
+  int mpi_wait_s;          // WEIR_MPI_WAIT_S
   bool mpi_events;         // WEIR_MPI
   bool quiet;              // WEIR_QUIET
   int rank, ranks;         // as the launcher's environment has them; -1 and 0 when it does not

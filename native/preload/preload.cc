@@ -79,6 +79,7 @@ void in_forked_child() {
 
 void begin_trace(const Wishes& wishes) {
   hook::mpi_barriers = wishes.mpi_barriers;
+  hook::mpi_wait_s = wishes.mpi_wait_s;
   hook::mpi_events_wanted = wishes.mpi_events;
   record::begin_logs();
   const long begun = record::process().begin(wishes.settings);

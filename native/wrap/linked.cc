@@ -11,7 +11,7 @@
 
 namespace weir::hook {
 
-constinit int mpi_barriers = 0;
+constinit int mpi_barriers = 0, mpi_wait_s = 0;
 constinit bool mpi_events_wanted = false;
 
 void set_hints(const rules::Rules&, int) {}

@@ -11,14 +11,13 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 BRICKS = 2
-START_S = 30.0
+START_S = 60.0
 PROGRAMS = ("glusterfsd", "glusterfs")
 PR_SET_PDEATHSIG = 1
 
@@ -37,21 +36,20 @@ volume brick
 end-volume
 volume server
   type protocol/server
-  option transport-type tcp
-  option transport.address-family inet
-  option transport.socket.bind-address 127.0.0.1
-  option transport.socket.listen-port {port}
-  option auth.addr.brick.allow 127.0.0.1
+  option transport-type socket
+  option transport.address-family unix
+  option transport.socket.listen-path {socket}
+  option auth.addr.brick.allow *
   subvolumes brick
 end-volume
 """
 CLIENT_OF_BRICK = """
 volume brick{number}
   type protocol/client
-  option transport-type tcp
-  option transport.address-family inet
-  option remote-host 127.0.0.1
-  option remote-port {port}
+  option transport-type socket
+  option transport.address-family unix
+  option remote-host localhost
+  option transport.socket.connect-path {socket}
   option remote-subvolume brick
 end-volume
 """
@@ -104,11 +102,11 @@ class GlusterFs:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self) -> None:
-        ports = _free_ports(BRICKS)
-        for number, (folder, port) in enumerate(zip(self.bricks, ports, strict=True)):
-            self._run("glusterfsd", f"brick{number}", BRICK.format(folder=folder, port=port))
+        sockets = [f"{folder}.socket" for folder in self.bricks]  # not ports, which somebody else may take before the server does
+        for number, (folder, socket) in enumerate(zip(self.bricks, sockets, strict=True)):
+            self._run("glusterfsd", f"brick{number}", BRICK.format(folder=folder, socket=socket))
         names = [f"brick{number}" for number in range(BRICKS)]
-        parts = [CLIENT_OF_BRICK.format(number=number, port=port) for number, port in enumerate(ports)]
+        parts = [CLIENT_OF_BRICK.format(number=number, socket=socket) for number, socket in enumerate(sockets)]
         self._run("glusterfs", "client", "".join(parts) + CLIENT.format(bricks=" ".join(names)), str(self.path))
         self._wait_until_mounted()
 
@@ -147,16 +145,6 @@ class GlusterFs:
             return False
         asked = subprocess.run(["mountpoint", "-q", self.path], timeout=START_S, check=False)
         return asked.returncode == 0
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def _die_with_parent() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from weir._errors import Error
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what ends a bench
 _POLITE_S, _KILLED_S = 5.0, 10.0
 
 
@@ -24,18 +25,16 @@ class RunFailed(Error, RuntimeError):
 
 def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, timeout_s: float) -> str:
     """Its standard output. Raises RunFailed."""
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=dict(environment),
-        cwd=folder,
-        start_new_session=True,
-    ) as process:
+    # What ends the bench must not come between the program's start and its place below, from where it is ended.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        process = _start(command, environment, folder, mask)
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        raise
+    with process:
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             output, complaint = process.communicate(timeout=timeout_s)
         except BaseException as error:
             end(process)
@@ -48,6 +47,21 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ti
         why = next((line for line in said if line.startswith("error: ")), said[-1] if said else "it said nothing")
         raise RunFailed(f"status {process.returncode}: {why.strip()} ({_short(command)})")
     return output
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str], folder: Path, mask: Iterable[int]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=dict(environment),
+        cwd=folder,
+        start_new_session=True,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+    )
 
 
 def end(process: subprocess.Popen[str]) -> None:

@@ -59,6 +59,22 @@ def test_a_signal_ends_programs_and_removes_folders(tmp_path, number):
     assert wait_for(lambda: gone(rank)), "the rank goes on"
 
 
+def test_a_signal_in_the_moment_of_the_start_ends_what_was_started(tmp_path, monkeypatch):
+    started = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **keywords):
+            super().__init__(*arguments, **keywords)
+            started.append(self.pid)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(SystemExit), _scratch.scratch(str(tmp_path)) as place:
+        run(["sleep", "77"], dict(os.environ), place, 60)
+    assert started and gone(started[0])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path):
     with pytest.raises(RunFailed, match="longer than 3 s"):
         run(["sh", "-c", "setsid sleep 77 & echo $! > pid; wait"], dict(os.environ), tmp_path, 3)

@@ -68,6 +68,12 @@ VARIABLES = (
         "Barriers at MPI_Init and again at MPI_Finalize, from which the clocks of the nodes are aligned; 0: none.",
     ),
     Variable(
+        "WEIR_MPI_WAIT_S",
+        "0, 1, 2, ...",
+        "`20`",
+        "Seconds after which such a barrier at MPI_Init is given up: a task that runs without weir never comes to it; 0: never.",
+    ),
+    Variable(
         "WEIR_MPI",
         "0, 1",
         "`1`",
