@@ -234,3 +234,27 @@ def test_a_run_without_single_calls_has_no_empty_plots(driver, tmp_path, weir):
     there = page.js("return [...document.querySelectorAll('main section')].map(s => s.id)")
     assert {"overview", "steps", "files"} <= set(there) and not {"timeline", "heat", "rates"} & set(there)
     assert page.console() == []
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_long_names_leave_the_figures_in_sight(driver, tmp_path, width):
+    names = [f"/scratch/an/{'y' * 200}/{'y' * 200}/{'y' * 200}/{i}-end" for i in range(3)]
+    write_step(tmp_path / "run" / "main", 1, names, calls=100)
+    out = tmp_path / "out.html"
+    write_html(build(tmp_path / "run"), out)
+    page = Opened(driver, out)
+    page.shape(width)
+    for table in page.js("return [...document.querySelectorAll('#files table')].map((t, i) => t.dataset.test = 'table' + i)"):
+        right = page.js(f"return document.querySelector('[data-test={table}]').tBodies[0].rows[0].cells[1].getBoundingClientRect().right")
+        assert 0 < right <= width
+    page.shape(1280)
+    shown = cells(page, "table.files", 0)
+    assert sorted(name[-5:] for name in shown) == ["0-end", "1-end", "2-end"] and all(len(name) < 200 for name in shown)
+    titles = page.js("return [...document.querySelectorAll('table.files tbody th')].map(t => t.title)")
+    assert sorted(titles) == names
+
+
+def test_lines_over_time_have_their_units(opened):
+    drawn = opened.js("return [...document.querySelectorAll('.lines')].map(e => [e.previousElementSibling.textContent, e.textContent])")
+    assert [unit for unit, _ in drawn] == ["MB/s", "Calls/s"]
+    assert all(text.startswith("at s\u2013") for _, text in drawn)  # the legend, before a pointer is over the plot

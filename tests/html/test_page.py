@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.report import build
-from weir.report.html import overtime, render_html
+from weir.report.html import overtime, render_html, tables
 from weir.report.html.encode import Packed, pack, unpack
+from weir.report.html.figures import seconds
 from weir.report.html.groups import file_groups
 from weir.report.html.overview import sentences
+from weir.report.tables import Table
 from weir.trace._synthetic import TraceWriter, counter, records
 from weir.trace.ops import op_named
 
@@ -165,3 +167,52 @@ def test_steps_without_a_trace_or_without_single_calls_are_named(plain_run, tmp_
     assert "no single calls were recorded of them (level trace does): early, late." in found["heat"].body
     page = render_html(build(run))
     assert "INCOMPLETE" in page and 'class="note grave"' in page
+
+
+def page_of_a_command(folder, status: int, *counters, level: int = 3) -> str:
+    """The page of a step whose command ended with this status, with these counters and no records."""
+    folder.mkdir()
+    begin = 10**18
+    job = {"format": 1, "step": "main", "level": "trace", "started_realtime_ns": begin, "ended_realtime_ns": begin + 10**9, "exit_status": status}
+    (folder / "job.json").write_text(json.dumps(job))
+    with TraceWriter(folder / "n.weir", level=level, created_realtime_ns=begin) as writer:
+        at = writer.created_ticks
+        writer.process(7, 0, 1).counters(*(counter(name, calls, size, 10, at, at + 99) for name, calls, size in counters))
+    return render_html(build(folder))
+
+
+def test_what_a_run_without_names_of_files_moved_is_told(tmp_path):
+    page = page_of_a_command(tmp_path / "main", 0, ("read", 5, 300), ("write", 2, 1_000_000), level=1)
+    assert "<b>2\u00a0MB</b><span>1.5\u00a0kB read, 2\u00a0MB written</span>" in page
+    assert "When there was I/O is not known of main" in page and "wall clock</li>" in page
+
+
+def test_a_run_that_failed_says_so_above_its_figures(tmp_path):
+    told = '<p class="note grave">step failed: the command ended with status 137</p>'
+    page = page_of_a_command(tmp_path / "failed", 137, ("read", 5, 100), level=2)
+    assert told in page and page.index(told) < page.index('<div class="told">')
+    assert 'class="note grave">step' not in page_of_a_command(tmp_path / "well", 0, ("read", 5, 100), level=2)
+
+
+def test_a_run_without_io_is_no_riddle(tmp_path):
+    page = page_of_a_command(tmp_path / "main", 0)
+    assert "No I/O on files was recorded in the 1\u00a0s of the run." in page
+    assert "could save" not in page and "- of it in task 0" not in page
+
+
+def test_what_a_step_waits_for_stands_beside_its_bar(plain_run):
+    report = build(plain_run)
+    paid = [step.synchronisation.waits.paid_ns for step in report.steps]
+    page = render_html(report)
+    assert all(paid) and page.count(", waited for ") == len(paid)
+    for ns in paid:
+        assert f", waited for {seconds(ns / 1e9)}" in page
+
+
+def test_the_first_tables_of_a_long_section_are_open(plain_run, monkeypatch):
+    """Placement, hints and access of the file with most bytes, and those of the others folded."""
+    made = [Table(f"{what} of {file}", ("<a",), (("x",),) * rows) for file in "fg" for what, rows in (("placement", 4), ("hints", 20), ("access", 20))]
+    monkeypatch.setattr(tables, "report_tables", lambda *_: made)
+    body = tables.table_section(build(plain_run), "mpi-io").body
+    assert re.findall("<summary>(.*?)</summary>", body) == ["hints of g", "access of g"]
+    assert re.findall("<caption>(.*?)</caption>", body) == ["placement of f", "hints of f", "access of f", "placement of g"]

@@ -38,13 +38,16 @@ def steps(report: Report) -> Section:
         widths = (("paid", paid), ("active", active - paid), ("wall", step.wall_ns - active))
         parts = tuple((kind, 100 * ns / longest) for kind, ns in widths)
         told = "" if step.active_ns is None else f", I/O active {seconds(step.active_ns / 1e9)} ({share(step.active_ns, step.wall_ns)})"
+        if paid:
+            told += f", waited for {seconds(paid / 1e9)} ({share(paid, step.wall_ns)})"
         bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + told))
     legend = (("active", "at least one task in I/O"), ("wall", "rest of the wall clock"))
     if has_paid:
         legend = (("paid", "I/O that the step waits for"), ("active", "I/O beside computing"), ("wall", "no I/O"))
     if report.active_ns is None:
-        legend = legend[1:]
-    return Section("steps", "Steps", rendered("steps.j2", bars=bars, legend=legend, table=step_table(report)))
+        legend = (("wall", "wall clock"),)
+    untimed = [step.name for step in report.steps if step.active_ns is None]
+    return Section("steps", "Steps", rendered("steps.j2", bars=bars, legend=legend, untimed=untimed, table=step_table(report)))
 
 
 def sizes(report: Report) -> Section | None:

@@ -53,4 +53,12 @@ def share(part: float, whole: float) -> str:
     return f"{text}{_NO_BREAK}%"
 
 
-FILTERS = {"seconds": seconds, "amount": amount, "number": number, "digits": digits}
+MOST_NAME = 160  # characters of a name: some three lines of a table
+
+
+def brief(name: str) -> str:
+    """A name without its middle where it is too long for a table: its folder and its end tell files apart."""
+    return name if len(name) <= MOST_NAME else f"{name[: MOST_NAME // 2]} \u2026 {name[-MOST_NAME // 2 :]}"
+
+
+FILTERS = {"seconds": seconds, "amount": amount, "number": number, "digits": digits, "brief": brief}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from itertools import islice
@@ -18,11 +19,16 @@ from weir.report.notes import notes
 MOST_SENTENCES = 4
 UNEVEN = 1.5  # a task's I/O seconds over the mean: worth a sentence
 NOTABLE = 0.1  # a share worth a sentence
-GRAVE = ("INCOMPLETE", "damaged", "LOST BYTES")
+MANY = 1000  # requests: below that it does not matter how small they are
+# Sentences without which the figures mislead: they stand above them.
+GRAVE = re.compile(
+    r"INCOMPLETE|damaged|LOST BYTES"
+    r"|step [^:]*: (?:\d+ of \d+ processes did not end in order|the command (?:ended with|was killed)|no trace file|\d+ calls have no record)"
+)
 
 
 def overview(report: Report, groups: list[FileGroup]) -> Section:
-    told = [(sentence.startswith(GRAVE), sentence) for sentence in notes(report)]
+    told = [(GRAVE.match(sentence) is not None, sentence) for sentence in notes(report)]
     return Section(
         "overview",
         "Overview",
@@ -53,10 +59,11 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
         who = "At least one task" if report.choice.rank is None else f"Task {report.choice.rank}"
         cards.append((f"{who} in I/O", seconds(active), f"{share(active, wall)} of the wall clock"))
     if report.choice.rank is None:
-        cards.append(("I/O of all tasks together", seconds(whole.seconds), f"{share(report.task0.seconds, whole.seconds)} of it in task 0"))
+        in_task0 = f"{share(report.task0.seconds, whole.seconds)} of it in task 0" if whole.ns else ""
+        cards.append(("I/O of all tasks together", seconds(whole.seconds), in_task0))
     else:
         cards.append((f"I/O of task {report.choice.rank}", seconds(whole.seconds), "the only one on this page"))
-    read, written = (sum(getattr(one, key) for one in report.files) for key in ("bytes_read", "bytes_written"))
+    read, written = (int(report.columns.moved[report.columns.by_code(code)].sum()) for code in "RW")
     cards.append(("Moved", amount(whole.bytes), f"{amount(read)} read, {amount(written)} written"))
     cards.append(("Calls", number(whole.calls), _count(whole.files, "file") if whole.files is not None else ""))
     return cards
@@ -70,6 +77,8 @@ def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
 
 def _time(report: Report) -> str:
     wall, whole = report.wall_ns / 1e9, report.all.seconds
+    if not report.all.calls:
+        return f"No I/O on files was recorded in the {seconds(wall)} of the run."
     if report.active_ns is None:
         return f"All tasks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
     active = report.active_ns / 1e9
@@ -145,6 +154,6 @@ def _balance(report: Report) -> str | None:
 
 def _small(report: Report) -> str | None:
     found = report.requests
-    if found.small_share is None or found.small_share < NOTABLE:
+    if found.small_share is None or found.small_share < NOTABLE or found.of_app < MANY:
         return None
     return f"{share(found.small_app, found.of_app)} of the {number(found.of_app)} reads and writes ask for less than 4 KiB."

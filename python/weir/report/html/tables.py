@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from markupsafe import Markup
 
 from weir.report.build import Report
@@ -30,7 +32,7 @@ TITLES = {
 BRIEF = {"waits": "Waits", "flow": "Data flow", "summary": "Routines", "units": "Fortran", "layers": "Layers", "output": "Output"}
 EARLY = ("waits", "phases")  # before the files: what the forecast pays
 TOP = 30
-MOST_OPEN = 40  # rows of all tables of a section; where there are more, the first table alone is open when the page opens
+MOST_OPEN = 60  # rows of all tables of a section that are open when the page opens: of more, the first tables, and one always
 
 
 def early_sections(report: Report) -> list[Section]:
@@ -50,10 +52,10 @@ def table_section(report: Report, name: str) -> Section | None:
     found = [one for one in report_tables(report, Options((name,), top=TOP)) if isinstance(one, Table) and one.rows]
     if not found:
         return None
-    is_long = sum(len(one.rows) for one in found) > MOST_OPEN
+    rows = list(accumulate(len(one.rows) for one in found))
     title = TITLES.get(name, name.capitalize())
     body = Markup("").join(
-        rendered("tables.j2", table=one, has_caption=one.title != title, is_folded=i > 0 and is_long)
+        rendered("tables.j2", table=one, has_caption=one.title != title, is_folded=i > 0 and rows[i] > MOST_OPEN)
         for i, one in enumerate(found)
     )
     return Section(name, title, body, brief=BRIEF.get(name, ""))

@@ -30,7 +30,7 @@ class RatePlot {
       stroke: this.lines.planes.length > 1 ? colour(kind) : colour('active'),
       width: 1.5, dash: DASHES[g % DASHES.length], points: { show: false },
       paths: uPlot.paths.stepped({ align: 1 }),
-      value: (_, v) => (v == null ? '' : `${digits(v)} ${this.lines.unit}`),
+      value: (_, v) => (v == null ? '\u2013' : `${digits(v)} ${this.lines.unit}`),
     })));
   }
 
@@ -39,8 +39,8 @@ class RatePlot {
     this.plot = new uPlot({
       ...this.#size(),
       scales: { x: { time: false, range: () => [this.view.from, this.view.until] } },
-      axes: [axis, { ...axis, size: 56, values: (_, all) => all.map(short) }],
-      series: [{ label: 'at s', value: (_, v) => (v == null ? '' : this.#place(v)) }, ...this.#series(colour)],
+      axes: [{ ...axis, label: 's', labelSize: 16, labelGap: -2, labelFont: axis.font, size: 32 }, { ...axis, size: 56, values: (_, all) => all.map(short) }],
+      series: [{ label: 'at s', value: (_, v) => (v == null ? '\u2013' : this.#place(v)) }, ...this.#series(colour)],
       cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: 'weir' }, bind: { dblclick: () => () => this.view.do('all') } },
       legend: { live: true, markers: { width: 2, dash: (_, i) => (i > this.lines.planes.length ? 'dashed' : 'solid') } },
       hooks: { setSelect: [(plot) => this.#selected(plot)], draw: [(plot) => this.#seams(plot)] },
