@@ -7,9 +7,13 @@ import json
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import decode
 import pytest
+
+from weir.analysis.mpi_io import Access, MpiFile
+from weir.report.mpi_io import mpi_io_tables
 
 PROGRAM = Path(__file__).parent / "programs" / "mpi_io.c"
 RANKS, BYTES = 3, 400
@@ -272,3 +276,13 @@ def test_names_with_colons_and_files_that_are_opened_twice_or_in_vain(mpi, weir,
     missing = files[str(tmp_path / "missing")]
     assert (missing["ranks"], missing["opens"], missing["failed_opens"]) == (0, 0, 1)
     assert "opened by no task; could not be opened once" in weir("report", env["WEIR_TRACE_DIR"], "--tables", "mpi-io").ok().stdout
+
+
+@pytest.mark.parametrize(("nonblocking", "ns", "expected"), [(0, 2_000_000_000, "100"), (0, 2 * 10**12, "0.1"), (3, 2_000_000, "-"), (0, 0, "-")])
+def test_the_box_tells_no_speed_of_calls_that_return_at_once(nonblocking, ns, expected):
+    writes = Access(independent=3, nonblocking=nonblocking, bytes=200_000_000, busiest_ns=ns)
+    one = MpiFile("main", "/scratch/f", 1, 1, 0, Access(), writes, ())
+    report = SimpleNamespace(mpi_files=[one], cwd=None)
+    *_, box = mpi_io_tables(report)
+    assert box.rows[-1] == ("MB/s", "-", expected)
+    assert any("MPI_Wait" in remark for remark in box.remarks) == bool(nonblocking)

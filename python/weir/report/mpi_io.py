@@ -86,12 +86,13 @@ def _access_table(one: MpiFile, name: str) -> Table:
     line("steps back", *(_gap(of, "back") for of in both))
     line("sec in calls, all tasks", *(f"{of.ns / 1e9:.3f}" for of in both))
     line("sec in calls, busiest task", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
-    line("MB/s", *(f"{rate(of.bytes, of.busiest_ns):.0f}" if of.busiest_ns else "-" for of in both))
+    line("MB/s", *(_speed(of) for of in both))
     tasks = f"{one.ranks} task{'' if one.ranks == 1 else 's'}"
     opened = f"opened {_times(one.opens)} by {tasks}; file views set: {one.views}" if one.opens else "opened by no task"
     if one.failed_opens:
         opened += f"; could not be opened {_times(one.failed_opens)}"
-    return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"), tuple(rows), remarks=(opened,))
+    remarks = (opened, _NONBLOCKING) if any(of.nonblocking for of in both) else (opened,)
+    return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"), tuple(rows), remarks=remarks)
 
 
 SMALL_BYTES = 64 << 10  # an independent call of less than this, from many tasks, is what collective buffering is for
@@ -113,6 +114,17 @@ def mpi_io_findings(one: MpiFile, cwd: str | None) -> Iterator[str]:
 
 
 _STRIPE = {"lustre": "stripe size", "hint": "stripe size (hint)", "block size": "block size of the file system", "": "stripe size"}
+
+
+_NONBLOCKING = "non-blocking calls may return before the data has moved: what MPI_Wait takes is not in sec, and MB/s is not known"
+
+
+def _speed(of: Access) -> str:
+    """MB/s of the busiest task's time, three digits; how long non-blocking calls take is not known."""
+    if of.nonblocking or not of.busiest_ns:
+        return "-"
+    found = rate(of.bytes, of.busiest_ns)
+    return f"{found:.0f}" if found >= 100 or not found else f"{found:.3g}"
 
 
 def _times(count: int) -> str:
