@@ -65,9 +65,10 @@ void read_reads(weir_reader* reader, const weir_reader_clock& clock) {
   const weir_reader_read_of* of_file = files.data();
   const uint64_t files_count = files.size();
   const weir_reader_reads reads = {&reader, &clock, &of_file, &files_count, 1, 2};
-  std::vector<uint64_t> bytes(2 * files.size()), of_names(files.size());
+  std::vector<uint64_t> of_names(files.size());
+  std::vector<weir_reader_use> uses(2 * files.size());
   std::vector<weir_reader_extent> of_groups(files.size());
-  if (weir_reader_reads_between(&reads, first_cut.data(), files.size(), cuts.data(), bytes.data()) != 0) abort();
+  if (weir_reader_uses_between(&reads, 'R', first_cut.data(), files.size(), cuts.data(), uses.data()) != 0) abort();
   if (weir_reader_read_extents(&reads, name_of.data(), files.size(), 1000, of_groups.data(), of_names.data()) != 0) abort();
 }
 

@@ -182,10 +182,10 @@ WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_cl
   }
 }
 
-WEIR_API int weir_reader_reads_between(const weir_reader_reads* reads, const uint64_t* first_cut, uint64_t groups, const int64_t* cuts,
-                                       uint64_t* bytes) {
+WEIR_API int weir_reader_uses_between(const weir_reader_reads* reads, char op_class, const uint64_t* first_cut, uint64_t groups,
+                                      const int64_t* cuts, weir_reader_use* uses) {
   try {
-    reads_between(inputs_of(*reads), reads->threads, {first_cut, groups + 1}, {cuts, first_cut[groups]}, bytes);
+    uses_between(inputs_of(*reads), reads->threads, op_class, {first_cut, groups + 1}, {cuts, first_cut[groups]}, uses);
     return 0;
   } catch (const std::exception&) {
     return -1;

@@ -38,7 +38,13 @@ class Groups {
   std::vector<uint32_t> dense_;
 };
 
-// The chunks that may hold reads of a group.
+// Whether bytes moved, and are counted at this level.
+bool moves(const Words& record) {
+  const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) || record.layer() == uint8_t(wire::Layer::stdio);
+  return is_lowest && (record.flags() & wire::kError) == 0 && record.size() != 0;
+}
+
+// The chunks that may hold records of a group.
 class Reads {
  public:
   explicit Reads(const std::vector<ReadsInput>& inputs) {
@@ -57,7 +63,7 @@ class Reads {
     }
   }
 
-  // One pass, on a thread for each worker: worker.take(clock, group, record) of each read.
+  // One pass, on a thread for each worker: worker.take(clock, group, record) of each record that it wants.
   template <class Worker>
   void hand_to(std::vector<Worker>& workers) const {
     std::atomic<size_t> next = 0;
@@ -84,41 +90,50 @@ class Reads {
     const char* at = input->file->data() + chunk->offset + sizeof(wire::ChunkHeader);
     for (uint64_t i = 0; i < chunk->entries; ++i, at += sizeof(Words)) {
       const Words record = Words::load(at);
-      if (!is_read(record)) continue;
+      if (!worker.wants(record)) continue;
       const uint32_t group = groups.of(record.file());
       if (group != kNoGroup && plausible_time(record.start(), created)) worker.take(input->clock, group, record);
     }
-  }
-
-  static bool is_read(const Words& record) {
-    const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) || record.layer() == uint8_t(wire::Layer::stdio);
-    return is_lowest && kOps[record.op()].op_class == 'R' && (record.flags() & wire::kError) == 0 && record.size() != 0;
   }
 
   std::vector<std::vector<Groups>> groups_;  // of each input, by process
   std::vector<Part> parts_;
 };
 
-// Adds up what belongs to one sum as long as reads of it follow one another: threads meet seldom.
 class Between {
  public:
-  Between(std::span<const uint64_t> first_cut, std::span<const int64_t> cuts, uint64_t* bytes)
-      : first_cut_(first_cut), cuts_(cuts), bytes_(bytes) {}
+  Between(char op_class, std::span<const uint64_t> first_cut, std::span<const int64_t> cuts)
+      : op_class_(op_class), first_cut_(first_cut), cuts_(cuts), uses_(cuts.size() + first_cut.size() - 1, {0, 0, kNever, -kNever}) {}
+
+  bool wants(const Words& record) const {
+    const char found = kOps[record.op()].op_class;
+    return (found == 'R' || found == 'W' ? found : 'M') == op_class_ && kIsIo[record.op()] && record.layer() <= uint8_t(wire::Layer::mpi);
+  }
 
   void take(const weir_reader_clock& clock, uint32_t group, const Words& record) {
     const int64_t at = instant_ns(clock, record.start());
     if (group != group_ || at <= after_ || at > until_) find(group, at);
-    sum_ += record.size();
+    weir_reader_use& use = uses_[place_];
+    if ((record.flags() & wire::kNested) == 0) use.own_ns += length_ns(clock, record.duration());
+    if (op_class_ == 'M' || !moves(record)) return;
+    use.bytes += record.size();
+    use.first_ns = std::min(use.first_ns, at);
+    use.last_ns = std::max(use.last_ns, instant_ns(clock, record.end()));
   }
 
-  void give() {
-    if (group_ != kNoGroup) std::atomic_ref(bytes_[place_]).fetch_add(sum_, std::memory_order_relaxed);
-    sum_ = 0;
+  void give(weir_reader_use* all) const {
+    for (size_t i = 0; i < uses_.size(); ++i) {
+      all[i].bytes += uses_[i].bytes;
+      all[i].own_ns += uses_[i].own_ns;
+      all[i].first_ns = std::min(all[i].first_ns, uses_[i].first_ns);
+      all[i].last_ns = std::max(all[i].last_ns, uses_[i].last_ns);
+    }
   }
 
  private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   void find(uint32_t group, int64_t at) {
-    give();
     const auto of_group = cuts_.subspan(first_cut_[group], first_cut_[group + 1] - first_cut_[group]);
     const auto next = std::lower_bound(of_group.begin(), of_group.end(), at);
     group_ = group;
@@ -127,13 +142,13 @@ class Between {
     until_ = next == of_group.end() ? std::numeric_limits<int64_t>::max() : *next;
   }
 
+  char op_class_;
   std::span<const uint64_t> first_cut_;
   std::span<const int64_t> cuts_;
-  uint64_t* bytes_;
-  uint32_t group_ = kNoGroup;
+  std::vector<weir_reader_use> uses_;
+  uint32_t group_ = kNoGroup;  // of the record before, and the place of what lies between the same cuts
   size_t place_ = 0;
   int64_t after_ = 0, until_ = 0;
-  uint64_t sum_ = 0;
 };
 
 struct Stretch {
@@ -169,6 +184,8 @@ class Extents {
  public:
   Extents(std::span<const uint32_t> name_of, Place from, uint64_t room)
       : name_of_(name_of), from_(from), room_(room), trigger_(room), open_(name_of.size()), known_(name_of.size()) {}
+
+  static bool wants(const Words& record) { return kOps[record.op()].op_class == 'R' && moves(record); }
 
   void take(const weir_reader_clock&, uint32_t group, const Words& record) {
     const uint64_t begin = record.w2 & wire::kUnknownOffset, size = record.size();
@@ -254,11 +271,11 @@ class Extents {
 
 }  // namespace
 
-void reads_between(const std::vector<ReadsInput>& inputs, unsigned threads, std::span<const uint64_t> first_cut,
-                   std::span<const int64_t> cuts, uint64_t* bytes) {
-  std::vector<Between> workers(threads, Between(first_cut, cuts, bytes));
+void uses_between(const std::vector<ReadsInput>& inputs, unsigned threads, char op_class, std::span<const uint64_t> first_cut,
+                  std::span<const int64_t> cuts, weir_reader_use* uses) {
+  std::vector<Between> workers(threads, Between(op_class, first_cut, cuts));
   Reads(inputs).hand_to(workers);
-  for (Between& worker : workers) worker.give();
+  for (const Between& worker : workers) worker.give(uses);
 }
 
 void read_extents(const std::vector<ReadsInput>& inputs, unsigned threads, std::span<const uint32_t> name_of, uint64_t room,

@@ -100,13 +100,18 @@ typedef struct { /* bin i is [origin_ns + (i << shift), origin_ns + (i + 1 << sh
 
 #define WEIR_READER_NO_ROW 0xffffffffu
 
-typedef struct { /* whose reads those of one file of a process are: a group is a name and a task */
+typedef struct { /* whose the records of one file of a process are: a group is a name and a task */
   uint32_t process, file, group;
 } weir_reader_read_of;
 
 typedef struct { /* read at known offsets, and how many different bytes that was */
   uint64_t known_bytes, distinct_bytes;
 } weir_reader_extent;
+
+typedef struct { /* own_ns: of records within no other record of their thread; from when until when bytes moved, first > last: none did */
+  uint64_t bytes, own_ns;
+  int64_t first_ns, last_ns;
+} weir_reader_use;
 
 enum weir_reader_array {
   WEIR_READER_CHUNKS, WEIR_READER_PROCESSES, WEIR_READER_TEXTS, WEIR_READER_NAMES, WEIR_READER_ROWS,
@@ -166,8 +171,8 @@ int weir_reader_tiles(weir_reader *const *readers, const weir_reader_clock *cloc
                       const uint8_t *const *groups_of, uint64_t count, uint32_t all_names, const weir_reader_window *window,
                       weir_reader_tile *by_row, weir_reader_tile *by_group);
 
-/* Which reads of several files are looked at: those of POSIX and stdio that moved bytes, of the files that files[i] (files_count[i] rows, sorted by
- * process and file) lists of reader i. */
+/* Which records of several trace files are looked at: of the files that files[i] (files_count[i] rows, sorted by process and file) lists of
+ * reader i. Bytes move in those of POSIX and stdio. */
 typedef struct {
   weir_reader *const *readers;
   const weir_reader_clock *clocks;
@@ -177,10 +182,12 @@ typedef struct {
   uint32_t threads;
 } weir_reader_reads;
 
-/* Bytes that each group read before, between and after instants in ns: those of group g are cuts[first_cut[g]] ... cuts[first_cut[g + 1] - 1],
- * rising; its sums are added to bytes[first_cut[g] + g] and the places behind. A read counts where it begins, before a cut at that instant.
- * before: each reader has been scanned; files name no group that first_cut does not have. cost: one pass. fails: -1 when memory or threads ran out. */
-int weir_reader_reads_between(const weir_reader_reads *reads, const uint64_t *first_cut, uint64_t groups, const int64_t *cuts, uint64_t *bytes);
+/* What each group did before, between and after instants in ns: those of group g are cuts[first_cut[g]] ... cuts[first_cut[g + 1] - 1],
+ * rising; it is added to uses[first_cut[g] + g] and the places behind. A record counts where it begins, before a cut at that instant.
+ * op_class: 'R', 'W', or 'M' for all other I/O, which moves no bytes. before: each reader has been scanned; files name no group that
+ * first_cut does not have; uses without anything have first > last. cost: one pass. fails: -1 when memory or threads ran out. */
+int weir_reader_uses_between(const weir_reader_reads *reads, char op_class, const uint64_t *first_cut, uint64_t groups, const int64_t *cuts,
+                             weir_reader_use *uses);
 
 /* How many different bytes each group read, and all groups of a name together; added to what of_groups and of_names hold. name_of: of each group,
  * rising. room: how many disjoint stretches of files may be in memory at once; where there are more, it takes a pass for each part that fits.

@@ -38,7 +38,7 @@ import json, resource, sys
 from pathlib import Path
 import numpy as np
 from weir.analysis.names import NameTable
-from weir.analysis.rereads import bytes_between, extents
+from weir.analysis.rereads import extents, uses_between
 from weir.analysis.step import read_step
 from weir.trace import Step
 
@@ -49,7 +49,8 @@ path, names = Path(sys.argv[1]), NameTable()
 data = read_step(Step("main", path.parent, None, None, (path,)), names)
 before, members, middle = peak(), np.ones(1, bool), int(data.columns.first_ns.min() + data.columns.last_ns.max()) // 2
 ((known, distinct),) = extents(data, members, names, room=1 << 17).by_task.values()
-(parts,) = bytes_between(data, members, names, {0: [middle]}).values()
+((*parts,),) = uses_between(data, members, names, {0: [middle]}).values()
+parts = [part.bytes for part in parts]
 print(json.dumps({"peak": peak() - before, "known": known, "distinct": distinct, "parts": parts}))
 """
 

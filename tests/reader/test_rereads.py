@@ -11,8 +11,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weir.analysis.flow import NEVER
 from weir.analysis.names import NameTable
-from weir.analysis.rereads import Extent, bytes_between, extents
+from weir.analysis.rereads import Extent, uses_between, extents
 from weir.analysis.step import read_step
 from weir.trace import Step
 from weir.trace._synthetic import UNKNOWN_OFFSET, TraceWriter, event
@@ -91,21 +92,34 @@ def test_different_bytes_are_those_of_sets_however_little_fits_into_memory(made,
     assert {names[name]: one for name, one in found.by_name.items()} == {name: Extent(known[name], len(of_name[name])) for name in of_name}
 
 
+CLASSES = {"R": ("read", "pread", "fread", "fortran_read"), "W": ("pwrite", "fwrite"), "OCM": ("open", "lseek")}
+
+
 @SETTINGS
-@given(st.lists(one_record, max_size=40), one_choice, st.dictionaries(st.sampled_from(NAMES), st.lists(st.integers(-2, 62), max_size=4), max_size=3))
-def test_bytes_between_instants_are_those_of_a_walk_over_the_reads(made, chosen, cuts):
+@given(
+    st.lists(one_record, max_size=40), one_choice, st.dictionaries(st.sampled_from(NAMES), st.lists(st.integers(-2, 62), max_size=4), max_size=3),
+    st.sampled_from(sorted(CLASSES)),
+)  # fmt: skip
+def test_uses_between_instants_are_those_of_a_walk_over_the_records(made, chosen, cuts, classes):
     with tempfile.TemporaryDirectory() as folder:
         data, names = read_back(folder, made)
-        line = data.lines[0]
-        instants = {name: sorted(line.instant((1 << 40) + at) for at in found) for name, found in cuts.items()}
-        found = bytes_between(data, mask_of(data, chosen), names, {names.number(name): at for name, at in instants.items()})
+        instants = {name: sorted(data.lines[0].instant((1 << 40) + at) for at in found) for name, found in cuts.items()}
+        found = uses_between(data, mask_of(data, chosen), names, {names.number(name): at for name, at in instants.items()}, classes)
         sums: dict = {}
-        for name, task, one in reads_of(made, chosen):
-            if name in instants:
-                begun = data.lines[one["node"]].instant((1 << 40) + one["start"])
-                parts = sums.setdefault((name, task), [0] * (len(instants[name]) + 1))
-                parts[sum(at < begun for at in instants[name])] += one["size"]
-    assert {(names[name], task): parts for (name, task), parts in found.items()} == sums
+        for one in made:
+            name = NAMES[one["file"] - 1] if 0 < one["file"] < LOST else ""
+            if name not in instants or one["op"] not in CLASSES[classes] or (one["node"], one["task"]) not in chosen:
+                continue
+            line = data.lines[one["node"]]
+            begun, ended = (line.instant((1 << 40) + one["start"] + at) for at in (0, 3))
+            parts = sums.setdefault((name, one["task"]), [[0, 0, NEVER, -NEVER] for _ in range(len(instants[name]) + 1)])
+            part = parts[sum(at < begun for at in instants[name])]
+            part[1] += 0 if one["flags"] & NESTED else line.length(3)
+            if classes != "OCM" and one["size"] and not one["flags"] & ERROR and one["op"] != "fortran_read":
+                part[0] += one["size"]
+                part[2:] = min(part[2], begun), max(part[3], ended)
+    anything = {key: [tuple(part) for part in parts] for key, parts in sums.items() if any(part[0] or part[1] for part in parts)}
+    assert {(names[name], task): [tuple(part) for part in parts] for (name, task), parts in found.items()} == anything
 
 
 def test_more_ids_than_a_small_table_holds_and_lost_ones_far_out(tmp_path):

@@ -18,21 +18,25 @@ import numpy as np
 
 from weir.analysis.columns import Columns, starts
 from weir.analysis.names import NO_NAME, NameTable, shown
+from weir.analysis.naming import Files, Naming
 from weir.analysis.patterns import Pattern, find_patterns
 from weir.trace.ops import op_named
 
 INPUT, OUTPUT, CARRIED, SCRATCH, UPDATED, RENAMED = ROLES = ("input", "output", "carried", "scratch", "updated", "renamed")
 _READ, _WRITE, _OTHER = range(3)
-_NEVER = np.iinfo(np.int64).max
+_CLASSES = ("R", "W", "OCM")  # of the kinds
+NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class FlowStep:
-    """One step to look at. tasks: all ranks of the step, whether columns has I/O of theirs or not; columns: I/O on files."""
+    """One step to look at. tasks: all ranks of the step, whether columns has I/O of theirs or not; columns: I/O on files; namings: names that
+    files were given, and lost, in it."""
 
     name: str
     tasks: frozenset[int]
     columns: Columns
+    namings: tuple[Naming, ...] = ()
 
 
 @dataclass
@@ -65,6 +69,15 @@ class Use:
         return "r" * bool(self.read) + "w" * bool(self.written)
 
 
+class Moved(NamedTuple):
+    """What was done with a file in a stretch of time: bytes moved, time that lies in no other call's, from when until when bytes moved."""
+
+    bytes: int
+    ns: int
+    began: int
+    ended: int
+
+
 class Edge(NamedTuple):
     """Bytes of one file that a task of to_step read. from_step: index of the step that wrote them, None: they were there before."""
 
@@ -77,15 +90,21 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class FileFlow:
-    """One file whose bytes moved. number: of its name. uses: one entry for each step. removed: its name was unlinked in the run."""
+    """One file whose bytes moved, or several that had one name at last. number: of the name; names: all under which it was written and read.
+    uses: one entry for each step. removed: its name was unlinked in the run."""
 
     number: int
     file: str
+    names: tuple[str, ...]
     text: str
     uses: tuple[Use | None, ...]
     edges: tuple[Edge, ...]
     role: str
     removed: bool
+
+    @property
+    def has_other_names(self) -> bool:
+        return any(name != self.file for name in self.names)
 
 
 class Passage(NamedTuple):
@@ -139,11 +158,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Flow:
-    """rows: most bytes first. renamed: written or read under names that another name took over; mapped: moved by mmap, unseen."""
+    """rows: most bytes first. file_of: names of files that are listed under another name. renamed: written or read under names that another,
+    unknown name took over; mapped: moved by mmap, unseen."""
 
     steps: tuple[str, ...]
     tasks: tuple[frozenset[int], ...]
     rows: tuple[Row, ...]
+    file_of: dict[int, int]
     renamed: tuple[str, ...]
     mapped: tuple[str, ...]
 
@@ -168,35 +189,88 @@ def who(tasks: Iterable[int], everyone: frozenset[int]) -> str:
     return "+".join(filter(None, (word, "other" if -1 in found else "")))
 
 
-# For a step and instants by name: bytes that each (name, task) read before the first instant, between it and the next one, ..., after the last.
-Split = Callable[[int, dict[int, list[int]]], dict[tuple[int, int], list[int]]]
+# For a step, instants by name, and classes of operations: what each (name, task) did before the first instant, between it and the next one,
+# ..., after the last.
+Split = Callable[[int, dict[int, list[int]], str], dict[tuple[int, int], list[Moved]]]
 
 
 def flow(
     steps: Sequence[FlowStep], names: NameTable, cwd: str | None = None, wanted: Iterable[int] | None = None, split: Split | None = None
 ) -> Flow:
     """The flow of all files whose bytes moved; wanted: of these names alone. cwd: names below it are shown without it. split: asked for
-    files that a step reads before and after they are written."""
-    uses, changed = _uses(steps), {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
-    renamed = changed["rename"] | changed["link"]
-    chosen = set(uses) if wanted is None else set(uses) & set(wanted)
-    parts = _split(steps, {name: uses[name] for name in chosen}, split)
+    files that a step reads before and after they are written, or uses before and after their name is given to another one."""
+    behind, changed = _behind(steps, names), {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
+    uses, known = _uses(steps, names, behind, split)
+    followed = {names.number(one.old) for step in steps for one in step.namings if one.kind != "unlink"}
+    renamed = (changed["rename"] | changed["link"]) - followed
+    chosen = None if wanted is None else set(wanted)
+    by_name: dict[int, list[_Known]] = {}
+    for one in known.values():
+        if chosen is None or chosen & set(one.names):
+            by_name.setdefault(one.shown_as(names, behind), []).append(one)
+    parts = _split(steps, uses, [one for every in by_name.values() for one in every], names, behind, split)
     files = []
-    for name in sorted(chosen, key=lambda number: names[number]):
-        found = tuple(uses[name])
+    for name in sorted(by_name, key=lambda number: names[number]):
+        made = [_file(uses[one.file], parts, one.file, name in renamed) for one in by_name[name]]
+        found = tuple(_added([use for use in every if use is not None]) for every in zip(*(uses[one.file] for one in by_name[name])))
         if any(use is not None and use.direction for use in found):
-            edges = tuple(_edges(name, found, parts))
-            role = _role(found, edges, name in renamed)
-            files.append(FileFlow(name, names[name], shown(names[name], cwd), found, edges, role, name in changed["unlink"]))
+            role = made[0][1] if len({role for _, role in made}) == 1 else UPDATED
+            also = tuple(sorted({names[number] for one in by_name[name] for number in one.moved}))
+            edges = tuple(edge for every, _ in made for edge in every)
+            files.append(FileFlow(name, names[name], also, shown(names[name], cwd), found, edges, role, name in changed["unlink"]))
     rows = [_row(pattern, [files[i] for i in pattern.members]) for pattern in _patterns(files)]
-    moved = {file.file for file in files}
+    moved = {name for file in files for name in file.names}
+    every_name = {number for ones in by_name.values() for one in ones for number in one.names}
     return Flow(
         tuple(step.name for step in steps),
         tuple(step.tasks for step in steps),
         tuple(sorted(rows, key=lambda row: (-row.bytes, row.pattern.text))),
-        tuple(sorted(names[name] for name in renamed & chosen)),
-        tuple(sorted({names[name] for name in changed["mmap"] & chosen} - moved)),
+        _file_of(by_name),
+        tuple(sorted(names[name] for name in renamed & every_name)),
+        tuple(sorted({names[name] for name in changed["mmap"] & every_name} - moved)),
     )
+
+
+@dataclass
+class _Known:
+    """What is known of a file: all its names, those under which bytes moved, and under which (symbolic links followed) it was read last."""
+
+    file: int
+    names: set[int] = field(default_factory=set)
+    moved: set[int] = field(default_factory=set)
+    read: tuple[int, str] = (-NEVER, "")
+
+    def shown_as(self, names: NameTable, behind: Files) -> int:
+        """A name tells most of a file where it was read; of one that nobody read, the last one does."""
+        return names.number(self.read[1] or behind.last_name(self.file))
+
+
+def _file(uses: list[Use | None], parts: list[dict[tuple[int, int], list[int]]], file: int, is_renamed: bool) -> tuple[tuple[Edge, ...], str]:
+    edges = tuple(_edges(file, uses, parts))
+    return edges, _role(uses, edges, is_renamed)
+
+
+def _file_of(by_name: dict[int, list[_Known]]) -> dict[int, int]:
+    """Names that stand for one file alone, and that one is listed under another name."""
+    found: dict[int, set[int]] = {}
+    for shown_as, every in by_name.items():
+        for number in {number for one in every for number in one.names}:
+            found.setdefault(number, set()).add(shown_as)
+    return {number: min(files) for number, files in found.items() if len(files) == 1 and number not in files}
+
+
+def _behind(steps: Sequence[FlowStep], names: NameTable) -> Files:
+    """The files behind the names of all steps."""
+    made = [one for step in steps for one in step.namings]
+    if not any(one.kind != "unlink" for one in made):
+        return Files((), (), names, lambda name, at: True)
+    opened: dict[int, int] = {}
+    for step in steps:
+        opens = step.columns.where(step.columns.by_code("O") & (step.columns.calls > step.columns.errors))
+        for name, last in zip(opens.name.tolist(), opens.last_ns.tolist()):
+            opened[name] = max(last, opened.get(name, last))
+    used = {names[number] for step in steps for number in np.unique(step.columns.name).tolist() if number != NO_NAME}
+    return Files(made, used, names, lambda name, at: opened.get(names.number(name), -NEVER) > at)
 
 
 def _patterns(files: Sequence[FileFlow]) -> list[Pattern]:
@@ -223,29 +297,73 @@ def _added(uses: list[Use]) -> Use | None:
     return made
 
 
-def _uses(steps: Sequence[FlowStep]) -> dict[int, list[Use | None]]:
-    """By name: its use in each step."""
+def _uses(
+    steps: Sequence[FlowStep], names: NameTable, behind: Files, split: Split | None
+) -> tuple[dict[int, list[Use | None]], dict[int, _Known]]:
+    """By file: its use in each step, and its names."""
     found: dict[int, list[Use | None]] = {}
+    known: dict[int, _Known] = {}
     for index, step in enumerate(steps):
-        for name, task, kind, count, ns, began, ended in _sums(step.columns):
-            uses = found.setdefault(name, [None] * len(steps))
+        for name, task, kind, file, real, did in _pieces(index, step, names, behind, split):
+            uses = found.setdefault(file, [None] * len(steps))
             use = uses[index] = uses[index] or Use()
-            if kind == _READ:
-                use.read_ns += ns
-                if count:
-                    use.read[task], use.reads_lasted[task] = count, (began, ended)
-            elif kind == _WRITE:
-                use.write_ns += ns
-                if count:
-                    use.written[task] = count
-                    use.writes_began = began if use.writes_began is None else min(began, use.writes_began)
-            else:
-                use.other_ns += ns
-    return found
+            _add(use, task, kind, did)
+            about = known.setdefault(file, _Known(file))
+            about.names.add(name)
+            if did.bytes and kind != _OTHER:
+                about.moved.add(name)
+            if did.bytes and kind == _READ:
+                about.read = max(about.read, (did.ended, real))
+    return found, known
 
 
-def _sums(columns: Columns) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-    """Name, task, kind of operation; bytes moved, time that lies in no other call's, from when until when bytes moved."""
+def _add(use: Use, task: int, kind: int, did: Moved) -> None:
+    if kind == _OTHER:
+        use.other_ns += did.ns
+    elif kind == _READ:
+        use.read_ns += did.ns
+        if did.bytes:
+            use.read[task] = use.read.get(task, 0) + did.bytes
+            began, ended = use.reads_lasted.get(task, (did.began, did.ended))
+            use.reads_lasted[task] = min(began, did.began), max(ended, did.ended)
+    else:
+        use.write_ns += did.ns
+        if did.bytes:
+            use.written[task] = use.written.get(task, 0) + did.bytes
+            use.writes_began = did.began if use.writes_began is None else min(did.began, use.writes_began)
+
+
+def _pieces(
+    index: int, step: FlowStep, names: NameTable, behind: Files, split: Split | None
+) -> Iterator[tuple[int, int, int, int, str, Moved]]:
+    """Name, task, kind, file, its name without symbolic links, what was done. A line of the columns that lies before and after its name was
+    given to another file is parted by the records, or counts where it began."""
+    whole, parted = [], {kind: set() for kind in range(len(_CLASSES))}
+    for name, task, kind, did, first, last in _sums(step.columns):
+        text = names[name]
+        if behind.is_plain(text):
+            yield name, task, kind, name, text, did
+            continue
+        whole.append((name, task, kind, did, first))
+        if any(first <= at < last for at in behind.instants(text)):
+            parted[kind].add(name)
+    parts = {
+        kind: split(index, {name: behind.instants(names[name]) for name in every}, _CLASSES[kind]) if split is not None and every else {}
+        for kind, every in parted.items()
+    }
+    for name, task, kind, did, first in whole:
+        pieces = parts[kind].get((name, task), ()) if name in parted[kind] else ()
+        since = [-NEVER, *(at + 1 for at in behind.instants(names[name]))]
+        for at, one in zip(since, pieces):
+            if one.bytes or one.ns:
+                yield name, task, kind, *behind.at(names[name], at), one
+        rest = did._replace(bytes=did.bytes - sum(one.bytes for one in pieces), ns=did.ns - sum(one.ns for one in pieces))
+        if rest.bytes or rest.ns or not pieces:  # all of it where no records tell; else what rounding left
+            yield name, task, kind, *behind.at(names[name], first), rest
+
+
+def _sums(columns: Columns) -> Iterator[tuple[int, int, int, Moved, int, int]]:
+    """Name, task, kind of operation; what was done; when the first call began and the last one ended."""
     table = columns.where(columns.name != NO_NAME)
     if not len(table):
         return
@@ -253,12 +371,14 @@ def _sums(columns: Columns) -> Iterator[tuple[int, int, int, int, int, int, int]
     order = np.lexsort((kind, table.rank, table.name))
     table, kind = table.where(order), kind[order]
     begins = starts(table.name, table.rank, kind)
-    began = np.where(table.moved > 0, table.first_ns, _NEVER)
-    ended = np.where(table.moved > 0, table.last_ns, -_NEVER)
+    began = np.where(table.moved > 0, table.first_ns, NEVER)
+    ended = np.where(table.moved > 0, table.last_ns, -NEVER)
     sums = [np.add.reduceat(column, begins) for column in (table.moved, table.own_ns)]
     sums += [np.minimum.reduceat(began, begins), np.maximum.reduceat(ended, begins)]
+    lasted = (np.minimum.reduceat(table.first_ns, begins), np.maximum.reduceat(table.last_ns, begins))
     keys = (table.name[begins], table.rank[begins], kind[begins])
-    yield from zip(*(column.tolist() for column in (*keys, *sums)))
+    for name, rank, of, *did, first, last in zip(*(column.tolist() for column in (*keys, *sums, *lasted))):
+        yield name, rank, of, Moved(*did), first, last
 
 
 def _names_of(steps: Sequence[FlowStep], op: str) -> set[int]:
@@ -276,25 +396,40 @@ def _writings(uses: Sequence[Use | None]) -> list[tuple[int, int, tuple[int, ...
     return sorted((began, step, tuple(sorted(tasks))) for began, step, tasks in found)
 
 
-def _split(steps: Sequence[FlowStep], uses: dict[int, list[Use | None]], split: Split | None) -> list[dict[tuple[int, int], list[int]]]:
-    """For each step: what its tasks read before, between and after the writings of files that are written while they read."""
-    cuts: list[dict[int, list[int]]] = [{} for _ in steps]
-    for name, every in uses.items() if split is not None else ():
-        instants = [began for began, _, _ in _writings(every)]
+def _split(
+    steps: Sequence[FlowStep], uses: dict[int, list[Use | None]], known: Iterable[_Known], names: NameTable, behind: Files, split: Split | None
+) -> list[dict[tuple[int, int], list[int]]]:
+    """For each step, by file and task: what was read before, between and after the writings of files that are written while they are read."""
+    cuts: list[dict[int, set[int]]] = [{} for _ in steps]
+    writings = {}
+    for one in known if split is not None else ():
+        every = uses[one.file]
+        writings[one.file] = instants = [began for began, _, _ in _writings(every)]
         for step, use in enumerate(every):
             spans = use.reads_lasted.values() if use is not None else ()
             if any(began <= instant < ended for began, ended in spans for instant in instants):
-                cuts[step][name] = instants
-    return [split(step, found) if split is not None and found else {} for step, found in enumerate(cuts)]
+                for name in one.names:
+                    cuts[step].setdefault(name, set(behind.instants(names[name]))).update(instants)
+    parts: list[dict[tuple[int, int], list[int]]] = []
+    for step, found in enumerate(cuts):
+        at = {name: sorted(instants) for name, instants in found.items()}
+        parts.append({})
+        for (name, task), did in (split(step, at, "R") if split is not None and at else {}).items():
+            for since, one in zip([-NEVER, *(instant + 1 for instant in at[name])], did):
+                file = name if behind.is_plain(names[name]) else behind.at(names[name], since)[0]
+                if one.bytes and file in writings:
+                    counts = parts[step].setdefault((file, task), [0] * (len(writings[file]) + 1))
+                    counts[sum(began < since for began in writings[file])] += one.bytes
+    return parts
 
 
-def _edges(name: int, uses: Sequence[Use | None], parts: list[dict[tuple[int, int], list[int]]]) -> Iterator[Edge]:
+def _edges(file: int, uses: Sequence[Use | None], parts: list[dict[tuple[int, int], list[int]]]) -> Iterator[Edge]:
     writings = _writings(uses)
     for step, use in enumerate(uses):
         for task in sorted(use.read) if use is not None else ():
             began = use.reads_lasted[task][0]
             first = sum(one[0] < began for one in writings)
-            counts = list(parts[step].get((name, task), ())) or [0] * (len(writings) + 1)
+            counts = list(parts[step].get((file, task), ())) or [0] * (len(writings) + 1)
             counts[first] += use.read[task] - sum(counts)  # all of it where no records tell
             for before, count in enumerate(counts):
                 if count:

@@ -8,7 +8,7 @@ those of stdio). native/reader/rereads.h passes over the records; whose reads be
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,12 +16,12 @@ import numpy as np
 
 from weir.analysis.columns import Columns, class_codes, merged, starts
 from weir.analysis.elsewhere import pass_over_records
-from weir.analysis.flow import FileFlow, Flow, FlowStep, Row
+from weir.analysis.flow import NEVER, FileFlow, Flow, FlowStep, Moved, Row
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData, name_numbers
-from weir.trace._abi import EXTENT, READ_OF, Clock, Reads, reads_functions
+from weir.trace._abi import EXTENT, READ_OF, USE, Clock, Reads, reads_functions
 from weir.trace.file import threads_for
-from weir.trace.ops import POSIX, STDIO
+from weir.trace.ops import EVENTS
 
 STRETCHES = 1 << 22  # of 24 bytes, and as much again while they are sorted
 
@@ -62,7 +62,7 @@ class Reread:
 
 @dataclass(frozen=True)
 class _Groups:
-    """Whose reads are looked at: a group for each name and task, sorted by both; of_files: for each trace file which of its files belong to which."""
+    """Whose I/O is looked at: a group for each name and task, sorted by both; of_files: for each trace file which of its files belong to which."""
 
     keys: list[tuple[int, int]]
     of_files: list[np.ndarray]
@@ -74,18 +74,21 @@ class _Groups:
         return names.tolist(), at.astype(np.uint32)
 
 
-def _groups(data: StepData, members: np.ndarray, names: NameTable, wanted: Iterable[int] | None = None) -> _Groups:
-    """Of the chosen members; wanted: of these names alone."""
+def _groups(
+    data: StepData, members: np.ndarray, names: NameTable, classes: str, *, wanted: Iterable[int] | None = None, file_of: Mapping[int, int] | None = None
+) -> _Groups:
+    """Of the I/O of these classes by the chosen members. wanted: on these names alone; file_of: names that stand for the file of another one."""
     ranks = np.array([member.rank for member in data.members], np.int64)
     found, chosen = [], None if wanted is None else np.fromiter(wanted, np.int64)
     for index, file in enumerate(data.files):
         rows, first = file.array("rows"), data.first_member(index)
-        is_lowest = (rows["layer"] == POSIX) | (rows["layer"] == STDIO)
-        rows = rows[(class_codes()[rows["op"]] == ord("R")) & is_lowest & (rows["bytes"] > 0) & members[rows["process"] + first]]
-        rows = rows[["process", "file"]]
+        is_wanted = np.isin(class_codes()[rows["op"]], np.frombuffer(classes.encode(), np.uint8)) & (rows["layer"] < EVENTS)
+        rows = rows[is_wanted & members[rows["process"] + first]][["process", "file"]]
         rows = rows[starts(rows["process"], rows["file"])] if len(rows) else rows  # they are sorted by both
         numbers = name_numbers(file, rows, names, data.name_numbers[index]).astype(np.int64)
         kept = numbers >= 0 if chosen is None else (numbers >= 0) & np.isin(numbers, chosen)
+        if file_of:
+            numbers = np.array([file_of.get(number, number) for number in numbers.tolist()], np.int64)
         found.append((rows[kept], (numbers << 32 | (ranks[rows["process"] + first] + 1))[kept]))
     keys, at = np.unique(np.concatenate([np.empty(0, np.int64), *(keys for _, keys in found)]), return_inverse=True)
     of_files, done = [], 0
@@ -98,7 +101,7 @@ def _groups(data: StepData, members: np.ndarray, names: NameTable, wanted: Itera
 
 
 def _native(data: StepData, groups: _Groups) -> Reads:
-    """The reads of these groups for the library. What it points into lives as long as groups and data do."""
+    """The records of these groups for the library. What it points into lives as long as groups and data do."""
     count = len(data.files)
     return Reads(
         (c.c_void_p * count)(*(file.handle for file in data.files)),
@@ -111,13 +114,13 @@ def _native(data: StepData, groups: _Groups) -> Reads:
 
 
 @pass_over_records
-def extents(data: StepData, members: np.ndarray, names: NameTable, *, room: int = STRETCHES) -> Extents:
+def extents(data: StepData, members: np.ndarray, names: NameTable, file_of: Mapping[int, int] | None = None, *, room: int = STRETCHES) -> Extents:
     """What the chosen members of a step (a boolean for each) read, from the records of their reads.
 
-    room: how many disjoint stretches of files may be in memory at once. cost: a pass over all records; where there are more stretches, one
-    for each part of the files that fits. Raises MemoryError.
+    file_of: names that stand for the file of another one. room: how many disjoint stretches of files may be in memory at once. cost: a pass
+    over all records; where there are more stretches, one for each part of the files that fits. Raises MemoryError.
     """
-    groups = _groups(data, members, names)
+    groups = _groups(data, members, names, "R", file_of=file_of)
     numbers, name_of = groups.names
     of_groups, of_names = np.zeros(len(groups.keys), EXTENT), np.zeros(len(numbers), np.uint64)
     _, function = reads_functions()
@@ -132,19 +135,23 @@ def extents(data: StepData, members: np.ndarray, names: NameTable, *, room: int 
 
 
 @pass_over_records
-def bytes_between(data: StepData, members: np.ndarray, names: NameTable, instants: dict[int, list[int]]) -> dict[tuple[int, int], list[int]]:
-    """By name and task: bytes that the chosen members read before the first of the name's instants (ns since 1970, rising), between it and
-    the next, and so on. cost: one pass over all records. Raises MemoryError."""
-    groups = _groups(data, members, names, instants)
+def uses_between(
+    data: StepData, members: np.ndarray, names: NameTable, instants: dict[int, list[int]], classes: str = "R"
+) -> dict[tuple[int, int], list[Moved]]:
+    """By name and task: what the chosen members did before the first of the name's instants (ns since 1970, rising), between it and
+    the next, and so on. classes: R, W, or OCM for anything else. cost: one pass over all records. Raises MemoryError."""
+    groups = _groups(data, members, names, classes, wanted=instants)
     counts = [len(instants[name]) for name, _ in groups.keys]
     first_cut = np.cumsum([0, *counts]).astype(np.uint64)
     cuts = np.array([at for name, _ in groups.keys for at in instants[name]], np.int64)
-    sums = np.zeros(len(cuts) + len(counts), np.uint64)
+    uses = np.zeros(len(cuts) + len(counts), USE)
+    uses["first_ns"], uses["last_ns"] = NEVER, -NEVER
     function, _ = reads_functions()
-    if function(c.byref(_native(data, groups)), first_cut.ctypes.data, len(counts), cuts.ctypes.data, sums.ctypes.data):
-        raise MemoryError("not enough memory, or no threads, to tell what was read when")
-    parts = np.split(sums, np.cumsum([count + 1 for count in counts])[:-1]) if counts else []
-    return {key: part.tolist() for key, part in zip(groups.keys, parts) if part.any()}
+    op_class = classes[-1].encode()
+    if function(c.byref(_native(data, groups)), op_class, first_cut.ctypes.data, len(counts), cuts.ctypes.data, uses.ctypes.data):
+        raise MemoryError("not enough memory, or no threads, to tell what was done when")
+    parts = np.split(uses, np.cumsum([count + 1 for count in counts])[:-1]) if counts else []
+    return {key: [Moved(*one) for one in part.tolist()] for key, part in zip(groups.keys, parts) if part["bytes"].any() or part["own_ns"].any()}
 
 
 def read_by_all(flow: Flow, found: Sequence[Extents | None]) -> list[Reread]:
@@ -164,7 +171,7 @@ def read_again(flow: Flow, steps: Sequence[FlowStep], found: Sequence[Extents | 
     """Files of which one task read bytes more than once within a step; where offsets are unknown, files that a task opened more
     than once and only read."""
     made = []
-    opened = [_opens(step.columns) for step in steps]
+    opened = [_opens(step.columns, flow.file_of) for step in steps]
     for row, step, files in _read(flow):
         known, unknown = [], []
         for file in files:
@@ -216,10 +223,14 @@ def _reread(step: int, row: Row, parts: Sequence[_Part]) -> Reread:
     )
 
 
-def _opens(columns: Columns) -> dict[tuple[int, int], int]:
-    """Openings that went well and that the program made itself, by name and task."""
+def _opens(columns: Columns, file_of: Mapping[int, int]) -> dict[tuple[int, int], int]:
+    """Openings that went well and that the program made itself, by file and task."""
     opens = merged(columns.where(columns.by_code("O") & ~columns.is_below), "name", "rank")
-    return {(name, rank): calls - errors for name, rank, calls, errors in zip(*(getattr(opens, key).tolist() for key in ("name", "rank", "calls", "errors")))}
+    found: dict[tuple[int, int], int] = {}
+    for name, rank, calls, errors in zip(*(getattr(opens, key).tolist() for key in ("name", "rank", "calls", "errors"))):
+        key = file_of.get(name, name), rank
+        found[key] = found.get(key, 0) + calls - errors
+    return found
 
 
 def _order(one: Reread) -> tuple:

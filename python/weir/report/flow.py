@@ -8,9 +8,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from weir.analysis.files import matches
-from weir.analysis.flow import CARRIED, INPUT, OUTPUT, ROLES, Edge, FileFlow, Flow, FlowStep, Passage, Row, Use, flow, who
+from weir.analysis.flow import CARRIED, INPUT, OUTPUT, ROLES, Edge, FileFlow, Flow, FlowStep, Moved, Passage, Row, Use, flow, who
+from weir.analysis.naming import namings, unlinked
 from weir.analysis.patterns import Pattern
-from weir.analysis.rereads import Extents, Reread, bytes_between, extents, read_again, read_by_all
+from weir.analysis.rereads import Extents, Reread, extents, read_again, read_by_all, uses_between
 from weir.report.figures import megabytes, percent, short
 from weir.report.output import spans
 from weir.report.tables import Table
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
 
 
 def flow_steps(report: Report) -> list[FlowStep]:
-    """What the analysis of the flow looks at: the chosen I/O on files of each step."""
-    return [
-        FlowStep(step.name, frozenset(member.rank for member in step.data.members if not member.is_launcher), step.columns)
-        for step in report.steps
-    ]
+    """What the analysis of the flow looks at: the chosen I/O on files of each step, and who gave names to files, chosen or not."""
+    made = []
+    for step in report.steps:
+        tasks = frozenset(member.rank for member in step.data.members if not member.is_launcher)
+        given = namings(step.data.columns, report.names)
+        gone = unlinked(step.data.columns, report.names) if given else []
+        made.append(FlowStep(step.name, tasks, step.columns, (*given, *gone)))
+    return made
 
 
 def report_flow(report: Report, pattern: str | None = None) -> Flow:
@@ -37,16 +41,16 @@ def report_flow(report: Report, pattern: str | None = None) -> Flow:
 def _found_flow(report: Report, pattern: str | None) -> Flow:
     wanted = None if pattern is None else [number for number, name in enumerate(report.names.names) if matches(name, pattern)]
 
-    def split(step: int, instants: dict[int, list[int]]) -> dict[tuple[int, int], list[int]]:
+    def split(step: int, instants: dict[int, list[int]], classes: str) -> dict[tuple[int, int], list[Moved]]:
         one = report.steps[step]
-        return bytes_between(one.data, one.members, report.names, instants) if one.level == "trace" else {}
+        return uses_between(one.data, one.members, report.names, instants, classes) if one.level == "trace" else {}
 
     return flow(flow_steps(report), report.names, report.cwd, wanted, split)
 
 
 def report_rereads(report: Report, found: Flow) -> tuple[list[Reread], list[Reread]]:
     """Files that all tasks of a step read, and files that one task read more than once. cost: a pass over all records."""
-    steps: list[Extents | None] = [extents(step.data, step.members, report.names) if step.level == "trace" else None for step in report.steps]
+    steps: list[Extents | None] = [extents(step.data, step.members, report.names, found.file_of) if step.level == "trace" else None for step in report.steps]
     return read_by_all(found, steps), read_again(found, flow_steps(report), steps)
 
 
@@ -154,8 +158,12 @@ def _role_remark(found: Flow) -> Iterator[str]:
 
 
 def _unfollowed(found: Flow) -> tuple[str, ...]:
-    """What the trace cannot tell of the flow."""
+    """What the trace cannot tell of the flow, and what is not as it looks."""
     said = []
+    others = sum(file.has_other_names for row in found.rows for file in row.files)
+    if others:
+        was = "was" if others == 1 else "were"
+        said.append(f"{_files(others)} {was} written or read under other names, too (renamed or linked; --json lists them)")
     if found.renamed:
         was = "was" if len(found.renamed) == 1 else "were"
         said.append(f"{_files(len(found.renamed))} {was} renamed or linked: the trace does not have the new name, the flow ends there")
@@ -263,6 +271,7 @@ def _row_json(found: Flow, row: Row) -> dict[str, Any]:
         "pattern": row.pattern.text,
         "numbers": [{"letter": one.letter, "least": one.least, "most": one.most, "count": one.count} for one in row.pattern.numbers],
         "files": [file.file for file in row.files],
+        "also": sorted({name for file in row.files for name in file.names} - {file.file for file in row.files}),
         "role": row.role,
         "removed": sum(file.removed for file in row.files),
         "bytes_read": row.sum("bytes_read"),

@@ -88,6 +88,7 @@ class Window(c.Structure):
 # Files of processes whose reads are looked at; and what was read of them.
 READ_OF = _layout("process:<u4 file:<u4 group:<u4")
 EXTENT = _layout("known_bytes:<u8 distinct_bytes:<u8")
+USE = _layout("bytes:<u8 own_ns:<u8 first_ns:<i8 last_ns:<i8")
 
 
 class Reads(c.Structure):
@@ -164,9 +165,9 @@ def tiles_function() -> object:
 
 @functools.cache
 def reads_functions() -> tuple[object, object]:
-    """weir_reader_reads_between and weir_reader_read_extents with their signatures set."""
-    between, extents = library().weir_reader_reads_between, library().weir_reader_read_extents
-    between.argtypes = [c.POINTER(Reads), c.c_void_p, c.c_uint64, c.c_void_p, c.c_void_p]
+    """weir_reader_uses_between and weir_reader_read_extents with their signatures set."""
+    between, extents = library().weir_reader_uses_between, library().weir_reader_read_extents
+    between.argtypes = [c.POINTER(Reads), c.c_char, c.c_void_p, c.c_uint64, c.c_void_p, c.c_void_p]
     extents.argtypes = [c.POINTER(Reads), c.c_void_p, c.c_uint64, c.c_uint64, c.c_void_p, c.c_void_p]
     between.restype = extents.restype = c.c_int
     return between, extents

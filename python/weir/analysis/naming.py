@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which file a name stands for, and when: files that are renamed, exchanged, linked, and symbolic links to them.
+
+A file is told by a number: that of its name where the name never changed hands, one of its own otherwise. At an instant a name stands for what the
+namings before it made of it. Folders that are renamed or linked take the names below them along.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from weir.analysis.columns import Columns
+from weir.analysis.names import NO_NAME, NameTable, fold
+from weir.trace.ops import op_named
+
+RENAME, EXCHANGE, LINK, SYMLINK, UNLINK = "rename", "exchange", "link", "symlink", "unlink"
+_LINKS_IN_A_ROW = 40  # as many as the kernel follows
+
+
+class Naming(NamedTuple):
+    """At an instant (ns since 1970): kind, the name that was there before (of a symbolic link its target), the new name."""
+
+    at_ns: int
+    kind: str
+    old: str
+    new: str
+
+
+def namings(columns: Columns, names: NameTable) -> list[Naming]:
+    """Of one step, docs/formats/trace.md section 3.3. Of one that was made several times by one process: the first and the last."""
+    made = []
+    rows = columns.where((columns.op == op_named("naming").value) & (columns.name != NO_NAME))
+    for name, calls, first, last in zip(*(getattr(rows, key).tolist() for key in ("name", "calls", "first_ns", "last_ns"))):
+        kind, _, rest = names[name].partition("\n")
+        old, _, new = rest.partition("\n")
+        if kind not in (RENAME, EXCHANGE, LINK, SYMLINK) or not new.startswith("/"):
+            continue  # damaged
+        new = fold(new)
+        old = posixpath.normpath(posixpath.join(posixpath.dirname(new), old)) if kind == SYMLINK else fold(old)
+        made += [Naming(at, kind, old, new) for at in {first, last if calls > 1 else first}]
+    return made
+
+
+def unlinked(columns: Columns, names: NameTable) -> list[Naming]:
+    """Names that went, the last time."""
+    rows = columns.where((columns.op == op_named(UNLINK).value) & (columns.name != NO_NAME) & (columns.calls > columns.errors))
+    return [Naming(last, UNLINK, names[name], "") for name, last in zip(rows.name.tolist(), rows.last_ns.tolist())]
+
+
+class _Link(NamedTuple):
+    target: str
+
+
+class Files:
+    """The files behind the names. opened: whether a name was opened behind an instant: one that is not stands, where it still moves bytes, for the
+    descriptor that was opened before, whatever the file is called now."""
+
+    def __init__(self, made: Iterable[Naming], used: Iterable[str], names: NameTable, opened: Callable[[str, int], bool]):
+        self._names, self._opened = names, opened
+        self._bound: dict[str, list[tuple[int, int | _Link]]] = defaultdict(list)  # since when, what
+        self._last_name: dict[int, str] = {}
+        self._made = 0
+        self._left: set[str] = set()  # names that nobody opens any more, where no file is
+        every = sorted(_with_contents(made, sorted(set(used))))
+        self._targets = {one.old for one in every if one.kind == SYMLINK}
+        for one in every:
+            self._take(one)
+
+    def is_plain(self, name: str) -> bool:
+        """Whether the name stands for one file of its own, always."""
+        return name not in self._bound
+
+    def instants(self, name: str) -> list[int]:
+        """When the name began to stand for something else, rising."""
+        found, waiting, seen = set(), [name], set()
+        while waiting:
+            one = waiting.pop()
+            if one not in seen:
+                seen.add(one)
+                found |= {at for at, _ in self._bound.get(one, ())}
+                waiting += [what.target for _, what in self._bound.get(one, ()) if isinstance(what, _Link)]
+        return sorted(found)
+
+    def at(self, name: str, at_ns: int) -> tuple[int, str]:
+        """The file that a name stands for at an instant, and its name without symbolic links."""
+        for _ in range(_LINKS_IN_A_ROW):
+            bound = self._bound.get(name, ())
+            before = bisect_left(bound, at_ns, key=lambda one: one[0])
+            what = bound[before - 1][1] if before else self._names.number(name)
+            if not isinstance(what, _Link):
+                return what, name
+            name = what.target
+        return self._names.number(name), name
+
+    def last_name(self, file: int) -> str:
+        return self._last_name.get(file) or self._names[file]
+
+    def _take(self, one: Naming) -> None:
+        at, kind, old, new = one
+        of_old, of_new = self._what(old, at), self._what(new, at)
+        if kind == SYMLINK:
+            self._bind(new, at, _Link(old))
+        elif kind == UNLINK:
+            if old in self._bound and not isinstance(of_old, _Link):
+                self._leave(old, at)
+        elif of_old != of_new:  # renaming one link of a file to another one does nothing
+            self._bind(new, at, of_old)
+            if kind == EXCHANGE:
+                self._bind(old, at, of_new)
+            elif kind == RENAME:
+                self._leave(old, at)
+            elif old not in self._bound:
+                self._bind(old, at, of_old)
+
+    def _what(self, name: str, at: int) -> int | _Link:
+        if name in self._left:
+            return self._another()
+        bound = self._bound.get(name, ())
+        before = bisect_left(bound, at + 1, key=lambda one: one[0])
+        return bound[before - 1][1] if before else self._names.number(name)
+
+    def _leave(self, name: str, at: int) -> None:
+        """The name is free: what is opened under it is another file."""
+        if name in self._targets or self._opened(name, at):
+            self._bind(name, at, self._another())
+        else:
+            self._bound[name].append((at, self._what(name, at)))
+            self._left.add(name)
+
+    def _another(self) -> int:
+        self._made -= 1
+        return NO_NAME + self._made
+
+    def _bind(self, name: str, at: int, what: int | _Link) -> None:
+        self._left.discard(name)
+        self._bound[name].append((at, what))
+        if not isinstance(what, _Link):
+            self._last_name[what] = name
+
+
+def _with_contents(made: Iterable[Naming], used: list[str]) -> list[Naming]:
+    """Namings of folders become those of the names in them that were used."""
+    found = []
+    for one in made:
+        below = [] if one.kind == UNLINK else _below(one.new, used) + (_below(one.old, used) if one.kind in (RENAME, EXCHANGE) else [])
+        found += [one._replace(old=one.old + rest, new=one.new + rest) for rest in dict.fromkeys(below)]
+        if not below:
+            found.append(one)
+    return found
+
+
+def _below(folder: str, used: list[str]) -> list[str]:
+    """What follows the folder in names below it."""
+    begin, end = (bisect_left(used, folder + mark) for mark in ("/", "0"))  # "0" comes right behind "/"
+    return [name[len(folder) :] for name in used[begin:end]]

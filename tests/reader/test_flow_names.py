@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data that is followed through renames and links: against a file system in a few dictionaries, and on real runs."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir.report import build
+from weir.report.flow import flow_json, report_flow
+from weir.trace._synthetic import TraceWriter, event
+
+TASKS, STEPS = 2, 3
+NAMES, LINKS = ("a", "b", "c"), ("l", "m")
+one_action = st.fixed_dictionaries(
+    {
+        "what": st.sampled_from(["write", "read", "write", "read", "rename", "rename", "exchange", "link", "symlink"]),
+        "old": st.sampled_from(NAMES),
+        "new": st.sampled_from(NAMES),
+        "through": st.sampled_from((None, None, *LINKS)),
+        "task": st.integers(0, TASKS - 1),
+        "step": st.integers(0, STEPS - 1),
+        "size": st.integers(1, 20),
+    }
+)
+
+
+def possible(made: list[dict]) -> list[dict]:
+    """In order of the steps; a process keeps the first and the last time of one rename, so there are no three of a kind."""
+    seen: Counter = Counter()
+    found = []
+    for one in sorted(made, key=lambda one: one["step"]):
+        key = (one["what"], one["old"], one["new"], one["through"], one["task"], one["step"])
+        seen[key] += 1
+        if one["what"] in ("write", "read") or (seen[key] < 3 and (one["old"] != one["new"] or one["what"] == "symlink")):
+            found.append(one)
+    return found
+
+
+def write_run(run: Path, made: list[dict]) -> None:
+    """Action k begins 100 * k ns after the first; accesses open their file first."""
+    for step in range(STEPS):
+        folder = run / f"s{step}"
+        folder.mkdir(parents=True)
+        with TraceWriter(folder / "n.weir") as writer:
+            tasks = [writer.process(100 + rank, rank, TASKS, cwd="/d") for rank in range(TASKS)]
+            for number, one in enumerate(made):
+                if one["step"] == step:
+                    tasks[one["task"]].events(records_of(tasks[one["task"]], one, writer.created_ticks + 100 * number))
+
+
+def records_of(process, one: dict, at: int) -> list:
+    link = one["through"]
+    if one["what"] in ("write", "read"):
+        file = process.name(f"/d/{link or one['old']}")
+        return [event("open", at, 5, file=file), event(f"p{one['what']}", at + 10, 5, file=file, size=one["size"], offset=0)]
+    if one["what"] == "symlink":
+        return [event("naming", at, 0, file=process.name(f"symlink\n{one['old']}\n/d/{link or LINKS[0]}"), below=True, nested=True)]
+    return [event("naming", at, 0, file=process.name(f"{one['what']}\n/d/{one['old']}\n/d/{one['new']}"), below=True, nested=True)]
+
+
+def model(made: list[dict]) -> dict:
+    """(step that wrote or None, its writers, step, reader) -> bytes: of each read, the step whose writing of the file began last before it."""
+    file_of: dict[str, object] = {name: name for name in (*NAMES, *LINKS)}
+    target: dict[str, str] = {}
+    writings, writers, reads = {}, defaultdict(set), []
+    for number, one in enumerate(made):
+        old, new = one["old"], one["new"]
+        if one["what"] in ("write", "read"):
+            name = one["through"] or old
+            file = file_of[target.get(name, name)]
+            if one["what"] == "write":
+                writings.setdefault((file, one["step"]), number)
+                writers[file, one["step"]].add(one["task"])
+            else:
+                reads.append((file, number, one))
+        elif one["what"] == "symlink":
+            target[one["through"] or LINKS[0]] = old
+        elif one["what"] == "exchange":
+            file_of[old], file_of[new] = file_of[new], file_of[old]
+        elif file_of[old] != file_of[new]:
+            file_of[new] = file_of[old]
+            if one["what"] == "rename":
+                file_of[old] = object()
+    edges: dict = defaultdict(int)
+    for file, number, one in reads:
+        before = sorted((began, step) for (of, step), began in writings.items() if of == file and began < number)
+        came = before[-1][1] if before else None
+        edges[came, tuple(sorted(writers[file, came])) if before else (), one["step"], one["task"]] += one["size"]
+    return edges
+
+
+@settings(max_examples=100, deadline=None, print_blob=True)
+@given(st.lists(one_action, max_size=14).map(possible))
+def test_edges_are_those_of_a_small_file_system(made):
+    with tempfile.TemporaryDirectory() as folder:
+        write_run(Path(folder), made)
+        report = build(folder)
+        found = report_flow(report)
+        listed = {file.file: (file.bytes_read, file.bytes_written) for file in report.files}
+    edges: dict = defaultdict(int)
+    for row in found.rows:
+        for file in row.files:
+            for edge in file.edges:
+                edges[edge.from_step, edge.writers, edge.to_step, edge.reader] += edge.bytes
+    assert edges == model(made)
+    for figure, column in (("bytes_read", 0), ("bytes_written", 1)):  # nothing is lost, nothing counts twice
+        assert sum(row.sum(figure) for row in found.rows) == sum(one[column] for one in listed.values())
+    assert sum(row.sum("ns") for row in found.rows) == 10 * sum(one["what"] in ("write", "read") for one in made)
+
+
+def rows_of(run: Path) -> dict[str, dict]:
+    return {Path(name).name: row for row in flow_json(build(run))["rows"] for name in row["files"]}
+
+
+def trace(weir, run: Path, step: str, script: str, level: str = "trace") -> None:
+    weir("trace", "--level", level, "--step", step, "-o", run, "--", "bash", "-c", script, cwd=run.parent).ok()
+
+
+@pytest.mark.parametrize("level", ["trace", "detail"])
+def test_a_file_that_gets_its_name_when_it_is_whole_is_carried(weir, tmp_path, level):
+    run = tmp_path / "run"
+    trace(weir, run, "model", "echo 12345 > out.tmp; mv out.tmp out.nc; mkdir p.tmp; echo 123 > p.tmp/part; mv p.tmp p", level)
+    trace(weir, run, "post", "cat out.nc p/part > sum", level)
+    rows = rows_of(run)
+    assert (rows["out.nc"]["role"], rows["out.nc"]["bytes_written"], rows["out.nc"]["bytes_read"]) == ("carried", 6, 6)
+    assert (rows["part"]["role"], rows["part"]["bytes_written"], rows["part"]["bytes_read"]) == ("carried", 4, 4)
+    assert rows["out.nc"]["also"] == [str(tmp_path / "out.tmp")] and rows["sum"]["also"] == []
+    assert "out.tmp" not in rows and flow_json(build(run))["renamed"] == []
+
+
+def test_links_hard_and_symbolic_and_one_that_is_set_anew(weir, tmp_path):
+    run = tmp_path / "run"
+    trace(weir, run, "first", "echo 1 > one.nc; ln -s one.nc cur; ln one.nc hard; echo 22 > two.nc")
+    trace(weir, run, "second", "cat cur hard > s2; ln -sf two.nc cur")
+    trace(weir, run, "third", "cat cur > s3")
+    rows = rows_of(run)
+    assert [(p["from"], p["to"], p["bytes"]) for p in rows["two.nc"]["passages"]] == [("first", "third", 3)]
+    made = [(p["from"], p["to"], p["bytes"]) for name in ("one.nc", "hard") if name in rows for p in rows[name]["passages"]]
+    assert made == [("first", "second", 4)]
+
+
+def test_a_restart_file_that_is_rotated_is_another_one_each_time(weir, tmp_path):
+    run = tmp_path / "run"
+    trace(weir, run, "c1", "echo 1 > restart.tmp; mv restart.tmp restart")
+    trace(weir, run, "c2", "cat restart > x2; echo 22 > restart.tmp; mv restart restart.old; mv restart.tmp restart")
+    trace(weir, run, "c3", "cat restart > x3; cat restart.old > y3")
+    found = report_flow(build(run))
+    edges = sorted((edge.from_step, edge.to_step, edge.bytes) for row in found.rows for file in row.files for edge in file.edges)
+    assert edges == [(0, 1, 2), (0, 2, 2), (1, 2, 3)]
+
+
+def test_the_table_says_under_which_names_files_were_written(weir, tmp_path):
+    run = tmp_path / "run"
+    trace(weir, run, "model", "echo 12345 > out.tmp; mv out.tmp out.nc")
+    text = weir("report", run, "--tables", "flow,graph").ok().stdout
+    assert "out.nc" in text and "1 file was written or read under other names, too" in text
+    made = json.loads(weir("report", run, "--tables", "flow", "--json").ok().stdout)
+    assert [row["role"] for row in made["flow"]["rows"]] == ["output"]
