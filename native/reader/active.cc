@@ -33,7 +33,6 @@ class Cutter {
       leave_out(before(stretch.until, length));
     }
     stretch.from = before(stretch.until, length);
-    stretch.ranges.clear();
     for (auto& [piece, first] : taken_) {
       stretch.ranges.push_back(piece->take_down_to(first));
       put_back(*piece);
@@ -116,13 +115,14 @@ class Cutter {
 class Joining {
  public:
   // Waits while too many stretches behind this one are missing.
-  void add(size_t number, Covered covered) {
+  void add(Stretch stretch, Covered covered) {
     std::unique_lock lock(mutex_);
-    waiting_.emplace(number, std::move(covered));
-    while (!waiting_.empty() && waiting_.begin()->first == next_) {
-      join(waiting_.begin()->second);
+    const size_t number = stretch.number;
+    waiting_.emplace(number, Done{std::move(stretch), std::move(covered)});
+    for (; !waiting_.empty() && waiting_.begin()->first == next_; ++next_) {
+      join(waiting_.begin()->second.covered);
+      waiting_.begin()->second.stretch.leave();
       waiting_.erase(waiting_.begin());
-      ++next_;
     }
     moved_.notify_all();
     moved_.wait(lock, [&] { return is_given_up_ || number < next_ + kMostWaiting; });
@@ -144,6 +144,11 @@ class Joining {
 
  private:
   static constexpr size_t kMostWaiting = 64;
+
+  struct Done {
+    Stretch stretch;
+    Covered covered;
+  };
 
   // Some record that ends behind reached_ begins at earliest_: what lies between the two is covered.
   void join(const Covered& covered) {
@@ -172,7 +177,7 @@ class Joining {
 
   std::mutex mutex_;
   std::condition_variable moved_;
-  std::map<size_t, Covered> waiting_;
+  std::map<size_t, Done> waiting_;  // by number of the stretch
   size_t next_ = 0;
   bool is_given_up_ = false;
   uint64_t strays_ = 0;
@@ -198,13 +203,14 @@ std::vector<Piece> pieces_of(const std::vector<ActiveInput>& inputs, bool all_na
 
 void unite(Cutter& cutter, std::mutex& cutting, Joining& joining) {
   Union one;
-  Stretch stretch;
   while (true) {
+    Stretch stretch;
     {
       const std::lock_guard lock(cutting);
       if (!cutter.next(stretch)) return;
     }
-    joining.add(stretch.number, one.of(stretch));
+    Covered covered = one.of(stretch);
+    joining.add(std::move(stretch), std::move(covered));
   }
 }
 

@@ -77,11 +77,12 @@ void read_all(const char* path) {
   uint64_t place = 0;
   weir_reader* reader = weir_reader_create(path, message, sizeof message, &place);
   if (reader == nullptr) return;
-  weir_reader_scan(reader, 2);
   const weir_reader_clock clock = {0, 0, uint64_t{1} << 48};
   const uint8_t* mask = nullptr;
   int64_t total, first, last;
   uint64_t records;
+  weir_reader_active(&reader, &clock, &mask, 1, 1, 2, &total, &first, &last, &records);  // before times are known
+  weir_reader_scan(reader, 2);
   weir_reader_active(&reader, &clock, &mask, 1, 0, 2, &total, &first, &last, &records);
   read_tiles(reader, clock);
   read_reads(reader, clock);

@@ -6,10 +6,9 @@
 namespace weir::reader {
 namespace {
 
-constexpr uint64_t kLeftBytes = 128 << 10;  // of as many chunks as there are threads at once
-constexpr uint64_t kFolioBytes = 2 << 20;   // the kernel may map so much around a byte that is read
-
-constexpr uint64_t round_up(uint64_t bytes) { return (bytes + kLeftBytes - 1) / kLeftBytes * kLeftBytes; }
+constexpr uint64_t kLeastLeftBytes = 128 << 10;  // less is not worth a call of the system
+constexpr uint64_t kMappedBytes = 32 << 20;      // of all chunks that are open, but for that least
+constexpr uint64_t kFolioBytes = 2 << 20;        // the kernel may map so much around a byte that is read
 
 }  // namespace
 
@@ -27,13 +26,15 @@ bool Source::is_timed(uint32_t i) const {
   return is_call(one.op(), one.layer()) && plausible_time(one.start(), created_);
 }
 
-void Source::leave(uint32_t first, uint32_t last) const {
+void Source::leave(uint32_t first, uint32_t last, size_t open_chunks) const {
   const uint64_t begin = uint64_t(first_ - file_->data()), from = begin + first * sizeof(Words), until = begin + last * sizeof(Words);
-  if (first != 0) {
-    if (round_up(from) != round_up(until)) file_->leave(round_up(from), round_up(until) - round_up(from));
-  } else {
+  if (first == 0) {
     file_->leave(std::max(from, kFolioBytes) - kFolioBytes, until - from + 2 * kFolioBytes);
+    return;
   }
+  const uint64_t at_once = std::max(kMappedBytes / open_chunks, kLeastLeftBytes);
+  const auto rounded_up = [&](uint64_t bytes) { return (bytes + at_once - 1) / at_once * at_once; };
+  if (rounded_up(from) != rounded_up(until)) file_->leave(rounded_up(from), rounded_up(until) - rounded_up(from));
 }
 
 Piece::Piece(const Source& source) : source_(source), left_(source.entries()) {
@@ -41,7 +42,7 @@ Piece::Piece(const Source& source) : source_(source), left_(source.entries()) {
     last_end_ = source_.known_end();
   } else {
     trim();
-    source_.leave(0, left_);
+    source_.leave(0, left_, 1);
   }
 }
 
@@ -50,7 +51,7 @@ void Piece::open() {
     std::vector<Interval> intervals;
     source_.each(0, source_.entries(), [&](const Interval& one) { intervals.push_back(one); });
     std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.end < b.end; });
-    source_.leave(0, source_.entries());
+    source_.leave(0, source_.entries(), 1);
     left_ = uint32_t(intervals.size());
     sorted_ = std::make_shared<const std::vector<Interval>>(std::move(intervals));
   }

@@ -48,8 +48,8 @@ class Source {
     }
   }
 
-  // Records [first, last) have been read, and those behind them before.
-  void leave(uint32_t first, uint32_t last) const;
+  // Records [first, last) have been read, and those behind them before; so many chunks are being read.
+  void leave(uint32_t first, uint32_t last, size_t open_chunks) const;
 
  private:
   Words record(uint32_t i) const { return Words::load(first_ + uint64_t{i} * sizeof(Words)); }

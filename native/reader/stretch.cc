@@ -14,6 +14,12 @@ constexpr size_t kFewKeys = 256;
 
 }  // namespace
 
+void Stretch::leave() const {
+  for (const Range& range : ranges) {
+    if (range.sorted == nullptr) range.source->leave(range.first, range.last, ranges.size());
+  }
+}
+
 Covered Union::of(const Stretch& stretch) {
   Covered covered{stretch.from, stretch.until, {}};
   size_t most = 0;
@@ -22,13 +28,25 @@ Covered Union::of(const Stretch& stretch) {
   count_ = 0;
   for (const Range& range : stretch.ranges) take(range, covered);
   sort(stretch.until - stretch.from);
-  for (size_t i = 0; i < count_;) {
-    const auto begin = uint32_t(keys_[i] >> kStartShift);
-    auto end = uint32_t(keys_[i]);
-    for (++i; i < count_ && uint32_t(keys_[i] >> kStartShift) <= end; ++i) end = std::max(end, uint32_t(keys_[i]));
-    covered.parts.push_back({begin, end});
-  }
+  if (count_ != 0) sweep(covered);
   return covered;
+}
+
+// Whether a gap lies before an interval cannot be foreseen: the part that it would end is written anyhow.
+void Union::sweep(Covered& covered) {
+  parts_.resize(std::max(parts_.size(), count_ + 1));
+  size_t done = 0;
+  auto begin = uint32_t(keys_[0] >> kStartShift), end = uint32_t(keys_[0]);
+  for (size_t i = 1; i < count_; ++i) {
+    const auto start = uint32_t(keys_[i] >> kStartShift);
+    const bool is_gap = start > end;
+    parts_[done] = {begin, end};
+    done += is_gap;
+    begin = is_gap ? start : begin;
+    end = std::max(end, uint32_t(keys_[i]));
+  }
+  parts_[done++] = {begin, end};
+  covered.parts.assign(parts_.begin(), parts_.begin() + ptrdiff_t(done));
 }
 
 // Neighbours that touch become one key: a call and the calls it is made of, a stream of calls without gaps.
@@ -60,7 +78,6 @@ void Union::take(const Range& range, Covered& covered) {
     for (uint32_t i = range.first; i < range.last; ++i) one((*range.sorted)[i]);
   } else {
     range.source->each(range.first, range.last, one);
-    range.source->leave(range.first, range.last);
   }
   if (begin <= end) keys_[count++] = begin << kStartShift | end;
   count_ = count;

@@ -15,6 +15,9 @@ struct Stretch {
   size_t number;  // 0: the last one in time
   int64_t from, until;
   std::vector<Range> ranges;
+
+  // Its records have been read, and all that end behind it: they need not stay in memory.
+  void leave() const;
 };
 
 // What is covered in a stretch, as disjoint intervals in ns since `from`, rising.
@@ -42,8 +45,10 @@ class Union {
   void take(const Range& range, Covered& covered);
   void sort(int64_t length_ns);
   void pass(unsigned shift, unsigned bits);
+  void sweep(Covered& covered);
 
   std::vector<Key> keys_, other_;
+  std::vector<Covered::Part> parts_;
   size_t count_ = 0;
 };
 
