@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_parts_add_up_to_the_instants_that_any_call_covers(of_files, cuts, all_n
 
 
 def test_many_stretches_and_windows_are_as_one(cluster, nodes_run, monkeypatch):
+    monkeypatch.setattr(module, "SPLIT_FROM", 0)
     monkeypatch.setattr(module, "STRETCH_RECORDS", 100)
     monkeypatch.setattr(module, "WINDOW_RECORDS", 300)
     seen = 0
@@ -74,7 +76,9 @@ def test_many_stretches_and_windows_are_as_one(cluster, nodes_run, monkeypatch):
     assert seen > 1000
 
 
-def test_masks_leave_processes_out(cluster, nodes_run):
+@pytest.mark.parametrize("split_from", [0, module.SPLIT_FROM])
+def test_masks_leave_processes_out(cluster, nodes_run, monkeypatch, split_from):
+    monkeypatch.setattr(module, "SPLIT_FROM", split_from)
     here, there = (build(nodes_run, step="waits", reader=reader).steps[0].data for reader in (None, cluster))
     for chosen in (0, 1):
         masks = [np.arange(len(file.processes)) % 2 == chosen for file in here.files]

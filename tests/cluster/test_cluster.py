@@ -119,13 +119,13 @@ def test_a_worker_that_sees_another_file_there_is_named(cluster, nodes_run, tmp_
 def test_no_scheduler_no_workers_no_dask_are_said_in_bounded_time(monkeypatch):
     from distributed import LocalCluster
 
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty:
+        with pytest.raises(ClusterError, match="the scheduler has no workers; start some: dask worker"):
+            connect(empty.scheduler_address, seconds=1)
     with pytest.raises(ClusterError, match=r"--dask tcp://127.0.0.1:9: no scheduler answers there within 1 s"):
         connect("tcp://127.0.0.1:9", seconds=1)
     with pytest.raises(ClusterError, match="--dask elsewhere: no scheduler answers"):
         connect("elsewhere", seconds=1)
-    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty:
-        with pytest.raises(ClusterError, match="the scheduler has no workers; start some: dask worker"):
-            connect(empty.scheduler_address, seconds=1)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install 'weir-io\[dask\]'"):
         connect("local")

@@ -2,7 +2,8 @@
 """A Dask cluster as the place where trace files are read: what is asked of workers, and how their partial answers become one.
 
 - A node's trace file is scanned by one worker; its tables come back.
-- Active time: stretches of chunks become disjoint intervals, cut at common instants; each stretch of time is merged on its own.
+- Active time: one worker merges a step; of many workers each makes disjoint intervals of a stretch of chunks, cut at common instants, and
+  each stretch of time is merged on its own.
 - Tiles are added up.
 - What follows tasks over all files of a step (waits, phases, gaps) one worker does for the whole step.
 
@@ -27,7 +28,7 @@ from weir.analysis.names import NameTable
 from weir.analysis.step import StepData
 from weir.analysis.tiles import Grid
 from weir.cluster.files import ClusterFile, Identity, Tables, identity_of, tables_of
-from weir.cluster.passes import Lanes, Stretch, add_tiles, blocks_of, length_of, tiles_of
+from weir.cluster.passes import Lanes, Stretch, active_of, add_tiles, blocks_of, length_of, tiles_of
 from weir.trace import DamagedFile, Problem, TraceFile
 from weir.trace._abi import TILE
 from weir.trace.file import EVENTS
@@ -35,6 +36,7 @@ from weir.trace.file import EVENTS
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+SPLIT_FROM = 12  # threads of workers: one alone merges whole files some eight times as fast as it makes and merges their parts
 STRETCH_RECORDS = 1 << 22
 WINDOW_RECORDS = 1 << 24  # of 16 bytes at most, on the worker that merges them
 MOST_WINDOWS = 64
@@ -93,6 +95,8 @@ class Cluster:
     # Passes over records
 
     def active(self, files: Sequence[ClusterFile], lines: Sequence[Line], masks: list[np.ndarray] | None, all_names: bool) -> Active:
+        if self.threads < SPLIT_FROM:
+            return self._result(self._submit(active_of, [file.identity for file in files], list(lines), masks, all_names))
         stretches, instants = _stretches(files, lines, masks)
         if not stretches:
             return Active(0, 0, 0, 0)

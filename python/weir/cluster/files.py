@@ -74,7 +74,7 @@ def where() -> str:
 
 
 class _Opened:
-    """Files that this process has scanned, the last few of them. Threads share them: what is asked of a scanned file changes nothing in it."""
+    """Files that this process has mapped, the last few of them. Threads share them: what is asked of them changes nothing in them."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -88,7 +88,7 @@ class _Opened:
             found = self._known(wanted)
             if found is None:
                 _check(wanted)
-                found = TraceFile(wanted.path).scan(threads)
+                found = TraceFile(wanted.path).find_times(threads)
                 with self.lock:
                     self.files[wanted] = found
                     while len(self.files) > MOST_OPEN:
@@ -106,7 +106,7 @@ _opened = _Opened()
 
 
 def opened(file: Identity, threads: int = 1) -> TraceFile:
-    """The file, scanned, in this process. Raises InputError when this process does not see it, DamagedFile."""
+    """The file in this process, for passes over its records. Raises InputError when this process does not see it, DamagedFile."""
     return _opened.file(file, threads)
 
 
@@ -124,8 +124,9 @@ class Tables:
 
 def tables_of(wanted: Identity) -> Tables | Problem:
     """Made by a worker. Raises InputError when it does not see the file."""
+    _check(wanted)
     try:
-        file = opened(wanted)
+        file = TraceFile(wanted.path).scan()
     except DamagedFile as error:
         return Problem(wanted.shown, error.offset, error.reason)
     arrays = {name: np.array(file.array(name)) for name in _KEPT}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.analysis.active import Active
+from weir.analysis.active import Active, active_time
 from weir.analysis.clock import Line
 from weir.analysis.columns import has_class
 from weir.analysis.tiles import Grid, tiles
@@ -69,6 +69,11 @@ def length_of(parts: list[Blocks]) -> int:
     """Length in ns of the union of all parts of one stretch of time."""
     union = Union.of(*(np.concatenate(side) for side in zip(*parts)))
     return int((union.ends - union.begins).sum())
+
+
+def active_of(files: list[Identity], lines: list[Line], masks: list[np.ndarray] | None, all_names: bool) -> Active:
+    """Of whole files."""
+    return active_time(tuple(map(opened, files)), tuple(lines), masks, all_names=all_names, threads=1)
 
 
 class Lanes(NamedTuple):
