@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
+import subprocess
+import sys
 
 import pytest
 from query_runs import TWO_STEPS, write_run
+from wait_trace import WaitTrace
+from weir_process import clean_environment
 
 import weir
 from weir.export.files import STORED
@@ -44,6 +50,37 @@ def test_parquet_is_the_tables(weir, run, tmp_path):
         assert rows(events.select(opened.events.schema.names)) == rows(opened.events.to_arrow())
     found = duckdb.sql(f"SELECT step, node, sum(bytes) FROM '{tmp_path}/out/events/**/*.parquet' GROUP BY ALL ORDER BY ALL").fetchall()
     assert found == [("traj0", "n1", 4096 + 100 + 800 + 816 + 9 + 4096), ("traj0", "n2", 5050)]
+
+
+@pytest.mark.parametrize("form", ["perfetto", "totals", "parquet", "csv"])
+def test_what_is_there_is_not_overwritten(weir, run, tmp_path, form):
+    (tmp_path / "out").write_text("mine")
+    done = weir("export", run, "--to", form, "-o", tmp_path / "out")
+    assert done.returncode == 2 and "there is something already" in done.stderr
+    assert (tmp_path / "out").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("command", [("export", "--to", "totals", "-o"), ("export", "--to", "perfetto", "-o"), ("query", "SELECT 1", "--format", "csv", "-o")])
+def test_a_device_or_named_pipe_is_written_to_as_it_is(weir, run, tmp_path, command):
+    """It is not replaced by a file, which as root would be the end of /dev/null."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # some 2 KB, less than a pipe holds
+    weir(command[0], run, *command[1:], pipe).ok()
+    assert os.read(reader, 16) and stat.S_ISFIFO(pipe.lstat().st_mode)
+    os.close(reader)
+
+
+def test_a_reader_of_totals_that_goes_away_is_no_fault(tmp_path):
+    program = WaitTrace(1)
+    for number in range(300):  # more than any buffer on the way holds
+        program.io(0, 10, f"/scratch/{number}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "weir", "export", program.write(tmp_path / "run" / "s"), "--to", "totals"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=clean_environment(), timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_csv_is_the_tables(weir, run, tmp_path):

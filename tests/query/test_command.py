@@ -137,3 +137,14 @@ def test_a_damaged_trace_is_answered_from_and_said(weir, two_steps, tmp_path):
 def test_a_question_leaves_nothing_behind(weir, two_steps, tmp_path):
     weir("query", two_steps, "SELECT * FROM events ORDER BY duration_ns", "--memory", "64MB", cwd=tmp_path, env={"TMPDIR": str(tmp_path)}).ok()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_in_a_question_is_what_it_is_elsewhere():
+    duckdb = pytest.importorskip("duckdb", reason="needs the test extra, on Python 3.11 or newer")
+    from weir.query.run import interruptible
+
+    for told in (RuntimeError("Query interrupted"), duckdb.InterruptException("INTERRUPT Error: Interrupted!")):
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            raise told
+    with pytest.raises(RuntimeError, match="another"), interruptible():
+        raise RuntimeError("another")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -11,6 +12,9 @@ from weir._errors import Error, IncompleteError, InputError, StorageError, Usage
 
 FINE, FINDINGS, USAGE, BAD_INPUT, INCOMPLETE, INTERNAL = 0, 1, 2, 3, 4, 70
 INTERRUPTED, PIPE_CLOSED = 130, 141
+
+# What a write to standard output fails with when there is no room for it; files that weir opens itself have StorageError.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _STATUS_OF: tuple[tuple[type[Error], int], ...] = (
     (UsageError, USAGE),
@@ -33,6 +37,19 @@ def _internal(error: BaseException) -> int:
     return INTERNAL
 
 
+def _unwritten(error: OSError) -> int:
+    """The status when standard output takes nothing more: its reader went away, which is no news, or it is full."""
+    if isinstance(error, BrokenPipeError):
+        return PIPE_CLOSED
+    print(f"weir: standard output cannot be written: {error.strerror or error}; what was printed is not complete", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _ended_by_pipe(end: SystemExit) -> bool:
+    """Whether the app ended because of a closed pipe: it gives 1 then, which is the status of findings."""
+    return isinstance(end.__context__, BrokenPipeError)
+
+
 def main() -> int:
     """Run the command line in sys.argv; the exit status. Never raises."""
     from weir.cli._app import app
@@ -41,20 +58,21 @@ def main() -> int:
         app(prog_name="weir")
         status = FINE
     except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else FINE if end.code is None else USAGE
+        status = PIPE_CLOSED if _ended_by_pipe(end) else end.code if isinstance(end.code, int) else FINE if end.code is None else USAGE
     except Error as error:
         print(f"weir: {error}", file=sys.stderr)
         status = status_of(error)
     except KeyboardInterrupt:
         status = INTERRUPTED
-    except BrokenPipeError:
-        status = PIPE_CLOSED
+    except OSError as error:
+        is_output = isinstance(error, BrokenPipeError) or (error.filename is None and error.errno in _NO_ROOM)
+        status = _unwritten(error) if is_output else _internal(error)
     except Exception as error:  # noqa: BLE001: whatever else comes out of it is a fault of weir
         status = _internal(error)
     try:
         sys.stdout.flush()
-    except OSError:  # the reader of a pipe went away: the interpreter would complain of it when it ends
+    except OSError as error:  # the interpreter would complain of it when it ends
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = status or PIPE_CLOSED
+        status = status or _unwritten(error)
     return status

@@ -64,18 +64,20 @@ def _tables(opened: Any, to: str, output: str, tables: str | None, told: Callabl
 
 
 def _one_file(opened: Any, to: str, output: str | None, told: Callable[[int], None]) -> None:
-    import io
+    import codecs
+    import os
 
+    from weir._errors import UsageError
     from weir.export import export_perfetto, export_totals
     from weir.query.output import open_output
 
+    if output is not None and os.path.isfile(output):
+        raise UsageError(f"{output}: there is something already; name another with -o, or remove it")
     with open_output(output) as stream:
         if to == "perfetto":
             export_perfetto(opened.report, stream, told)
             return
-        text = io.TextIOWrapper(stream, "utf-8", newline="\n")
-        export_totals(opened.report, text)
-        text.detach()
+        export_totals(opened.report, codecs.getwriter("utf-8")(stream))  # it does not close standard output when it goes
 
 
 class _Progress:

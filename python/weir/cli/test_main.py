@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -94,6 +95,22 @@ def test_a_closed_pipe_is_no_fault():
     done = subprocess.run([command, "trace", "--help"], stdout=writer, stderr=subprocess.PIPE, env=clean_environment(), timeout=60)
     os.close(writer)
     assert b"Traceback" not in done.stderr and b"fault" not in done.stderr and b"Exception" not in done.stderr
+    assert done.returncode == _main.PIPE_CLOSED  # 1 would be "findings"
+
+
+def test_a_full_disk_behind_standard_output_is_said(execute):
+    command = os.path.join(os.path.dirname(sys.executable), "weir")
+    done = execute(["sh", "-c", f"{command} --version > /dev/full"])
+    assert done.returncode == 3 and done.stderr.startswith("weir: standard output cannot be written: No space left on device")
+
+
+def test_a_full_disk_in_the_middle_of_printing_is_no_fault_of_weir(monkeypatch, capsys):
+    def fail(**_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(_app, "app", fail)
+    assert _main.main() == 3
+    assert capsys.readouterr().err.startswith("weir: standard output cannot be written")
 
 
 def test_launching_imports_nothing_slow():

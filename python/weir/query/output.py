@@ -27,13 +27,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_output(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that is there when it is complete. Raises StorageError."""
+    """Standard output, or a file that is there when it is complete. What is no plain file (/dev/null, a named pipe) is written to as
+    it is. Raises StorageError."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     unfinished = f"{path}.{os.getpid()}.new"
     try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "wb") as stream:
+                yield stream
+            return
         with open(unfinished, "wb") as stream:
             yield stream
         os.replace(unfinished, path)

@@ -7,6 +7,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -169,10 +170,11 @@ class Run:
         """What the query gives, as a stream. Raises UsageError with DuckDB's words and the place in the query."""
         module = duckdb()
         try:
-            relation = self._connection.sql(query)
-            if relation is None:
-                raise UsageError("the query gives no rows: ask with SELECT, or begin with FROM")
-            return Results(self, relation.to_arrow_reader(RESULT_ROWS)).reader()
+            with interruptible():
+                relation = self._connection.sql(query)
+                if relation is None:
+                    raise UsageError("the query gives no rows: ask with SELECT, or begin with FROM")
+                return Results(self, relation.to_arrow_reader(RESULT_ROWS)).reader()
         except module.Error as error:
             raise query_error(self._placed(error, query)) from error
 
@@ -216,7 +218,8 @@ class Results:
         pa = pyarrow()
         while self.held:
             try:
-                batch = self.held[0].read_next_batch()
+                with interruptible():
+                    batch = self.held[0].read_next_batch()
             except StopIteration:
                 return
             except (duckdb().Error, pa.ArrowException, OSError) as error:
@@ -231,6 +234,17 @@ def _is_whole(kind: pa.DataType) -> bool:
     """DuckDB adds up integers in 128 bits, which reach Arrow as decimals without decimals."""
     pa = pyarrow()
     return pa.types.is_decimal(kind) and kind.scale == 0
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """What DuckDB raises when somebody presses Ctrl-C becomes what Python raises then."""
+    try:
+        yield
+    except (duckdb().InterruptException, RuntimeError) as error:
+        if isinstance(error, duckdb().InterruptException) or "Query interrupted" in str(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def query_error(error: Exception) -> UsageError:
