@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -42,30 +43,34 @@ def runnable_blocks(text: str) -> list[str]:
 DOCUMENTS = {str(name): blocks for name, text in text_files() if name.suffix == ".md" and (blocks := runnable_blocks(text))}
 
 
-def small_demo(root: Path, native_build: Path, here: Path, execute) -> None:
-    """demo-run as `make demo` leaves it, of the workload's smallest sizes on 2 tasks."""
+@pytest.fixture(scope="module")
+def small_demo(root, native_build, tmp_path_factory, execute) -> Path:
+    """A folder with demo-run as `make demo` leaves it, of the workload's smallest sizes on 2 tasks."""
     programs = native_build / "workloads" / "4dvar"
     if not (programs / "openmpi" / "weir-4dvar").exists():
         pytest.skip("the 4dvar workload was not built")
+    here = tmp_path_factory.mktemp("demo")
     command = [root / "workloads" / "4dvar" / "run", "--tiny", "--ranks", "2", "--mpi", "openmpi", "--bin", programs]
     command += ["--work", here / "build" / "demo", "--weir", here / "demo-run"]
     execute(command, env=IMPLEMENTATIONS["openmpi"].env, cwd=here, timeout=170).ok()
+    return here
 
 
 @pytest.mark.mpi
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_commands_of_the_document_run(name, root, native_build, tmp_path, execute):
+def test_commands_of_the_document_run(name, request, tmp_path, execute):
     openmpi = IMPLEMENTATIONS["openmpi"]
     commands = tmp_path / "commands"
     commands.mkdir()
     (commands / "mpirun").write_text(f'#!/bin/sh\nexec {" ".join(openmpi.launcher)} "$@"\n')
     (commands / "mpirun").chmod(0o755)
     here = tmp_path / "here"
-    here.mkdir()
-    (here / "model").symlink_to(openmpi.cc(MODEL_C, name="model"))
     if any("demo-run" in block for block in DOCUMENTS[name]):
-        small_demo(root, native_build, here, execute)
+        shutil.copytree(request.getfixturevalue("small_demo"), here, symlinks=True)
+    else:
+        here.mkdir()
+    (here / "model").symlink_to(openmpi.cc(MODEL_C, name="model"))
     path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     script = "set -euxo pipefail\n" + "\n".join(DOCUMENTS[name])
     execute(["bash", "-c", script], env={**openmpi.env, "PATH": path}, cwd=here, timeout=120).ok()

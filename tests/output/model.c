@@ -16,9 +16,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts;
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written;
   const char *kind, *format, *path, *type, *second, *chdir, *wait;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, "block", "cdf5", "out.nc", "float", 0, 0, 0};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, "block", "cdf5", "out.nc", "float", 0, 0, 0};
 
 static void options(int argc, char **argv) {
   struct {
@@ -31,7 +31,7 @@ static void options(int argc, char **argv) {
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
              {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
              {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"step_s", &o.step_s, 0},
-             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
+             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
              {"second", 0, &o.second}, {"chdir", 0, &o.chdir}, {"wait", 0, &o.wait}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -204,6 +204,23 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+// Until the file that grows has so many records, as the header of the form CDF-5 says: servers write behind the model.
+static void await_records(long wanted) {
+  char name[4096];
+  snprintf(name, sizeof name, ".%s.weir-part", o.path);
+  for (int tries = 0; tries < 6000; tries++, usleep(10000)) {
+    unsigned char head[12] = {0};
+    long records = 0;
+    FILE *file = fopen(name, "rb");
+    if (file == NULL) continue;
+    if (fread(head, 1, sizeof head, file) == sizeof head)
+      for (int i = 4; i < 12; i++) records = records << 8 | head[i];
+    fclose(file);
+    if (records >= wanted) return;
+  }
+  fprintf(stderr, "%s has not got %ld records\n", name, wanted);
+}
+
 static int step(long s, int rank, void *data) {
   weir_error err;
   int bad = SAY(weir_step, context, (o.order == 2 && s == 2 ? 0 : s) * (double)o.step_s) != 0;
@@ -216,6 +233,7 @@ static int step(long s, int rank, void *data) {
     fill(f, s, to, as_double, o.halo);
     bad |= SAY(weir_put, fields[f], to) != 0;
   }
+  if (o.written && rank == 0 && (s == o.kill_step || s == o.stop_step)) await_records(o.written);
   if (s == o.kill_step && rank == 0) {
     kill(pids[o.kill_rank], SIGKILL);
     usleep(300000);

@@ -159,7 +159,7 @@ def test_a_mean_begins_anew_after_a_frame_that_was_left_out(model, mode):
 
 def test_the_only_server_is_killed(model):
     launcher_ends_all(model)
-    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=3, kill_rank=3, pause_ms=20, path="o.nc")
+    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=3, kill_rank=3, written=2, pause_ms=20, path="o.nc")
     for rank in (0, 1, 2):
         assert set(ran.codes(rank)) == {"WEIR_E_LOST"}
         assert any("server rank 3" in message and "no server is left" in message for _, _, message in ran.said[rank])
@@ -169,7 +169,7 @@ def test_the_only_server_is_killed(model):
 
 def test_a_rank_of_the_model_is_killed(model):
     launcher_ends_all(model)
-    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1, pause_ms=20, path="o.nc")
+    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1, written=3, pause_ms=20, path="o.nc")
     for rank in (0, 2, 3):
         assert ran.said[rank] and "rank 1 of the model is gone" in ran.said[rank][0][2]
     assert not (model.folder / "o.nc").exists(), "an incomplete file has its final name"

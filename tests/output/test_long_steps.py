@@ -11,7 +11,7 @@ TWO_SIDED = {"WEIR_OUTPUT_TRANSPORT": "two-sided", "nx": 200, "ny": 100, "path":
 
 
 def test_ranks_that_compute_for_longer_than_the_time_limit_are_waited_for(model):
-    model(4, "servers+parallel", limit_s=2, steps=2, pause_ms=4500, WEIR_OUTPUT_TASKS_PER_GROUP=2, **TWO_SIDED).fine()
+    model(4, "servers+parallel", limit_s=2, steps=2, pause_ms=3000, WEIR_OUTPUT_TASKS_PER_GROUP=2, **TWO_SIDED).fine()
     with Dataset(model.folder / "o.nc") as file:
         assert file["time"][:].tolist() == [0, 60]
         for step in (0, 1):
@@ -20,7 +20,7 @@ def test_ranks_that_compute_for_longer_than_the_time_limit_are_waited_for(model)
 
 
 def test_a_rank_that_others_wait_for_is_given_up_after_the_time_limit(model):
-    ran = model(4, "servers", survive=True, limit_s=2, steps=6, hang_step=1, skip_rank=1, hang_s=15, **TWO_SIDED)
+    ran = model(4, "servers", survive=True, limit_s=2, steps=6, hang_step=1, skip_rank=1, hang_s=8, **TWO_SIDED)
     for rank in (0, 2):
         assert ran.codes(rank)[0] == "WEIR_E_LOST", ran.said
     assert ran.codes(3) == ["WEIR_E_LOST"] and "within 2 s (time_limit_s)" in ran.said[3][0][2]

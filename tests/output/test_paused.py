@@ -75,7 +75,7 @@ def test_files_keep_their_own_groups(model, stop_step):
 
 
 def test_the_only_server_wakes_and_ends(model):
-    ran = model(4, "servers", limit_s=2, steps=20, stop_step=6, stop_rank=3, go_on_step=16, pause_ms=10, path="o.nc")
+    ran = model(4, "servers", limit_s=2, steps=20, stop_step=6, stop_rank=3, written=6, go_on_step=16, pause_ms=10, path="o.nc")
     assert any("no server is left" in m for _, _, m in ran.said[0])
     assert ran.codes(3) == ["WEIR_E_LOST"]
     assert not (model.folder / "o.nc").exists()

@@ -134,7 +134,7 @@ def test_a_job_that_lives_is_seen(model, monkeypatch, native_build):
     job.start()
     try:
         with open(model.folder / "pipe", "w"):  # returns when rank 0 is at step 1
-            for _ in range(200):
+            for _ in range(1000):
                 if (model.folder / ".o.nc.weir-part.lock").exists():
                     break
                 threading.Event().wait(0.05)
