@@ -258,3 +258,11 @@ def test_lines_over_time_have_their_units(opened):
     drawn = opened.js("return [...document.querySelectorAll('.lines')].map(e => [e.previousElementSibling.textContent, e.textContent])")
     assert [unit for unit, _ in drawn] == ["MB/s", "Calls/s"]
     assert all(text.startswith("at s\u2013") for _, text in drawn)  # the legend, before a pointer is over the plot
+
+
+def test_names_of_steps_fit_or_are_left_out(opened):
+    """Each letter ten wide: whole, cut with a sign that it is cut, or not at all."""
+    fits = "return fitted(arguments[0], arguments[1], (text) => 10 * text.length)"
+    assert opened.js(fits, "traj0", 50) == "traj0"
+    assert opened.js(fits, "analysis_00", 60) == "analy\u2026"
+    assert opened.js(fits, "analysis_00", 40) == ""

@@ -17,7 +17,7 @@ from weir.report.html.section import Section, rendered
 from weir.report.notes import notes
 
 MOST_SENTENCES = 4
-UNEVEN = 1.5  # a task's I/O seconds over the mean: worth a sentence
+UNEVEN = 1.5  # a task's or a step's I/O seconds over the mean: worth a sentence
 NOTABLE = 0.1  # a share worth a sentence
 MANY = 1000  # requests: below that it does not matter how small they are
 # Sentences without which the figures mislead: they stand above them.
@@ -109,7 +109,7 @@ def _paid(report: Report) -> str | None:
 
 
 def _step(report: Report) -> str | None:
-    """The step with the most active time, or I/O time where that is not known."""
+    """The step that has much more active time than its share, or I/O time where that is not known."""
     if len(report.steps) < 2:
         return None
 
@@ -118,7 +118,7 @@ def _step(report: Report) -> str | None:
 
     most = max(report.steps, key=cost)
     whole = sum(map(cost, report.steps))
-    if not whole:
+    if not whole or cost(most) * len(report.steps) < UNEVEN * whole:
         return None
     return f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)}."
 

@@ -172,12 +172,7 @@ class LanePlot {
       context.strokeStyle = colour('muted');
       if (i > 0 && this.#x(from) >= this.left) line(context, begin, 2, begin, bottom);
       context.fillStyle = colour('ink');
-      context.save();
-      context.beginPath();
-      context.rect(begin, 0, end - begin - 2, this.top);
-      context.clip();
-      context.fillText(segment.step, begin + 4, this.top / 2);
-      context.restore();
+      context.fillText(fitted(segment.step, end - begin - 6, (text) => context.measureText(text).width), begin + 4, this.top / 2);
     });
   }
 
@@ -194,6 +189,14 @@ class LanePlot {
       context.globalAlpha = 1;
     }
   }
+}
+
+// The text, or its beginning where there is no room for all of it; nothing where the beginning would say nothing.
+function fitted(text, room, widthOf) {
+  if (widthOf(text) <= room) return text;
+  let most = text.length - 1;
+  while (most >= 4 && widthOf(`${text.slice(0, most)}\u2026`) > room) most--;
+  return most >= 4 ? `${text.slice(0, most)}\u2026` : '';
 }
 
 function line(context, x1, y1, x2, y2) {
