@@ -11,6 +11,8 @@ from wait_trace import WaitTrace
 from weir._errors import InputError, UsageError
 from weir.analysis.phase_rules import read_phase_rules
 from weir.report import build
+from weir.report.notes import notes
+from weir.report.render import Options, report_tables
 
 SECOND = 10**9
 
@@ -182,3 +184,49 @@ def test_the_table_and_json_have_the_same_figures(tmp_path):
     assert (one["phase"], one["sync_s"], one["io_s"], one["paid_s"]) == ("9write", 4.0, 12.0, 6.0)
     rules = written(tmp_path, '[[phase]]\nphase = "after"\nbarrier = 1\n')
     assert "after" in answer(run, f"--tables phases --phases {rules}")
+
+
+def test_marks_without_a_partner_are_told(tmp_path):
+    program = WaitTrace(2)
+    for rank in range(2):
+        program.phase(rank, "never", False)
+        for name in ("open", "twice", "twice", "whole"):
+            program.phase(rank, name, True)
+            program.compute(rank, 5)
+        for name in ("twice", "whole"):
+            program.phase(rank, name, False)
+        program.compute(rank, 5)
+    report = build(program.write(tmp_path / "run" / "s"))
+    assert [(one.name, one.begins, one.ends) for one in sorted(report.steps[0].synchronisation.spans.unpaired, key=lambda one: one.name)] == [
+        ("never", 0, 2), ("open", 2, 0), ("twice", 2, 0),
+    ]  # fmt: skip
+    said = " ".join(notes(report))
+    assert "phase never was ended and not begun 2 times" in said and "phase open was begun and not ended 2 times" in said
+    assert "phase whole" not in said
+
+
+def test_ends_alone_are_told_and_barriers_are_the_phases(tmp_path):
+    program = WaitTrace(1)
+    program.phase(0, "never", False)
+    program.compute(0, 5)
+    program.barrier()
+    program.compute(0, 5)
+    report = build(program.write(tmp_path / "run" / "s"))
+    assert report.steps[0].synchronisation.spans.source == "barriers"
+    assert any("phase never was ended and not begun once" in sentence for sentence in notes(report))
+
+
+def test_a_rule_that_begins_nowhere_is_told(tmp_path):
+    text = '[[phase]]\nphase = "lost"\nname = "nix*"\n[[phase]]\nphase = "lost"\nbarrier = [7, 8]\n[[phase]]\nphase = "met"\nbarrier = 1\n'
+    rules = read_phase_rules(written(tmp_path, text))
+    said = [sentence for sentence in notes(build(two_writes().write(tmp_path / "run" / "s"), phase_rules=rules)) if "phase" in sentence]
+    assert said == ['phase lost begins nowhere: no task comes to name = "nix*", barrier = [7, 8]']
+
+
+def test_a_table_that_was_asked_for_and_has_nothing_says_why(tmp_path):
+    program = WaitTrace(1)
+    program.io(0, 5)
+    report = build(program.write(tmp_path / "run" / "s"))
+    asked = list(report_tables(report, Options(("waits", "phases"))))
+    assert [part.strip().split(":")[0] for part in asked] == ["waits", "phases"] and "--no-mpi" in asked[0] and "--phases" in asked[1]
+    assert not any(isinstance(part, str) and "nothing to show" in part for part in report_tables(report, Options()))

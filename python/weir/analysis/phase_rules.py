@@ -58,6 +58,15 @@ class PhaseRule:
     every: int = 0
     until: str | None = None
 
+    @property
+    def beginning(self) -> str:
+        """Where it begins, as the file says it."""
+        if self.start:
+            return "start = true"
+        if self.barriers:
+            return f"barrier = {self.barriers[0] if len(self.barriers) == 1 else list(self.barriers)}"
+        return f'name = "{self.name}"' if self.name is not None else f'path = "{self.path}"'
+
     def fits(self, path: str) -> bool:
         if self.name is not None:
             return fnmatchcase(os.path.basename(path), self.name)

@@ -8,7 +8,8 @@ study: time of a phase per task, and its sync time, which is the last arrival at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,15 @@ _WORLD = "mpi:world:"
 
 
 @dataclass(frozen=True)
+class Unpaired:
+    """Marks of one phase without their partner, over all tasks: begins that end where the next begins, or with the task, and ends that count for nothing."""
+
+    name: str
+    begins: int
+    ends: int
+
+
+@dataclass(frozen=True)
 class PhaseSpans:
     """Arrays by stretch: the phase (index in names), task, which time it is in that phase (from 0), begin and end in ns."""
 
@@ -36,6 +46,7 @@ class PhaseSpans:
     begin_ns: np.ndarray
     end_ns: np.ndarray
     source: str  # marks, rules, barriers
+    unpaired: tuple[Unpaired, ...] = ()
 
     def __len__(self) -> int:
         return len(self.phase)
@@ -72,8 +83,10 @@ def phases_of(
     lives = _lives(data, tasks)
     if rules:
         return _spans(*ruled(data, names, rules, tasks, lives, barriers_left(records, tasks, names, routines)), "rules")
-    marked = _marked(records.of(*MARKS), tasks, names, lives)
-    return _spans(*marked, "marks") if len(marked[1]) else _spans(*_between(records, tasks, names, routines, lives), "barriers")
+    marks = _in_order(records.of(*MARKS), tasks)
+    marked = _marked(marks, names, lives)
+    spans = _spans(*marked, "marks") if len(marked[1]) else _spans(*_between(records, tasks, names, routines, lives), "barriers")
+    return replace(spans, unpaired=_unpaired(marks, names))
 
 
 def _lives(data: StepData, tasks: Tasks) -> np.ndarray:
@@ -90,20 +103,44 @@ def _lives(data: StepData, tasks: Tasks) -> np.ndarray:
     return lives
 
 
-def _marked(records: Records, tasks: Tasks, names: NameTable, lives: np.ndarray):  # type: ignore[no-untyped-def]
-    """Begins and the ends that follow them, of one name in one task. A mark without its partner ends where the next begins, or with the task."""
+class _Marks(NamedTuple):
+    """Marks by task, name and time. follows: the next one is of the same task and name."""
+
+    task: np.ndarray
+    name: np.ndarray
+    start: np.ndarray
+    is_begin: np.ndarray
+    follows: np.ndarray
+
+
+def _in_order(records: Records, tasks: Tasks) -> _Marks:
     task = tasks.of_member[records.member]
     kept = (task >= 0) & (records.name != NO_NAME)
     records, task = records.where(kept), task[kept]
     is_begin = records.op == silent_ops().get(MARKS[0], -1)
     order = np.lexsort((is_begin, records.start, records.name, task))  # an end before a begin at the same instant
     task, name, start, is_begin = (column[order] for column in (task, records.name, records.start, is_begin))
-    follows = np.r_[(task[1:] == task[:-1]) & (name[1:] == name[:-1]), False]
-    end = np.where(follows, np.r_[start[1:], 0], lives[task, 1])
-    at = np.flatnonzero(is_begin)
-    numbers, phase = np.unique(name[at], return_inverse=True)
+    follows = (task[1:] == task[:-1]) & (name[1:] == name[:-1])
+    return _Marks(task, name, start, is_begin, np.r_[follows, np.zeros(min(1, len(task)), bool)])
+
+
+def _marked(marks: _Marks, names: NameTable, lives: np.ndarray):  # type: ignore[no-untyped-def]
+    """Begins and the ends that follow them, of one name in one task. A mark without its partner ends where the next begins, or with the task."""
+    end = np.where(marks.follows, np.r_[marks.start[1:], 0][: len(marks.start)], lives[marks.task, 1])
+    at = np.flatnonzero(marks.is_begin)
+    numbers, phase = np.unique(marks.name[at], return_inverse=True)
     texts = tuple(names[number].removeprefix(PREFIX) for number in numbers.tolist())
-    return texts, phase, task[at], start[at], end[at]
+    return texts, phase, marks.task[at], marks.start[at], end[at]
+
+
+def _unpaired(marks: _Marks, names: NameTable) -> tuple[Unpaired, ...]:
+    is_pair = marks.is_begin[:-1] & marks.follows[:-1] & ~marks.is_begin[1:]
+    is_alone = ~(np.r_[is_pair, False] | np.r_[False, is_pair])[: len(marks.name)]
+    name, is_begin = marks.name[is_alone], marks.is_begin[is_alone]
+    return tuple(
+        Unpaired(names[number].removeprefix(PREFIX), int((is_begin & (name == number)).sum()), int((~is_begin & (name == number)).sum()))
+        for number in np.unique(name).tolist()
+    )
 
 
 def barriers_left(records: Records, tasks: Tasks, names: NameTable, routines: dict[int, str]) -> Records:

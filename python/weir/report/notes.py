@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from weir.report.mpi_io import mpi_io_findings
 from weir.report.output import output_findings
+from weir.report.phases import phase_findings, rule_findings
 from weir.report.waits import wait_findings
 from weir.trace.process import LEVELS
 
@@ -34,6 +35,7 @@ def notes(report: Report) -> list[str]:
     ]
     for step in report.steps:
         found += [f"step {step.name}: {sentence}" for sentence in _of_step(step)]
+    found += rule_findings(report)
     not_files = [step.left_out()[0] for step in report.steps]
     launchers = [step.left_out()[1] for step in report.steps]
     if not report.choice.everything:
@@ -81,6 +83,7 @@ def _of_step(step: StepReport) -> list[str]:
     if step.output is not None:
         found += output_findings(step.output)
     found += wait_findings(step)
+    found += phase_findings(step)
     for file in step.mpi_files:
         found += mpi_io_findings(file, step.data.cwd)
     return found

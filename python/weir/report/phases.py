@@ -54,6 +54,30 @@ def _listed(step: StepReport) -> tuple[PhaseTotals, ...]:
     return tuple(one for at, one in enumerate(found.phases) if at in longest)
 
 
+def phase_findings(step: StepReport) -> Iterator[str]:
+    """Marks of the program that have no partner."""
+    for one in step.synchronisation.spans.unpaired:
+        if one.begins:
+            yield f"phase {one.name} was begun and not ended {times(one.begins)}: it counts until it begins again, or until the task ends"
+        if one.ends:
+            yield f"phase {one.name} was ended and not begun {times(one.ends)}"
+
+
+def rule_findings(report: Report) -> Iterator[str]:
+    """Phases of the rules that begin in no step: of files that nobody opens, and barriers that nobody comes to."""
+    rules = report.steps[0].phase_rules if report.steps else ()
+    if not rules:
+        return
+    begun = {one.name for step in report.steps for one in step.synchronisation.phases}
+    for phase in dict.fromkeys(rule.phase for rule in rules if rule.phase not in begun):
+        wanted = ", ".join(rule.beginning for rule in rules if rule.phase == phase)
+        yield f"phase {phase} begins nowhere: no task comes to {wanted}"
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def phases_json(report: Report) -> list[dict[str, Any]]:
     """All phases of all steps; of those between barriers the MOST_AUTOMATIC longest."""
     return [

@@ -53,7 +53,12 @@ def report_tables(report: Report, options: Options) -> Iterator[Table | str]:
     for name in options.tables:
         if name not in _PARTS:
             raise ValueError(f"no table {name!r}; choose of {', '.join(_PARTS)}")
-        yield from _PARTS[name](report, options)
+        is_empty = True
+        for part in _PARTS[name](report, options):
+            is_empty = False
+            yield part
+        if is_empty and tuple(options.tables) != TABLES:
+            yield f"\n{name}: nothing to show; {_WHY_EMPTY.get(name, 'the run has none of it')}"
 
 
 def _ranks(report: Report) -> list[int | None]:
@@ -177,6 +182,17 @@ _PARTS = {
     "filesystems": _file_systems,
     "processes": _processes,
     "detail": _detail,
+}
+
+
+_WHY_EMPTY = {
+    "waits": "waits are recorded of MPI programs, at level trace without --no-mpi",
+    "phases": "there are no marks in the program, no rules that fit (--phases) and no barriers, or it was not recorded at level trace",
+    "units": "no Fortran statement read or wrote",
+    "layers": "no file had layers",
+    "output": "nothing was written through libweir",
+    "mpi-io": "no file was opened through MPI-IO",
+    "variables": "no variable was read or written through PnetCDF, netCDF or HDF5",
 }
 
 

@@ -136,7 +136,7 @@ def request_table(report: Report) -> Table:
         remarks.append(f"under 4 KiB: {found.small_app} of {found.of_app} requests of the application ({share})")
     if has_below:
         share = f"{100 * found.small_below / found.of_below:.1f} %"
-        remarks.append(f"under 4 KiB: {found.small_below} of {found.of_below} system requests below Fortran ({share})")
+        remarks.append(f"under 4 KiB: {found.small_below} of {found.of_below} system requests below calls of the application ({share})")
     columns = ("<Size", "Reads", "Writes") + (("below: reads", "writes") if has_below else ())
     return Table("Requests by size (from - below)", columns, tuple(rows), remarks=tuple(remarks))
 

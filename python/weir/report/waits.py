@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir.analysis.names import shown
 from weir.analysis.waits.summary import FileWaits, RoutineWaits, StepWaits
-from weir.report.figures import percent
+from weir.report.figures import percent, short
 from weir.report.output import spans
 from weir.report.tables import Table
 
@@ -119,8 +119,8 @@ def wait_findings(step: StepReport) -> Iterator[str]:
     what = f"{worst.ops[0].op} " if worst.ops else ""
     who = f"task {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} tasks"
     yield (
-        f"{waits.paid_ns / 1e9:.1f} s ({percent(waits.paid_ns, step.wall_ns)} of the wall time) are paid for I/O, "
-        f"most of it, {worst.paid_ns / 1e9:.1f} s, for {what}of {who} on {shown(worst.file, step.data.cwd)}"
+        f"{short(waits.paid_ns / 1e9)} s ({percent(waits.paid_ns, step.wall_ns)} of the wall time) are paid for I/O, "
+        f"the largest part, {short(worst.paid_ns / 1e9)} s, for {what}of {who} on {shown(worst.file, step.data.cwd)}"
     )
 
 
