@@ -6,8 +6,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
+import stat
+import subprocess
 
 import numpy as np
 import pytest
@@ -93,6 +96,18 @@ def test_the_command_writes_it_whole_or_not_at_all(weir, plain_run, tmp_path):
     refused = weir("report", plain_run, "--html", tmp_path)
     assert refused.returncode == 3 and "cannot be written" in refused.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["a b.html"]
+
+
+def test_a_device_or_a_pipe_stays_what_it_is(weir, plain_run, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        done = weir("report", plain_run, "--html", pipe)
+        if not stat.S_ISFIFO(pipe.stat().st_mode):
+            reader.kill()
+        read, _ = reader.communicate()
+    done.ok()
+    assert read.endswith(b"</html>\n") and stat.S_ISFIFO(pipe.stat().st_mode)
 
 
 @pytest.mark.parametrize("more", [["--json"], ["--tables", "files"], ["--top", "3"]])
