@@ -101,13 +101,15 @@ def test_the_command_writes_it_whole_or_not_at_all(weir, plain_run, tmp_path):
 def test_a_device_or_a_pipe_stays_what_it_is(weir, plain_run, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
-        done = weir("report", plain_run, "--html", pipe)
-        if not stat.S_ISFIFO(pipe.stat().st_mode):
+    copy = tmp_path / "copy"
+    with open(copy, "wb") as to, subprocess.Popen(["cat", pipe], stdout=to) as reader:
+        try:
+            weir("report", plain_run, "--html", pipe).ok()
+            assert stat.S_ISFIFO(pipe.stat().st_mode)
+            reader.wait(timeout=60)
+        finally:
             reader.kill()
-        read, _ = reader.communicate()
-    done.ok()
-    assert read.endswith(b"</html>\n") and stat.S_ISFIFO(pipe.stat().st_mode)
+    assert copy.read_bytes().endswith(b"</html>\n")
 
 
 @pytest.mark.parametrize("more", [["--json"], ["--tables", "files"], ["--top", "3"]])
