@@ -18,7 +18,8 @@ import numpy as np
 
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
-from weir.analysis.waits.awaited import Waits, waiting_ns, waits_of
+from weir.analysis.waits.awaited import Waits, completions_of, waiting_ns, waits_of
+from weir.analysis.waits.completion import met_at_completion
 from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
 from weir.analysis.waits.intervals import Price, Shares, Union
@@ -88,7 +89,7 @@ def account(
     task = tasks.of_member[records.member]
     own = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
     comms, of_files = file_arrivals(records, tasks, own, lambda one: _union_of(data, tasks, one, names))
-    arrivals = arrivals_of(records, own, tasks).joined(of_files)
+    arrivals = met_at_completion(arrivals_of(records, own, tasks), completions_of(records, own, tasks), tasks).joined(of_files)
     instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
     waits = waits_of(records, comms, tasks, instances)
     of = stretches(instances, waits, int(data.columns.first_ns.min(initial=2**62)))
@@ -105,7 +106,7 @@ def account(
     figures[:, 0] = io[2]
     parts = _each(tasks, lambda one: _task_costs(data, tasks, one, names, prices[one], windows[2], figures))
     costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *parts)))
-    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, instances), routines | routines_of_files())
+    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, comms, instances), routines | routines_of_files())
 
 
 class _Windows:

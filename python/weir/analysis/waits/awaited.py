@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from weir.analysis.columns import starts
-from weir.analysis.waits.instances import Communicators, Instances
+from weir.analysis.waits.instances import Arrivals, Communicators, Instances
 from weir.analysis.waits.records import Records, rows_of, silent_ops
 from weir.analysis.waits.tasks import Tasks
 from weir.trace.ops import NESTED
@@ -42,14 +42,13 @@ class Waits:
 
 def waits_of(records: Records, comms: Communicators, tasks: Tasks, instances: Instances) -> Waits:
     """All waits whose awaited task is known, waits of no length included for what is awaited in a collective that does not block."""
-    parts = [_blocking(instances, comms)]
+    met = _met(records, comms, instances)
+    parts = [_blocking(instances, comms, met)]
     task = tasks.of_member[records.member]
     ops = silent_ops()
-    nested = records.op == ops.get("MPI_awaited", -1)
-    kind = np.where(nested, records.size >> 32, 0)
-    routine = np.where(nested, _routine_of_wait(records, nested, ops.get("MPI_wait", -1)), records.size >> 32)
+    kind, routine = _awaited(records)
     of_collective = np.flatnonzero(kind == COLLECTIVE)
-    parts.append(_collective(records, comms, instances, of_collective, task, routine))
+    parts.append(_collective(records, comms, instances, of_collective, task, routine, met))
     is_message = np.isin(records.op, [ops[name] for name in _MESSAGES if name in ops]) & ((records.flags & NESTED) == 0)
     of_message = np.flatnonzero((is_message | (kind == RECEIVED) | (kind == SENT)) & (records.offset >= 0))
     parts.append(_messages(records, tasks, of_message, task, routine))
@@ -57,20 +56,51 @@ def waits_of(records: Records, comms: Communicators, tasks: Tasks, instances: In
     return _grouped(joined)
 
 
-def _blocking(instances: Instances, comms: Communicators) -> Waits:
+def completions_of(records: Records, comms: Communicators, tasks: Tasks) -> Arrivals:
+    """When tasks waited for collectives that they had begun before, and in which routine."""
+    kind, routine = _awaited(records)
+    at = np.flatnonzero((kind == COLLECTIVE) & (comms.of_record >= 0) & (records.offset >= 0))
+    return Arrivals(
+        comms.of_record[at], tasks.of_member[records.member[at]], records.offset[at], records.start[at], records.end[at], routine[at],
+        np.ones(len(at), bool),
+    )  # fmt: skip
+
+
+def _awaited(records: Records) -> tuple[np.ndarray, np.ndarray]:
+    """For each record what was awaited (0 unless it tells of one thing that a wait completed), and the routine."""
+    ops = silent_ops()
+    nested = records.op == ops.get("MPI_awaited", -1)
+    kind = np.where(nested, records.size >> 32, 0)
+    return kind, np.where(nested, _routine_of_wait(records, nested, ops.get("MPI_wait", -1)), records.size >> 32)
+
+
+def _met(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
+    """By instance: whether it was begun without blocking, and is a meeting in the waits for it all the same (completion.py)."""
+    met, begun = np.zeros(len(instances), bool), np.zeros(len(instances), bool)
+    started = np.flatnonzero(records.op == silent_ops().get("MPI_start_collective", -1))
+    of = instances.find(comms.of_record[started], records.offset[started])
+    begun[of[of >= 0]] = True
+    met[instances.instance[instances.is_blocking]] = True
+    return met & begun
+
+
+def _blocking(instances: Instances, comms: Communicators, met: np.ndarray) -> Waits:
     rows = np.flatnonzero(instances.is_blocking & (instances.awaited != instances.task) & (instances.awaited_ns > instances.start_ns))
     of = instances.instance[rows]
+    group = np.where(met[of], instances.start_ns[rows], -1)  # one call may wait for several collectives that were begun before
     return Waits(
         instances.task[rows], instances.start_ns[rows], instances.awaited_ns[rows], instances.end_ns[rows], instances.awaited[rows], of,
-        comms.name[instances.comm[of]], instances.routine[of], np.full(len(rows), -1),
+        comms.name[instances.comm[of]], instances.routine[of], group,
     )  # fmt: skip
 
 
 def _collective(
-    records: Records, comms: Communicators, instances: Instances, at: np.ndarray, task: np.ndarray, routine: np.ndarray
+    records: Records, comms: Communicators, instances: Instances, at: np.ndarray, task: np.ndarray, routine: np.ndarray, met: np.ndarray
 ) -> Waits:
     of = instances.find(comms.of_record[at], records.offset[at])
-    at, of = at[of >= 0], of[of >= 0]
+    kept = of >= 0
+    kept[kept] = ~met[of[kept]]
+    at, of = at[kept], of[kept]
     until = np.clip(instances.last_ns[of], records.start[at], records.end[at])
     return Waits(
         task[at], records.start[at], until, records.end[at], instances.critical[of], of, comms.name[instances.comm[of]], routine[at],
@@ -119,8 +149,9 @@ def _routine_of_wait(records: Records, nested: np.ndarray, wait: int) -> np.ndar
     return found
 
 
-def waiting_ns(records: Records, instances: Instances) -> int:
+def waiting_ns(records: Records, comms: Communicators, instances: Instances) -> int:
     """Time that tasks spent waiting: in collectives until the awaited task came, in all of receives, probes, sends and waits."""
     is_call = np.isin(records.op, [silent_ops()[name] for name in _SYNCHRONISING if name in silent_ops()]) & ((records.flags & NESTED) == 0)
-    in_collectives = np.maximum(instances.awaited_ns - instances.start_ns, 0)[instances.is_blocking]
+    is_blocking = instances.is_blocking & ~_met(records, comms, instances)[instances.instance]
+    in_collectives = np.maximum(instances.awaited_ns - instances.start_ns, 0)[is_blocking]
     return int((records.end - records.start)[is_call].sum() + in_collectives.sum())
