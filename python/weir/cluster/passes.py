@@ -36,8 +36,8 @@ def blocks_of(stretch: Stretch, all_names: bool, cuts: np.ndarray) -> list:
     begins, ends, records = [], [], 0
     first, last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     for at in stretch.chunks.tolist():
-        rows = max(int(chunks["entries"][at]), 1)
-        batch = next_events(file, stretch.line.native(), Cursor(chunk=at, end_chunk=at + 1), rows)
+        room = int(chunks["entries"][at]) + 1  # more than there are: what has been read to its end leaves memory
+        batch = next_events(file, stretch.line.native(), Cursor(chunk=at, end_chunk=at + 1), room)
         kept = has_class("RWOCM")[batch["op"]] & (batch["layer"] <= MPI)
         if not all_names:
             kept &= is_file[np.minimum(batch["text"], len(is_file) - 1)]  # a lost name counts

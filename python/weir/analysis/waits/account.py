@@ -22,7 +22,8 @@ from weir.analysis.waits.awaited import Waits, completions_of, waiting_ns, waits
 from weir.analysis.waits.completion import met_at_completion
 from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
-from weir.analysis.waits.intervals import Price, Shares, Union
+from weir.analysis.waits.busy import busy_at
+from weir.analysis.waits.intervals import Price, Shares
 from weir.analysis.waits.paid import Payment, by_task, payment, stretches
 from weir.analysis.waits.records import Calls, Records, calls_of
 from weir.analysis.waits.tasks import Tasks
@@ -82,13 +83,13 @@ def account(
 ) -> Account:
     """records: of MPI and MPI-IO, of any member; routines: names of MPI's routines by number.
 
-    cost: four passes over the I/O of tasks that others wait for, one over that of the others, one more where MPI-IO is used; memory for the union of
-    a task's I/O per processor.
+    cost: four passes over the I/O of tasks that others wait for, one over that of the others, one more where MPI-IO is used; memory for the records
+    of MPI, and for a few chunks of a task's I/O per processor.
     """
     spans = spans or Spans.none()
     task = tasks.of_member[records.member]
     own = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
-    comms, of_files = file_arrivals(records, tasks, own, lambda one: _union_of(data, tasks, one, names))
+    comms, of_files = file_arrivals(records, tasks, own, lambda one, *instants: busy_at(data, tasks.members[one], names, *instants))
     arrivals = met_at_completion(arrivals_of(records, own, tasks), completions_of(records, own, tasks), tasks).joined(of_files)
     instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
     waits = waits_of(records, comms, tasks, instances)
@@ -99,7 +100,7 @@ def account(
         _Windows(spans.task, spans.begin_ns, spans.end_ns),
     )
     io = [np.zeros(len(one.task), np.int64) for one in windows]
-    _each(tasks, lambda one: _fill_io(_union_of(data, tasks, one, names), one, windows, io))
+    _each(tasks, lambda one: _fill_io(data, tasks, one, names, windows, io))
     waited, paid = _once(waits, io[1]), payment(instances, of, io[0])
     prices = _prices(len(tasks), instances, waits, waited, paid)
     figures = np.zeros((len(spans.task), 1 + len(COSTS)))
@@ -128,16 +129,11 @@ def _each(tasks: Tasks, work: Callable[[int], object]) -> list:
         return list(pool.map(work, range(len(tasks))))
 
 
-def _union_of(data: StepData, tasks: Tasks, task: int, names: NameTable) -> Union:
-    parts = [Union.of(calls.start, calls.end) for calls in calls_of(data, tasks.members[task], names)]
-    nothing = np.empty(0, np.int64)
-    return Union.of(*(np.concatenate([nothing, *(getattr(one, side) for one in parts)]) for side in ("begins", "ends")))
-
-
-def _fill_io(union: Union, task: int, windows: tuple[_Windows, ...], io: list[np.ndarray]) -> None:
-    for one, into in zip(windows, io):
-        rows, begins, ends = one.of(task)
-        into[rows] = union.within(begins, ends)
+def _fill_io(data: StepData, tasks: Tasks, task: int, names: NameTable, windows: tuple[_Windows, ...], io: list[np.ndarray]) -> None:
+    mine = [one.of(task) for one in windows]
+    busy = busy_at(data, tasks.members[task], names, *(side for _, *sides in mine for side in sides))
+    for (rows, begins, ends), into in zip(mine, io):
+        into[rows] = busy.within(begins, ends)
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
@@ -185,9 +181,9 @@ def _task_costs(
     """Arrays of Costs for one task; fills in the figures of its spans."""
     if not any(len(price.edges) for price in prices):
         return _NO_COSTS
-    union = _union_of(data, tasks, task, names)
-    costs = [price.cost(union) for price in prices]
     rows, begins, ends = spans.of(task)
+    busy = busy_at(data, tasks.members[task], names, begins, ends, *(price.edges for price in prices))
+    costs = [price.cost(busy) for price in prices]
     for column, cost in enumerate(costs, 1):
         figures[rows, column] = cost.until(ends) - cost.until(begins)
     shares = [Shares(cost) for cost in costs]

@@ -14,7 +14,7 @@ import numpy as np
 from weir.analysis.columns import starts
 from weir.analysis.names import NO_NAME
 from weir.analysis.waits.instances import Arrivals, Communicators
-from weir.analysis.waits.intervals import Union
+from weir.analysis.waits.busy import Busy
 from weir.analysis.waits.records import Records, silent_ops
 from weir.analysis.waits.tasks import Tasks
 
@@ -38,8 +38,11 @@ def routines_of_files() -> dict[int, str]:
     return {_FIRST | silent_ops()[name]: name for name in file_calls()}
 
 
-def file_arrivals(records: Records, tasks: Tasks, comms: Communicators, union_of: Callable[[int], Union]) -> tuple[Communicators, Arrivals]:
-    """Arrivals in file calls, and the communicators with one more for each file of several tasks, whose name is the file's."""
+def file_arrivals(records: Records, tasks: Tasks, comms: Communicators, busy_of: Callable[..., Busy]) -> tuple[Communicators, Arrivals]:
+    """Arrivals in file calls, and the communicators with one more for each file of several tasks, whose name is the file's.
+
+    busy_of: the I/O of a task at the instants behind it.
+    """
     records = records.of(*file_calls())
     task = tasks.of_member[records.member]
     kept = (task >= 0) & (records.name != NO_NAME)
@@ -59,17 +62,9 @@ def file_arrivals(records: Records, tasks: Tasks, comms: Communicators, union_of
     start = records.start.copy()
     for one in np.unique(task).tolist():
         rows = np.flatnonzero(task == one)
-        start[rows] = _done(union_of(one), start[rows], records.end[rows])
+        start[rows] = np.clip(busy_of(one, records.end[rows]).last_end(records.end[rows]), start[rows], records.end[rows])
     first = len(comms.size)
     routine = _FIRST | records.op.astype(np.int64)
     arrivals = Arrivals(first + comm, task, nth, start, records.end, routine, np.ones(len(comm), bool))
     more = Communicators(comms.of_record, np.r_[comms.name, keys % stride], np.r_[comms.size, sizes])
     return more, arrivals
-
-
-def _done(union: Union, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """When the last I/O within each call was done; the call's beginning, where there is none."""
-    if not len(union.begins):
-        return begins
-    at = np.searchsorted(union.begins, ends, "left") - 1
-    return np.where(at >= 0, np.clip(union.ends[at], begins, ends), begins)

@@ -7,8 +7,15 @@ All are cumulative arrays that are asked at many instants at once; instants are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+
+
+class Lengths(Protocol):
+    """Of a Union, or of as much of it as is known (busy.py)."""
+
+    def until(self, instants: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,19 @@ class Union:
         order = np.argsort(starts, kind="stable")  # nearly sorted as it comes
         starts, reach = starts[order], np.maximum.accumulate(ends[order])
         first = np.flatnonzero(np.r_[True, starts[1:] > reach[:-1]])
-        begins, ends = starts[first], reach[np.r_[first[1:] - 1, len(reach) - 1]]
+        return Union._of_blocks(starts[first], reach[np.r_[first[1:] - 1, len(reach) - 1]])
+
+    @staticmethod
+    def _of_blocks(begins: np.ndarray, ends: np.ndarray) -> Union:
         return Union(begins, ends, np.cumsum(ends - begins) - (ends - begins))
+
+    def cut(self, instant: int) -> tuple[Union, Union]:
+        """What lies before the instant, and behind it."""
+        before, behind = self.begins < instant, self.ends > instant
+        return (
+            Union._of_blocks(self.begins[before], np.minimum(self.ends[before], instant)),
+            Union._of_blocks(np.maximum(self.begins[behind], instant), self.ends[behind]),
+        )
 
     def until(self, instants: np.ndarray) -> np.ndarray:
         """Length of the union up to each instant."""
@@ -116,7 +134,7 @@ class Price:
         at = np.searchsorted(self.edges, instants, "right") - 1
         return np.where((at >= 0) & (at < len(self.values)), np.r_[self.values, 0.0][at], 0.0)
 
-    def cost(self, union: Union) -> Cost:
+    def cost(self, union: Lengths) -> Cost:
         """Of the seconds of a task in I/O."""
         lengths = np.diff(union.until(self.edges)).astype(np.float64)
         return Cost(self, union, np.r_[0.0, np.cumsum(lengths * self.values)])
@@ -127,7 +145,7 @@ class Cost:
     """A price times the I/O of a task, added up over time."""
 
     price: Price
-    union: Union
+    union: Lengths
     sums: np.ndarray  # at each edge
 
     @property

@@ -70,7 +70,7 @@ def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
     table = _chosen(wanted)
     parts = []
     for member in np.unique(data.columns.member[table[data.columns.op]]).tolist():
-        for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]]):
+        for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]], _chunks_of(data, member)):
             who = np.full(len(number), member, np.int32)
             end = batch["start_ns"] + batch["duration_ns"]
             parts.append((who, batch["op"], batch["flags"], number, batch["start_ns"], end, batch["offset"], batch["bytes"]))
@@ -103,25 +103,55 @@ def _is_io() -> np.ndarray:
 def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Iterator[Calls]:
     """I/O on files of some members, chunk by chunk: pipes, devices and what event layers saw are left out."""
     for member in members:
-        is_file = np.r_[data.files[data.members[member].file].array("texts")["is_file"] != 0, True]
+        yield from _calls(data, member, names, _io_on_files(data, member), _chunks_of(data, member))
 
-        def kept(batch: Events, is_file: np.ndarray = is_file) -> np.ndarray:
-            return _is_io()[batch["op"]] & (batch["layer"] <= MPI) & is_file[np.minimum(batch["text"], len(is_file) - 1)]
 
-        for batch, number in _batches(data, member, names, kept):
-            start = batch["start_ns"]
-            yield Calls(start, start + batch["duration_ns"], number, batch["op"], (batch["flags"] & NESTED) == 0)
+def calls_by_begin(data: StepData, members: Iterable[int], names: NameTable) -> Iterator[tuple[Calls | None, int]]:
+    """The same in the order in which chunks begin, each with an instant before which no call begins that is still to come; None: a chunk without."""
+    order: list[tuple[int, int, int]] = []
+    for member in members:
+        at, index = _chunks_of(data, member), data.members[member].file
+        begins = data.lines[index].instants(data.files[index].array("chunks")["first_ticks"][at])
+        order += zip(begins.tolist(), [member] * len(at), at.tolist())
+    order.sort()
+    wanted = {member: _io_on_files(data, member) for _, member, _ in order}
+    limits = [begin for begin, _, _ in order[1:]] + [np.iinfo(np.int64).max]
+    for (_, member, at), limit in zip(order, limits):
+        yield next(_calls(data, member, names, wanted[member], np.array([at])), None), limit
+
+
+def _io_on_files(data: StepData, member: int) -> Callable[[Events], np.ndarray]:
+    is_file = np.r_[data.files[data.members[member].file].array("texts")["is_file"] != 0, True]
+
+    def kept(batch: Events) -> np.ndarray:
+        return _is_io()[batch["op"]] & (batch["layer"] <= MPI) & is_file[np.minimum(batch["text"], len(is_file) - 1)]
+
+    return kept
+
+
+def _calls(data: StepData, member: int, names: NameTable, kept: Callable[[Events], np.ndarray], chunks: np.ndarray) -> Iterator[Calls]:
+    for batch, number in _batches(data, member, names, kept, chunks):
+        start = batch["start_ns"]
+        yield Calls(start, start + batch["duration_ns"], number, batch["op"], (batch["flags"] & NESTED) == 0)
+
+
+def _chunks_of(data: StepData, member: int) -> np.ndarray:
+    """The places of a member's chunks of records in the table of its file."""
+    one = data.members[member]
+    chunks = data.files[one.file].array("chunks")
+    return np.flatnonzero((chunks["kind"] == EVENTS) & (chunks["process"] == one.process.index))
 
 
 def _batches(
-    data: StepData, member: int, names: NameTable, choose: Callable[[Events], np.ndarray]
+    data: StepData, member: int, names: NameTable, choose: Callable[[Events], np.ndarray], at_chunks: np.ndarray
 ) -> Iterator[tuple[Events, np.ndarray]]:
-    """The chosen records of a member, chunk by chunk, with the numbers of their names."""
+    """The chosen records of a member in some of its chunks, chunk by chunk, with the numbers of their names."""
     one = data.members[member]
     file, clock, numbers = data.files[one.file], data.lines[one.file].native(), data.name_numbers[one.file]
     chunks = file.array("chunks")
-    for at in np.flatnonzero((chunks["kind"] == EVENTS) & (chunks["process"] == one.process.index)).tolist():
-        batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), max(int(chunks["entries"][at]), 1))
+    for at in at_chunks.tolist():
+        room = int(chunks["entries"][at]) + 1  # more than there are: what has been read to its end leaves memory
+        batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), room)
         chosen = choose(batch)
         if not chosen.any():
             continue
