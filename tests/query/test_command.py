@@ -6,9 +6,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
+from weir_process import clean_environment
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs the test extra, on Python 3.11 or newer")
 
@@ -148,3 +152,31 @@ def test_ctrl_c_in_a_question_is_what_it_is_elsewhere():
             raise told
     with pytest.raises(RuntimeError, match="another"), interruptible():
         raise RuntimeError("another")
+
+
+def test_ctrl_c_ends_a_question_that_would_not_end(two_steps):
+    sql = "SELECT count(*) FROM range(100000000) a, range(100000000) b" + " " * (1 << 18)
+    command = [sys.executable, "-m", "weir", "query", two_steps, "-"]
+    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment())
+    program.stdin.write(sql.encode())  # more than a pipe holds: when it is written, the program reads it
+    program.stdin.close()
+    time.sleep(1)
+    program.send_signal(signal.SIGINT)
+    try:
+        assert program.wait(timeout=60) == 130
+        assert (program.stdout.read(), program.stderr.read()) == (b"", b"")
+    finally:
+        program.kill()
+
+
+def test_two_questions_at_once_are_refused(weir, two_steps):
+    done = weir("query", two_steps, "SELECT 1; SELECT 2 AS two")
+    assert done.returncode == 2 and "asks 2 things" in done.stderr and "'SELECT 2 AS two'" in done.stderr and done.stdout == ""
+    assert weir("query", two_steps, "SET threads = 1; SELECT 2 AS two;").ok().stdout.split() == ["two", "2"]
+
+
+def test_what_memory_is_told_in_weirs_words(weir, two_steps):
+    done = weir("query", two_steps, "SELECT 1", "--memory", "1X")
+    assert done.returncode == 2 and "with memory '1X' (a number with a unit is wanted, as in 512MB)" in done.stderr
+    little = weir("query", two_steps, "SELECT * FROM range(3000000) ORDER BY hash(range)", "--memory", "1MB")
+    assert little.returncode == 2 and "--memory SIZE" in little.stderr and "SET memory_limit" not in little.stderr

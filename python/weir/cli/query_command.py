@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -29,9 +31,9 @@ def query(
     memory: Memory = None,
     schema: Schema = False,
 ) -> None:
-    """Ask a run in SQL: tables events, io, totals, files, steps, processes, names, operations (--schema says what is in them).
+    """Ask a run in SQL. Tables: events, io, totals, files, steps, processes, exposed, waits, phases, variables, names, operations.
 
-    Records are read where they lie, so a trace may be larger than memory. Status 4 when the trace is incomplete: the answer is printed all
+    --schema says what is in them. Records are read where they lie, so a trace may be larger than memory. Status 4 when the trace is incomplete: the answer is printed all
     the same.
     """
     import sys
@@ -50,12 +52,37 @@ def query(
         if schema:
             print_schema(sys.stdout)
             return
-        answer = opened.sql_reader(sys.stdin.read() if sql == "-" else str(sql))
-        with open_output(output) as stream, waiting(output is not None):
-            write_result(answer, format, stream, top or None)
+        question = sys.stdin.read() if sql == "-" else str(sql)
+        with _interrupting(opened.interrupt), open_output(output) as stream, waiting(output is not None):
+            write_result(opened.sql_reader(question), format, stream, top or None)
         _say(opened)
         if not opened.report.is_complete:
             raise typer.Exit(4)
+
+
+@contextmanager
+def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C ends a question at once: Python's own handler would run only when DuckDB comes back from it."""
+    import os
+    import signal
+    import threading
+
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def wait() -> None:
+        while told := os.read(reader, 1):
+            if told[0] == signal.SIGINT:
+                interrupt()
+        os.close(reader)
+
+    threading.Thread(target=wait, daemon=True).start()
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writer)
 
 
 def _say(opened: Any) -> None:

@@ -154,7 +154,8 @@ class Run:
         try:
             connection = module.connect(config=options)
         except module.Error as error:
-            raise UsageError(f"DuckDB does not start: {error}") from error
+            memory = "" if self._memory is None else f" with memory {self._memory!r} (a number with a unit is wanted, as in 512MB)"
+            raise UsageError(f"DuckDB does not start{memory}: {error}") from error
         self._close = weakref.finalize(self, connection.close)
         # By a weak reference: DuckDB keeps what is registered, and the garbage collector does not see it there.
         itself = weakref.ref(self)
@@ -170,6 +171,9 @@ class Run:
         """What the query gives, as a stream. Raises UsageError with DuckDB's words and the place in the query."""
         module = duckdb()
         try:
+            answers = [one for one in self._connection.extract_statements(query) if one.type == module.StatementType.SELECT]
+            if len(answers) > 1:
+                raise UsageError(f"the query asks {len(answers)} things: ask one at a time; the second is {answers[1].query.strip()[:60]!r}")
             with interruptible():
                 relation = self._connection.sql(query)
                 if relation is None:
@@ -186,6 +190,11 @@ class Run:
         except duckdb().Error as placed:
             return placed
         return error
+
+    def interrupt(self) -> None:
+        """End the question that another thread asks now, which raises KeyboardInterrupt there."""
+        if "_connection" in self.__dict__:
+            self._connection.interrupt()
 
     def sql(self, query: str) -> pa.Table:
         """What the query gives. Whole numbers are int64 where they fit."""
@@ -247,7 +256,14 @@ def interruptible() -> Iterator[None]:
         raise
 
 
+def _head(error: Exception) -> str:
+    """The first line: what follows is advice on DuckDB's own settings."""
+    return str(error).split("\n", 1)[0]
+
+
 def query_error(error: Exception) -> UsageError:
+    if isinstance(error, duckdb().OutOfMemoryException):
+        return UsageError(f"the query does not fit the memory that it may take; give it more (--memory SIZE, weir.open(memory=...)), or ask for less: {_head(error)}")
     return UsageError(f"the query: {error}")
 
 
