@@ -266,3 +266,18 @@ def test_names_of_steps_fit_or_are_left_out(opened):
     assert opened.js(fits, "traj0", 50) == "traj0"
     assert opened.js(fits, "analysis_00", 60) == "analy\u2026"
     assert opened.js(fits, "analysis_00", 40) == ""
+
+
+@pytest.mark.parametrize(("scheme", "is_darker"), [("light", True), ("dark", False)])
+def test_the_most_stands_out_most_from_the_ground(opened, scheme, is_darker):
+    """Right end of the scale against its left end, and both against a lane without I/O."""
+    opened.shape(1280, scheme=scheme)
+    opened.drawn("heat")
+    least, most = opened.js(
+        """const c = document.querySelector('.ramp'), sum = (x) => [...c.getContext('2d').getImageData(x, 0, 1, 1).data.slice(0, 3)].reduce((a, b) => a + b);
+        return [sum(0), sum(c.width - 1)];"""
+    )
+    assert (most < least) == is_darker
+    lane = sum(int(opened.js("return getComputedStyle(document.documentElement).getPropertyValue('--lane').trim()")[i : i + 2], 16) for i in (1, 3, 5))
+    assert abs(most - lane) > abs(least - lane) > 0
+    opened.shape(1280)
