@@ -156,6 +156,17 @@ def test_a_restart_file_that_is_rotated_is_another_one_each_time(weir, tmp_path)
     assert edges == [(0, 1, 2), (0, 2, 2), (1, 2, 3)]
 
 
+def test_a_way_back_up_leads_to_the_same_file_and_where_a_link_leads(weir, tmp_path):
+    run = tmp_path / "run"
+    trace(weir, run, "first", "mkdir -p a/b; echo 1234 > a/b/../deep; mkdir -p far/d; ln -s far/d way; echo 1 > way/../else")
+    trace(weir, run, "second", "cat a/deep > s; cat far/else > t; cat else > u || true")
+    rows = rows_of(run)
+    assert rows["deep"]["also"] == [str(tmp_path / "a/b/../deep")]
+    assert [(p["from"], p["to"], p["bytes"]) for p in rows["deep"]["passages"]] == [("first", "second", 5)]
+    assert rows["else"]["files"] == [str(tmp_path / "far/else")]
+    assert [(p["from"], p["to"], p["bytes"]) for p in rows["else"]["passages"]] == [("first", "second", 2)]
+
+
 def test_the_table_says_under_which_names_files_were_written(weir, tmp_path):
     run = tmp_path / "run"
     trace(weir, run, "model", "echo 12345 > out.tmp; mv out.tmp out.nc")

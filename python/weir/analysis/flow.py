@@ -262,10 +262,8 @@ def _file_of(by_name: dict[int, list[_Known]]) -> dict[int, int]:
 def _behind(steps: Sequence[FlowStep], names: NameTable) -> Files:
     """The files behind the names of all steps."""
     made = [one for step in steps for one in step.namings]
-    if not any(one.kind != "unlink" for one in made):
-        return Files((), (), names, lambda name, at: True)
     opened: dict[int, int] = {}
-    for step in steps:
+    for step in steps if made else ():
         opens = step.columns.where(step.columns.by_code("O") & (step.columns.calls > step.columns.errors))
         for name, last in zip(opens.name.tolist(), opens.last_ns.tolist()):
             opened[name] = max(last, opened.get(name, last))

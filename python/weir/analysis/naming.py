@@ -2,7 +2,8 @@
 """Which file a name stands for, and when: files that are renamed, exchanged, linked, and symbolic links to them.
 
 A file is told by a number: that of its name where the name never changed hands, one of its own otherwise. At an instant a name stands for what the
-namings before it made of it. Folders that are renamed or linked take the names below them along.
+namings before it made of it. Folders that are renamed or linked take the names below them along. `..` in a name is taken by its words, where no
+symbolic link is known before it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from weir.analysis.columns import Columns
@@ -19,6 +20,7 @@ from weir.trace.ops import op_named
 
 RENAME, EXCHANGE, LINK, SYMLINK, UNLINK = "rename", "exchange", "link", "symlink", "unlink"
 _LINKS_IN_A_ROW = 40  # as many as the kernel follows
+_EVER = -(2**64)  # before all instants
 
 
 class Naming(NamedTuple):
@@ -59,14 +61,20 @@ class Files:
     """The files behind the names. opened: whether a name was opened behind an instant: one that is not stands, where it still moves bytes, for the
     descriptor that was opened before, whatever the file is called now."""
 
-    def __init__(self, made: Iterable[Naming], used: Iterable[str], names: NameTable, opened: Callable[[str, int], bool]):
+    def __init__(self, made: Sequence[Naming], used: Iterable[str], names: NameTable, opened: Callable[[str, int], bool]):
         self._names, self._opened = names, opened
         self._bound: dict[str, list[tuple[int, int | _Link]]] = defaultdict(list)  # since when, what
         self._last_name: dict[int, str] = {}
         self._made = 0
         self._left: set[str] = set()  # names that nobody opens any more, where no file is
-        every = sorted(_with_contents(made, sorted(set(used))))
+        used = sorted(set(used))
+        every = sorted(_with_contents(made, used))
         self._targets = {one.old for one in every if one.kind == SYMLINK}
+        links = {one.new for one in made if one.kind == SYMLINK}
+        for name in used:
+            if "/.." in name and (plain := posixpath.normpath(name)) != name and not links.intersection(_folders(name)):
+                self._bound[name].append((_EVER, _Link(plain)))
+                self._targets.add(plain)
         for one in every:
             self._take(one)
 
@@ -81,7 +89,7 @@ class Files:
             one = waiting.pop()
             if one not in seen:
                 seen.add(one)
-                found |= {at for at, _ in self._bound.get(one, ())}
+                found |= {at for at, _ in self._bound.get(one, ()) if at != _EVER}
                 waiting += [what.target for _, what in self._bound.get(one, ()) if isinstance(what, _Link)]
         return sorted(found)
 
@@ -147,10 +155,18 @@ def _with_contents(made: Iterable[Naming], used: list[str]) -> list[Naming]:
     found = []
     for one in made:
         below = [] if one.kind == UNLINK else _below(one.new, used) + (_below(one.old, used) if one.kind in (RENAME, EXCHANGE) else [])
-        found += [one._replace(old=one.old + rest, new=one.new + rest) for rest in dict.fromkeys(below)]
+        for rest in dict.fromkeys(below):
+            old = posixpath.normpath(one.old + rest) if one.kind == SYMLINK else one.old + rest
+            found.append(one._replace(old=old, new=one.new + rest))
         if not below:
             found.append(one)
     return found
+
+
+def _folders(name: str) -> list[str]:
+    """All that the name leads through, up to the last `..`."""
+    parts = name[: name.rindex("/..")].split("/")
+    return ["/".join(parts[:count]) for count in range(2, len(parts) + 1)]
 
 
 def _below(folder: str, used: list[str]) -> list[str]:
