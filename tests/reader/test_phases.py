@@ -230,3 +230,19 @@ def test_a_table_that_was_asked_for_and_has_nothing_says_why(tmp_path):
     asked = list(report_tables(report, Options(("waits", "phases"))))
     assert [part.strip().split(":")[0] for part in asked] == ["waits", "phases"] and "--no-mpi" in asked[0] and "--phases" in asked[1]
     assert not any(isinstance(part, str) and "nothing to show" in part for part in report_tables(report, Options()))
+
+
+def test_times_of_one_program_are_none_of_the_next_one_in_the_step(tmp_path):
+    """Two programs of a job script: the second is in the phase 10 s after the first, and nobody waited for that."""
+    for number, ranks in enumerate((2, 3)):
+        program = WaitTrace(ranks, cost=0)
+        for rank in range(ranks):
+            program.compute(rank, 10 * number * SECOND)
+            program.phase(rank, "9write", True)
+            program.io(rank, (rank + 1) * SECOND)
+            program.phase(rank, "9write", False)
+        program.barrier()
+        program.write(tmp_path / str(number) / "s")
+    (tmp_path / "0" / "s" / "n0.weir").rename(tmp_path / "1" / "s" / "other.weir")
+    [write] = build(tmp_path / "1").steps[0].synchronisation.phases
+    assert figures(write) == ("9write", 2, 5, SECOND, 9 * SECOND // 5, 3 * SECOND, (1 + 2) * SECOND, (2 + 3) * SECOND)

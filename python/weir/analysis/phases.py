@@ -2,7 +2,7 @@
 """Phases: stretches of code between two marks, over tasks, and how long tasks waited for one another at their ends.
 
 Marks come from the program (weir_phase_begin, weir_phase_end), from rules (weir.analysis.phase_rules) or, where there are neither, from the
-barriers of MPI_COMM_WORLD. The n-th time that a task is in a phase belongs to the n-th time of every other task. The table is that of the OLAM
+barriers of MPI_COMM_WORLD. The n-th time that a task is in a phase belongs to the n-th time of every other task of its program. The table is that of the OLAM
 study: time of a phase per task, and its sync time, which is the last arrival at its end less the first.
 """
 
@@ -37,7 +37,7 @@ class Unpaired:
 
 @dataclass(frozen=True)
 class PhaseSpans:
-    """Arrays by stretch: the phase (index in names), task, which time it is in that phase (from 0), begin and end in ns."""
+    """Arrays by stretch: the phase (index in names), task, which time of the step it is in that phase (from 0), begin and end in ns."""
 
     names: tuple[str, ...]
     phase: np.ndarray
@@ -82,10 +82,13 @@ def phases_of(
     """records: of MPI and marks. Rules come before marks of the program, these before barriers."""
     lives = _lives(data, tasks)
     if rules:
-        return _spans(*ruled(data, names, rules, tasks, lives, barriers_left(records, tasks, names, routines)), "rules")
+        return _spans(*ruled(data, names, rules, tasks, lives, barriers_left(records, tasks, names, routines)), "rules", tasks.program)
     marks = _in_order(records.of(*MARKS), tasks)
     marked = _marked(marks, names, lives)
-    spans = _spans(*marked, "marks") if len(marked[1]) else _spans(*_between(records, tasks, names, routines, lives), "barriers")
+    if len(marked[1]):
+        spans = _spans(*marked, "marks", tasks.program)
+    else:
+        spans = _spans(*_between(records, tasks, names, routines, lives), "barriers", tasks.program)
     return replace(spans, unpaired=_unpaired(marks, names))
 
 
@@ -173,8 +176,8 @@ def _between(records: Records, tasks: Tasks, names: NameTable, routines: dict[in
     return texts, phase, who, begin, end
 
 
-def _spans(texts: tuple[str, ...], phase: np.ndarray, task: np.ndarray, begin: np.ndarray, end: np.ndarray, source: str) -> PhaseSpans:
-    """In the order of phase, task and time; phases in the order in which they were first entered."""
+def _spans(texts: tuple[str, ...], phase: np.ndarray, task: np.ndarray, begin: np.ndarray, end: np.ndarray, source: str, programs: np.ndarray) -> PhaseSpans:
+    """In the order of phase, task and time; phases in the order in which they were first entered. programs: by task."""
     begin, end = np.asarray(begin, np.int64), np.asarray(end, np.int64)
     end = np.maximum(begin, end)
     if len(phase):
@@ -189,7 +192,17 @@ def _spans(texts: tuple[str, ...], phase: np.ndarray, task: np.ndarray, begin: n
     is_first = np.r_[True, (np.diff(phase) != 0) | (np.diff(task) != 0)] if len(phase) else np.empty(0, bool)
     at = np.flatnonzero(is_first)
     nth = np.arange(len(phase)) - np.repeat(at, np.diff(np.r_[at, len(phase)]))
-    return PhaseSpans(texts, phase, task, nth, begin, end, source)
+    return PhaseSpans(texts, phase, task, _after_others(phase, programs[task], nth), begin, end, source)
+
+
+def _after_others(phase: np.ndarray, program: np.ndarray, nth: np.ndarray) -> np.ndarray:
+    """Times of one parallel program are none of another one's: they count on from those of the programs before it."""
+    if not len(phase):
+        return nth
+    count = int(program.max()) + 1
+    times = np.zeros((int(phase.max()) + 1, count), np.int64)
+    np.maximum.at(times, (phase, program), nth + 1)
+    return nth + (np.cumsum(times, axis=1) - times)[phase, program]
 
 
 def phase_totals(spans: PhaseSpans, figures: np.ndarray) -> list[PhaseTotals]:
