@@ -53,13 +53,16 @@ def described(folder) -> dict[int, list[str]]:
 
 @pytest.fixture
 def traced(mpi, preload_env, tmp_path):
-    """``traced(program, arguments..., ranks=4)``: what each rank did."""
+    """``traced(program, arguments..., ranks=4)``: what each rank did until MPI_Finalize, which is the last collective of all."""
 
     def call(program, *arguments, ranks=4, **env):
         env = preload_env(WEIR_MPI_SYNC="1", **env)
         call.done = mpi.run(ranks, program, *arguments, env=env, cwd=tmp_path).ok()
         call.folder = env["WEIR_TRACE_DIR"]
-        return described(call.folder)
+        found = described(call.folder)
+        last = {did.pop() for did in found.values()}
+        assert not found or (len(last) == 1 and re.fullmatch(rf"Finalize world:{ranks} @\d+ 0", *last)), last
+        return found
 
     return call
 
@@ -335,7 +338,7 @@ def test_without_mpi_none_of_it_is_recorded(traced, program):
 
 
 def test_the_option_of_the_command(weir, mpi, tmp_path, program):
-    for options, expected in ([], 13 * 4), (["--no-mpi"], 0):
+    for options, expected in ([], 14 * 4), (["--no-mpi"], 0):
         run = tmp_path / f"run{len(options)}"
         weir("trace", "-q", "-o", run, *options, "--", *mpi.launch(4, program, "c"), env=dict(mpi.env), cwd=tmp_path).ok()
         assert len(decode.read_trace(run / "main").of("MPI_collective")) == expected
@@ -349,7 +352,7 @@ def test_lower_levels_count_calls_and_bytes(traced, program, level):
     for c in counters:
         totals[c.op] += c.calls
         assert c.bytes < 1 << 20 and not c.flags
-    assert totals["MPI_collective"] == 13 * 4 and totals["MPI_start_collective"] == 3 * 4 and "MPI_awaited" not in totals
+    assert totals["MPI_collective"] == 14 * 4 and totals["MPI_start_collective"] == 3 * 4 and "MPI_awaited" not in totals
     names = {c.file for c in counters if c.op == "MPI_collective"}
     assert names == ({"mpi:world:4"} if level == "detail" else {""})
 
@@ -490,7 +493,7 @@ def test_what_files_do_in_mpi_is_not_the_programs(traced, mpi, io):
 def test_every_routine_has_a_number_and_every_spelling_a_hook():
     calls = re.findall(r"^WEIR_MPI_CALL\((\w+), (\w+), (\w+),", (ROOT / "native/hook/mpi_calls.def").read_text(), re.M)
     table = (ROOT / "native/hook/table.def").read_text()
-    assert len(calls) > 90 and {f"MPI_{name}" for name, _, _ in calls} == set(ROUTINES.values())
+    assert len(calls) > 90 and {f"MPI_{name}" for name, _, _ in calls} | {"MPI_Finalize"} == set(ROUTINES.values())
     for name, lower, upper in calls:
         assert (name.lower(), name.upper()) == (lower, upper) and f"WEIR_HOOKED_MPI({name}, {lower}, {upper})" in table
 

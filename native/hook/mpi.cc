@@ -73,13 +73,14 @@ void meet_world() {
   world.test = profiled<int (*)(uintptr_t*, int*, void*)>("PMPI_Test");
 }
 
-// All tasks make the same barriers, also one that cannot record: the others wait for it. Whoever misses one makes no more.
-void synchronise(uint64_t patience_ns) {
-  if (world.barrier == nullptr || world.ranks < 2) return;
+// All tasks make the same barriers, also one that cannot record: the others wait for it. Whoever misses one makes no more. True when
+// all have met.
+bool synchronise(uint64_t patience_ns) {
+  if (world.barrier == nullptr || world.ranks < 2) return false;
   for (int i = 0; i < mpi_barriers; ++i) {
     if (!passed_barrier(patience_ns)) {
       world.barrier = nullptr;
-      return;
+      return false;
     }
     const uint64_t left = os::ticks();
     ++world.barriers;
@@ -87,6 +88,7 @@ void synchronise(uint64_t patience_ns) {
       keep({Op::kSync, Layer::marker, 0, 0, world.barriers, left, left, kUnknownOffset, static_cast<uint64_t>(world.ranks)});
     }
   }
+  return mpi_barriers > 0;
 }
 
 void keep_call(Op op, Span span, bool failed) {
@@ -116,15 +118,21 @@ void starting(Real real) {
 template <typename Real>
 void finishing(Real real) {
   const int before = depth++;
-  if (before == 0) synchronise(0);  // tasks come as they finish, hours apart
-  if (before == 0) world.barrier = nullptr;
-  if (before == 0) end_between();
-  if (before == 0) end_mpi_events();
+  const uint64_t came = os::ticks();
+  bool observed_waits = false, have_met = false;
+  if (before == 0) {
+    have_met = synchronise(0);  // tasks come as they finish, hours apart
+    world.barrier = nullptr;
+    end_between();
+    observed_waits = end_mpi_events();
+  }
   const uint64_t start = os::ticks();
   const bool done = real();
   const uint64_t end = os::ticks();
   depth = before;
-  if (before == 0) keep_call(Op::kMpiFinalize, {start, end}, !done);
+  if (before != 0) return;
+  if (observed_waits && done) keep_finalize(world.communicator, came, have_met ? start : end);
+  keep_call(Op::kMpiFinalize, {start, end}, !done);
 }
 
 void aborting() {

@@ -15,6 +15,9 @@ extern WEIR_OWN int mpi_barriers, mpi_wait_s;
 extern WEIR_OWN bool mpi_events_wanted;
 extern WEIR_OWN uint32_t mpi_events;
 void begin_mpi_events(uintptr_t world, int rank, int ranks);
-void end_mpi_events();
+// Whether they were.
+bool end_mpi_events();
+// MPI_Finalize, from its call until all have come: the world's last collective, in which the others wait for whoever comes last.
+void keep_finalize(uintptr_t world, uint64_t came, uint64_t met);
 
 }  // namespace weir::hook

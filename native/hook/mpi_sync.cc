@@ -338,6 +338,16 @@ void begin_mpi_events(uintptr_t world, int rank, int ranks) {
   base::store(&mpi_events, 1u);
 }
 
-void end_mpi_events() { base::store(&mpi_events, 0u); }
+bool end_mpi_events() {
+  const bool were = base::load(&mpi_events) != 0;
+  base::store(&mpi_events, 0u);
+  return were;
+}
+
+void keep_finalize(uintptr_t world, uint64_t came, uint64_t met) {
+  Communicator* const on = find_communicator(world);
+  if (on == nullptr || !recording()) return;
+  keep_mpi(Op::kMpiCollective, 0, on->name, {came, met}, next_sequence(*on), static_cast<uint32_t>(MpiRoutine::kFinalize), 0);
+}
 
 }  // namespace weir::hook
