@@ -185,6 +185,25 @@ TEST_F(CacheTest, a_small_ring_serves_tasks_that_keep_together) {
   EXPECT_EQ(kBytes / 16384, shared_->reads);
 }
 
+TEST_F(CacheTest, of_blocks_touched_at_one_time_the_first_makes_room) {
+  fill(1 << 20);
+  const pid_t child = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {16384, 8}, 0)) _exit(3);
+    char piece[100];
+    const auto read_block = [&](uint64_t block) {
+      if (cache::read(t.o, piece, sizeof piece, block * 16384) != sizeof piece) _exit(4);
+    };
+    for (uint64_t block = 0; block < 9; ++block) read_block(block);  // block 8 in the place of block 0
+    for (uint64_t block = 1; block < 9; ++block) read_block(block);  // all of them since
+    read_block(9);
+    read_block(8);
+    t.finish();
+  });
+  wait_for(child);
+  EXPECT_EQ(10u, shared_->reads);
+}
+
 TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
   fill(1 << 20);
   const pid_t victim = start([&] {

@@ -39,6 +39,10 @@ void repair(Cache& c, Slot& s) {
 
 bool abandoned(const Slot& s) { return s.state == kLoading && !node::alive(s.loader); }
 
+// Not touched for longer. Since the clock last moved, by a claim, several may have been; of these, who reads in sequence needs the first
+// block last.
+bool is_older(const Slot& a, const Slot& b) { return a.used < b.used || (a.used == b.used && a.tag < b.tag); }
+
 // The best slot of a set to take; *dirty: the longest unused one of this file that would have to be written.
 Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
   Cache& c = *o.cache;
@@ -50,8 +54,8 @@ Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
     if (base::load(&s.tag) == 0 && state == kFree) return &s;
     if (state == kLoading) continue;
     if (s.touched != 0) {
-      if (file_of(s.tag) == o.file && (oldest == nullptr || s.used < oldest->used)) oldest = &s;
-    } else if (best == nullptr || s.used < best->used) {
+      if (file_of(s.tag) == o.file && (oldest == nullptr || is_older(s, *oldest))) oldest = &s;
+    } else if (best == nullptr || is_older(s, *best)) {
       best = &s;
     }
   }

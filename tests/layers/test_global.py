@@ -70,10 +70,10 @@ def test_a_node_reads_each_block_once(share, layered, testfs):
 
 
 def test_tasks_that_keep_together_need_a_small_ring_only(share, layered, testfs):
-    """64 blocks, of which 16 fit; the tasks wait for each other after every four."""
+    """64 blocks, of which 8 fit; the tasks wait for each other after every four."""
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB)
-    share(4, "read", fs.path / "a.dat", 4096, 128, env=layered("global:131072:4"))
+    share(4, "read", fs.path / "a.dat", 4096, 128, env=layered("global:131072:2"))
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB
     assert 64 <= seen.reads <= 64 + 4  # each task asks at the end of the file once

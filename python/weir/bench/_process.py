@@ -15,8 +15,8 @@ from pathlib import Path
 
 from weir._errors import Error
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what ends a bench
 _POLITE_S, _KILLED_S = 5.0, 10.0
+_starting, _put_off = False, 0  # a program; the signal that came meanwhile
 
 
 class RunFailed(Error, RuntimeError):
@@ -25,16 +25,9 @@ class RunFailed(Error, RuntimeError):
 
 def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, timeout_s: float) -> str:
     """Its standard output. Raises RunFailed."""
-    # What ends the bench must not come between the program's start and its place below, from where it is ended.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    try:
-        process = _start(command, environment, folder, mask)
-    except BaseException:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        raise
-    with process:
+    with _start(command, environment, folder) as process:
         try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            _end_put_off()
             output, complaint = process.communicate(timeout=timeout_s)
         except BaseException as error:
             end(process)
@@ -49,19 +42,41 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ti
     return output
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str], folder: Path, mask: Iterable[int]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=dict(environment),
-        cwd=folder,
-        start_new_session=True,
-        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
-    )
+def put_off(number: int) -> bool:
+    """For handlers of signals that raise: between a program's start and the place from where it is ended they must not. Whether this one came
+    then; it is raised again after it."""
+    global _put_off
+    if _starting:
+        _put_off = number
+    return _starting
+
+
+def _end_put_off() -> None:
+    global _starting, _put_off
+    _starting, number, _put_off = False, _put_off, 0
+    if number:
+        signal.raise_signal(number)
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> subprocess.Popen[str]:
+    """Signals are put off when it returns."""
+    global _starting
+    _starting = True
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+    except BaseException:
+        _end_put_off()
+        raise
 
 
 def end(process: subprocess.Popen[str]) -> None:

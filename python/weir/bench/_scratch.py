@@ -15,8 +15,9 @@ from pathlib import Path
 from types import FrameType
 
 from weir._errors import StorageError
-from weir.bench._process import ENDING
+from weir.bench._process import put_off
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REMOVE_WAIT_S = 10.0
 _unwinding = False  # an outer block does it
 
@@ -43,7 +44,7 @@ def unwound() -> Iterator[None]:
         yield
         return
     # One that is ignored stays so: nohup, and jobs in the background of a script.
-    before = {each: signal.getsignal(each) for each in ENDING}
+    before = {each: signal.getsignal(each) for each in _ENDING}
     mine = [each for each, handler in before.items() if handler not in (signal.SIG_IGN, None)]
     _unwinding = True
     for each in mine:
@@ -57,7 +58,9 @@ def unwound() -> Iterator[None]:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    for each in ENDING:
+    if put_off(number):
+        return
+    for each in _ENDING:
         signal.signal(each, signal.SIG_IGN)
     if number == signal.SIGINT:
         raise KeyboardInterrupt
