@@ -286,3 +286,35 @@ def test_the_box_tells_no_speed_of_calls_that_return_at_once(nonblocking, ns, ex
     *_, box = mpi_io_tables(report)
     assert box.rows[-1] == ("MB/s", "-", expected)
     assert any("MPI_Wait" in remark for remark in box.remarks) == bool(nonblocking)
+
+
+SEQUENTIAL = r"""
+#include <mpi.h>
+#include <stdio.h>
+static int calls;
+static void heard(MPI_File *file, int *error, ...) { ++calls; }
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  static char data[100];
+  MPI_File file;
+  MPI_Errhandler handler;
+  MPI_File_create_errhandler(heard, &handler);
+  MPI_File_open(MPI_COMM_WORLD, "sequential", MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL, &file);
+  MPI_File_set_errhandler(file, handler);
+  MPI_File_write_shared(file, data, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+  printf("%d ", calls);
+  MPI_File_write(file, data, 100, MPI_BYTE, MPI_STATUS_IGNORE);
+  printf("%d\n", calls);
+  MPI_File_close(&file);
+  MPI_Finalize();
+}
+"""
+
+
+def test_error_handlers_hear_of_the_programs_own_errors_alone(mpi, preload_env, tmp_path):
+    """A sequential file has no position of its own: a write there is an error, and to ask for the position another one."""
+    program, env = mpi.cc(SEQUENTIAL), preload_env(OMPI_MCA_io="romio321")
+    plain = mpi.run(1, program, cwd=tmp_path, env={"OMPI_MCA_io": "romio321"}).ok().stdout
+    assert mpi.run(1, program, env=env, cwd=tmp_path).ok().stdout == plain == "0 1\n"
+    found = [(r.op, r.size, r.offset, r.failed) for r in decode.read_trace(env["WEIR_TRACE_DIR"]).records if r.layer == "mpi_io"][1:3]
+    assert found == [("MPI_File_write_shared", 100, None, False), ("MPI_File_write", 0, None, True)]

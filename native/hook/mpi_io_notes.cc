@@ -15,6 +15,7 @@ namespace weir::hook {
 namespace {
 
 constexpr size_t kKeyBytes = 256, kValueBytes = 1025;  // the longest MPI_MAX_INFO_KEY and _VAL known are MPICH's
+constexpr int kSequential = 256;  // MPI_MODE_SEQUENTIAL, of every implementation since ROMIO
 constexpr int kHints = 256;  // an implementation has some thirty
 constexpr uint32_t kLustre = 0x0bd00bd0;  // f_type of statfs
 constexpr uint32_t kLayoutV1 = 0x0bd10bd0, kLayoutV3 = 0x0bd30bd0;
@@ -134,7 +135,9 @@ void keep_opened(const OpenedMpiFile& what, int error, Span span) {
   const uint32_t name = record::process().names().path_id(path);
   int ranks = 0;
   if (error == 0) {
-    remember_mpi_file(what.file, name);
+    MpiFile* const file = remember_mpi_file(what.file, name);
+    // To ask a sequential file for a position is an error, and the program's error handler would hear of it.
+    if (file != nullptr && (what.mode & kSequential) != 0) file->view_bytes = 0;
     ranks = asked("PMPI_Comm_size", what.communicator);
     if (record::process().level() != wire::Level::kSummary && asked("PMPI_Comm_rank", what.communicator) == 0) {
       if (!is_no_info(what.info)) note_hints("hint given", path, what.info);
