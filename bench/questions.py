@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -22,11 +23,16 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from reading import NS_PER_TICK, synthetic, write_trace
+
+if TYPE_CHECKING:
+    from weir.analysis.clock import Line
+    from weir.trace import TraceFile
 
 SLICE_NS = 1 << 30  # some seconds' worth of the power of two that weir's tiles have
 
@@ -67,7 +73,6 @@ def write_parquet(path: Path, events: int) -> None:
 def by_weir(question: str, folder: Path) -> object:
     from weir.analysis.active import active_time
     from weir.analysis.clock import node_line
-    from weir.analysis.tiles import Grid, tiles
     from weir.trace import TraceFile
     from weir.trace.file import threads_for
 
@@ -83,12 +88,21 @@ def by_weir(question: str, folder: Path) -> object:
     line, _ = node_line(file)
     if question == "active":
         return active_time((file,), (line,)).ns
-    file.find_times(threads_for(file.header.file_bytes))
-    origin = int(line.instants(np.array([file.header.created_ticks], np.uint64))[0])
-    last = int(line.instants(np.array([file.array("chunks")["last_ticks"].max()], np.uint64))[0])
-    grid = Grid(origin, SLICE_NS.bit_length() - 1, ((last - origin) >> (SLICE_NS.bit_length() - 1)) + 1)
-    by_row, _ = tiles((file,), (line,), [np.zeros(len(file.processes), np.uint32)], grid, rows=1)
-    return [int(busy) for busy in by_row["busy_ns"].sum(axis=2)[0]]
+    return over_time(file, line, max(max(process.last_ticks, process.end_ticks) for process in file.processes))
+
+
+def over_time(file: TraceFile, line: Line, last_ticks: int) -> list[int]:
+    """Busy ns of each slice; last_ticks: when the last event may have ended. The pass over the events tells when it did."""
+    from weir.analysis.tiles import Grid, tiles
+
+    first, shift = line.instant(file.header.created_ticks), SLICE_NS.bit_length() - 1
+    slices = ((line.instant(last_ticks) - first) >> shift) + 1
+    by_row, _ = tiles((file,), (line,), [np.zeros(len(file.processes), np.uint32)], Grid(first, shift, slices), rows=1)
+    found_ticks = int(file.find_times().array("chunks")["last_ticks"].max())
+    used = ((line.instant(found_ticks) - first) >> shift) + 1
+    if used > slices:
+        return over_time(file, line, found_ticks)
+    return [int(busy) for busy in by_row["busy_ns"].sum(axis=2)[0][:used]]
 
 
 def by_duckdb(question: str, folder: Path) -> object:
@@ -128,7 +142,7 @@ QUESTIONS = {"totals": "totals by file and operation", "active": "exact active t
 
 
 def once(engine: str, question: str, folder: Path) -> dict:
-    """One question in a process of its own: wall seconds without imports of the interpreter, peak memory in bytes, the answer."""
+    """One question in a process of its own: wall and CPU seconds without imports of the interpreter, peak memory in bytes, the answer."""
     done = subprocess.run(
         [sys.executable, __file__, "--ask", engine, question, str(folder)], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -138,11 +152,11 @@ def once(engine: str, question: str, folder: Path) -> dict:
 def ask(engine: str, question: str, folder: Path) -> dict:
     module = {"weir": "weir.analysis.step"}.get(engine, engine)
     __import__(module)
-    begin = time.monotonic()
+    begin, begin_cpu = time.monotonic(), time.process_time()
     answer = ENGINES[engine](question, folder)
-    seconds = time.monotonic() - begin
+    seconds, cpu = time.monotonic() - begin, time.process_time() - begin_cpu
     peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return {"seconds": seconds, "rss": int(peak.split()[1]) * 1024, "answer": answer}
+    return {"seconds": seconds, "cpu": cpu, "rss": int(peak.split()[1]) * 1024, "answer": answer}
 
 
 def agree(question: str, answers: dict[str, object], events: int) -> bool:
@@ -165,9 +179,9 @@ def report(engines: Sequence[str], folder: Path, repeat: int, events: int) -> bo
         print(f"{title}{'' if same else ': THE ANSWERS DIFFER'}")
         mine = statistics.median(one["seconds"] for one in runs[engines[0]])
         for engine, made in runs.items():
-            seconds = statistics.median(one["seconds"] for one in made)
+            seconds, cpu = (statistics.median(one[key] for one in made) for key in ("seconds", "cpu"))
             peak = max(one["rss"] for one in made)
-            print(f"  {engine:8} {seconds:8.2f} s {seconds / mine:7.1f} x {peak / 1e6:9.0f} MB at most", flush=True)
+            print(f"  {engine:8} {seconds:8.2f} s {seconds / mine:7.1f} x {cpu:8.2f} CPU s {peak / 1e6:9.0f} MB at most", flush=True)
     return fine
 
 
@@ -189,7 +203,7 @@ def main() -> int:
             trace.parent.mkdir(parents=True)
             write_trace(trace, events)
             write_parquet(folder / "events.parquet", events)
-        print(f"{events / 1e6:.0f} million events; trace {trace.stat().st_size / 1e6:.0f} MB, Parquet {(folder / 'events.parquet').stat().st_size / 1e6:.0f} MB")
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {events / 1e6:.0f} million events; trace {trace.stat().st_size / 1e6:.0f} MB, Parquet {(folder / 'events.parquet').stat().st_size / 1e6:.0f} MB")
         return 0 if report(options.only.split(","), folder, options.repeat, events) else 1
     finally:
         if not options.folder:

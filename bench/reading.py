@@ -108,7 +108,7 @@ def measure_active(path: str) -> dict:
     from weir.analysis.clock import node_line
     from weir.trace import TraceFile
 
-    file = TraceFile(path).scan()
+    file = TraceFile(path)
     line, _ = node_line(file)
     result = []
     seconds = cpu_seconds(lambda: result.append(active_time((file,), (line,))))

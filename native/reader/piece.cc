@@ -21,10 +21,7 @@ Source::Source(const ActiveInput& input, const weir_reader_chunk& chunk, const H
       has_times_(input.index->has_times),
       first_(input.file->data() + chunk.offset + sizeof(wire::ChunkHeader)) {}
 
-bool Source::is_timed(uint32_t i) const {
-  const Words one = record(i);
-  return is_call(one.op(), one.layer()) && plausible_time(one.start(), created_);
-}
+bool Source::is_timed(uint32_t i) const { return is_timed_call(record(i), created_); }
 
 void Source::leave(uint32_t first, uint32_t last, size_t open_chunks) const {
   const uint64_t begin = uint64_t(first_ - file_->data()), from = begin + first * sizeof(Words), until = begin + last * sizeof(Words);

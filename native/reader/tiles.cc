@@ -8,6 +8,7 @@
 #include "reader/ops.h"
 #include "reader/parallel.h"
 #include "reader/record.h"
+#include "reader/times.h"
 
 namespace weir::reader {
 namespace {
@@ -35,30 +36,44 @@ class Groups {
   std::vector<uint8_t> of_;
 };
 
-enum : uint8_t { kReads, kWrites, kOthers };
-
-constexpr std::array<uint8_t, 256> kKinds = [] {
-  std::array<uint8_t, 256> kinds{};
-  for (size_t op = 0; op < 256; ++op) kinds[op] = kOps[op].op_class == 'R' ? kReads : kOps[op].op_class == 'W' ? kWrites : kOthers;
-  return kinds;
-}();
-
 // What a task waits in: MPI_awaited tells of a wait once more, and starting a collective waits for nobody.
 constexpr bool is_wait(uint8_t op) {
   return op >= uint8_t(wire::Op::kMpiCollective) && op <= uint8_t(wire::Op::kMpiSend) && op != uint8_t(wire::Op::kMpiStartCollective);
 }
 
+// What a tile makes of an operation; of I/O, the place in its arrays.
+enum Kind : uint8_t { kReads, kWrites, kOthers, kWait, kNothing };
+
+constexpr std::array<Kind, 256> kKinds = [] {
+  std::array<Kind, 256> kinds{};
+  for (size_t op = 0; op < 256; ++op) {
+    const Kind io = kOps[op].op_class == 'R' ? kReads : kOps[op].op_class == 'W' ? kWrites : kOthers;
+    kinds[op] = is_wait(uint8_t(op)) ? kWait : kIsIo[op] ? io : kNothing;
+  }
+  return kinds;
+}();
+
 // One record, in ns since the window began.
 struct Span {
   int64_t from, until;
-  uint64_t bytes;
-  unsigned kind;
+  uint64_t bytes;  // none of kOthers
+  Kind kind;
   bool is_call, is_own;  // made by the application itself; within no other record of its thread
+};
+
+// Sums of spans of one slice.
+struct Held {
+  uint64_t busy_ns[3], calls[3], bytes[3];
+
+  void add(const Span& span) {
+    calls[span.kind] += span.is_call;
+    busy_ns[span.kind] += span.is_own ? uint64_t(span.until - span.from) : 0;
+    bytes[span.kind] += span.bytes;
+  }
 
   void add_to(weir_reader_tile& tile) const {
-    tile.calls[kind] += is_call;
-    tile.busy_ns[kind] += is_own ? uint64_t(until - from) : 0;
-    if (kind != kOthers) tile.bytes[kind] += bytes;
+    for (Kind kind : {kReads, kWrites, kOthers}) tile.busy_ns[kind] += busy_ns[kind], tile.calls[kind] += calls[kind];
+    for (Kind kind : {kReads, kWrites}) tile.bytes[kind] += bytes[kind];
   }
 };
 
@@ -128,7 +143,7 @@ class Adding {
       bin_ = span.from >> window_.shift;
     }
     if ((span.until >> window_.shift) == bin_) [[likely]] {
-      span.add_to(held_);
+      held_.add(span);
     } else if (span.until > span.from) {
       row_.spread(span);
       if (group < window_.groups) group_row().spread(span);
@@ -142,8 +157,8 @@ class Adding {
 
   void put() {
     if (weir_reader_tile* tile = row_.at(bin_)) {
-      reader::add(*tile, held_);
-      if (group_ < window_.groups) reader::add(*group_row().at(bin_), held_);
+      held_.add_to(*tile);
+      if (group_ < window_.groups) held_.add_to(*group_row().at(bin_));
     }
     held_ = {};
   }
@@ -151,7 +166,7 @@ class Adding {
   const weir_reader_window& window_;
   const Sums& sums_;
   const Row row_;
-  weir_reader_tile held_{};
+  Held held_{};
   int64_t bin_ = -1;
   uint8_t group_ = Groups::kHidden;
 };
@@ -159,52 +174,57 @@ class Adding {
 // A chunk whose process has a row.
 struct Part {
   const TilesInput* input;
-  const weir_reader_chunk* chunk;
+  weir_reader_chunk* chunk;
   const Groups* groups;
   uint32_t row;
 };
 
-// The records of a part, in ns since the window began.
+// The records of a part, in ns since the window began: the clock says so at once. Unsigned, because a damaged clock may carry times around.
 class Reading {
  public:
   Reading(const Part& part, const weir_reader_window& window)
-      : part_(part), clock_(part.input->clock), created_(part.input->index->header.created_ticks), origin_ns_(uint64_t(window.origin_ns)) {}
+      : part_(part), clock_(part.input->clock), created_(part.input->index->header.created_ticks) {
+    clock_.base_ns = int64_t(uint64_t(clock_.base_ns) - uint64_t(window.origin_ns));
+  }
 
-  void into(Adding adding) const {
+  // kTimes: finds the chunk's times (times.h) on the way.
+  template <bool kTimes>
+  void into(Adding& adding) const {
+    ChunkTimes times;
+    const Groups& groups = *part_.groups;
     const char* at = part_.input->file->data() + part_.chunk->offset + sizeof(wire::ChunkHeader);
-    for (uint64_t i = 0; i < part_.chunk->entries; ++i, at += sizeof(Words)) {
+    for (const char* end = at + part_.chunk->entries * sizeof(Words); at != end; at += sizeof(Words)) {
       const Words record = Words::load(at);
-      if (is_wait(record.op())) {
-        wait(record, adding);
+      const Kind kind = kKinds[record.op()];
+      if (kind >= kWait || record.layer() > uint8_t(wire::Layer::mpi)) {
+        if (kTimes && is_timed_call(record, created_)) times.take(record.start(), record.end());
+        if (kind == kWait) wait(record, adding);
         continue;
       }
-      if (!kIsIo[record.op()] || record.layer() > uint8_t(wire::Layer::mpi)) continue;
-      const uint8_t group = part_.groups->of(record.file());
-      if (group == Groups::kHidden || !plausible_time(record.start(), created_)) continue;
-      adding.add(span_of(record), group);
+      if (!plausible_time(record.start(), created_)) continue;
+      if (kTimes) times.take(record.start(), record.end());
+      const uint8_t group = groups.of(record.file());
+      if (group != Groups::kHidden) adding.add(span_of(record, kind), group);
     }
+    if (kTimes) times.give(*part_.chunk);
   }
 
  private:
   void wait(const Words& record, const Adding& adding) const {
     if (record.layer() != uint8_t(wire::Layer::mpi) || (record.flags() & wire::kNested) != 0) return;
-    if (plausible_time(record.start(), created_)) adding.wait(since(record.start()), since(record.end()));
+    if (plausible_time(record.start(), created_)) adding.wait(instant_ns(clock_, record.start()), instant_ns(clock_, record.end()));
   }
 
-  Span span_of(const Words& record) const {
-    const unsigned kind = kKinds[record.op()];
+  Span span_of(const Words& record, Kind kind) const {
     const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) || record.layer() == uint8_t(wire::Layer::stdio);
     const bool moves = kind != kOthers && is_lowest && (record.flags() & wire::kError) == 0;
-    return {since(record.start()), since(record.end()), moves ? record.size() : 0, kind, (record.flags() & wire::kBelow) == 0,
-            (record.flags() & wire::kNested) == 0};
+    return {instant_ns(clock_, record.start()), instant_ns(clock_, record.end()), moves ? record.size() : 0, kind,
+            (record.flags() & wire::kBelow) == 0, (record.flags() & wire::kNested) == 0};
   }
 
-  // Unsigned, because a damaged clock may carry times around.
-  int64_t since(uint64_t ticks) const { return int64_t(uint64_t(instant_ns(clock_, ticks)) - origin_ns_); }
-
   const Part& part_;
-  const weir_reader_clock clock_;
-  const uint64_t created_, origin_ns_;
+  weir_reader_clock clock_;
+  const uint64_t created_;
 };
 
 std::vector<std::vector<Groups>> groups_of(const std::vector<TilesInput>& inputs, bool all_names) {
@@ -220,13 +240,21 @@ std::vector<std::vector<Groups>> groups_of(const std::vector<TilesInput>& inputs
 std::vector<Part> parts_of(const std::vector<TilesInput>& inputs, const std::vector<std::vector<Groups>>& groups, uint32_t rows) {
   std::vector<Part> parts;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    for (const auto& chunk : inputs[i].index->chunks) {
+    for (auto& chunk : inputs[i].index->chunks) {
       const uint32_t row = inputs[i].row_of[chunk.process];
-      if (chunk.kind != uint32_t(wire::Kind::kEvents) || chunk.first_ticks > chunk.last_ticks || row >= rows) continue;
+      if (chunk.kind != uint32_t(wire::Kind::kEvents) || row >= rows) continue;
       parts.push_back({&inputs[i], &chunk, &groups[i][chunk.process], row});
     }
   }
   return parts;
+}
+
+// The times of a file's chunks are known now if all of them were read.
+void note_times(const TilesInput& input, uint32_t rows) {
+  const auto& chunks = input.index->chunks;
+  input.index->has_times |= std::all_of(chunks.begin(), chunks.end(), [&](const weir_reader_chunk& chunk) {
+    return chunk.kind != uint32_t(wire::Kind::kEvents) || input.row_of[chunk.process] < rows;
+  });
 }
 
 // How the parts are shared out. Each thread takes what comes next and adds to tiles of its own, which are added up in the end; where
@@ -289,7 +317,10 @@ void make_tiles(const std::vector<TilesInput>& inputs, bool all_names, const wei
   const std::vector<size_t> thread_of = sharing.has_own_rows ? threads_of_rows(parts, sharing, window.rows) : std::vector<size_t>();
   const Copies copies(window, sharing, by_row, by_group);
   const auto read = [&](const Part& part, size_t thread) {
-    Reading(part, window).into(Adding(window, copies.of(thread), part.row));
+    const Reading reading(part, window);
+    Adding adding(window, copies.of(thread), part.row);
+    if (part.input->index->has_times) reading.into<false>(adding);
+    else reading.into<true>(adding);
     part.input->file->leave(part.chunk->offset, part.chunk->size_bytes);
   };
   std::atomic<size_t> next = 0;
@@ -303,6 +334,7 @@ void make_tiles(const std::vector<TilesInput>& inputs, bool all_names, const wei
     }
   });
   copies.add_up();
+  for (const TilesInput& input : inputs) note_times(input, window.rows);
 }
 
 }  // namespace weir::reader

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the records of a chunk were made, and whether their ends rise: all that active time and tiles must know of chunks.
+// When the records of a chunk were made, and whether their ends rise: all that active time may have to know of chunks.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,10 @@ namespace weir::reader {
 inline bool is_call(uint8_t op, uint8_t layer) {
   const auto treatment = kOps[op].treatment;
   return (treatment == Treatment::call || treatment == Treatment::fortran || treatment == Treatment::silent) && is_known_layer(layer);
+}
+
+inline bool is_timed_call(const Words& record, uint64_t created_ticks) {
+  return is_call(record.op(), record.layer()) && plausible_time(record.start(), created_ticks);
 }
 
 // The times of a chunk's calls, taken one after the other.

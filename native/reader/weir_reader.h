@@ -129,7 +129,7 @@ void weir_reader_destroy(weir_reader **reader);
  * fails: -1 when memory or threads ran out. */
 int weir_reader_scan(weir_reader *reader, uint32_t threads);
 
-/* The chunks' times alone, without the tables: what weir_reader_tiles needs. Nothing to do after a scan.
+/* The chunks' times alone, without the tables. Nothing to do after a scan, nor after tiles that had a row for each process.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_times(weir_reader *reader, uint32_t threads);
 
@@ -165,8 +165,7 @@ int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clo
  * rows_of[i]: a row per process of reader i, WEIR_READER_NO_ROW leaves it out. groups_of[i]: a group per text of reader i, or
  * NULL for group 0; the files of group 255 count nowhere. Rows and groups that the window does not have are left out, as is what
  * lies outside it.
- * before: the times of each reader's chunks are known. cost: one pass, on window->threads threads; their copies of tiles take up to 64 MB.
- * fails: -1 when memory or threads ran out or the window is impossible. */
+ * cost: one pass, on window->threads threads; their copies of tiles take up to 64 MB. fails: -1 when memory or threads ran out or the window is impossible. */
 int weir_reader_tiles(weir_reader *const *readers, const weir_reader_clock *clocks, const uint32_t *const *rows_of,
                       const uint8_t *const *groups_of, uint64_t count, uint32_t all_names, const weir_reader_window *window,
                       weir_reader_tile *by_row, weir_reader_tile *by_group);

@@ -101,14 +101,16 @@ def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_nam
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "n.weir"
         write(path, made)
-        file = TraceFile(path).find_times(threads)
+        file = TraceFile(path)
         line = Line(1 << 40, 10**18, round(slope * 2**48))
         grid = Grid(10**18 + origin, shift, bins)
         group = {text: i % 2 for i, text in enumerate(NAMES)} | {NAMES[1]: HIDDEN_GROUP}
+        chunks = TraceFile(path).scan().array("chunks").tobytes()
         by_row, by_group = tiles(
             (file,), (line,), [np.array([1, NOWHERE, 0], np.uint32)], grid, rows=2, groups=2, all_names=all_names, threads=threads,
             groups_of=[np.array([group[text] for text in file.texts], np.uint8)],
         )  # fmt: skip
+        assert file.find_times().array("chunks").tobytes() == chunks
 
         def group_of(file: int) -> int:
             return group[NAMES[file - 1]] if file else 0
@@ -229,11 +231,13 @@ def test_tiles_do_not_depend_on_threads(tmp_path, bins, shift):
                 starts = writer.created_ticks + np.sort(random.integers(0, 10**9, 100))
                 made = records(kinds, starts, random.integers(0, 10**7, 100), file=np.resize(names, 100), size=random.integers(0, 1 << 30, 100))
                 process.events(made, thread=rank, chunk_bytes=4096)
-    file = TraceFile(tmp_path / "n.weir").find_times()
+    files = [TraceFile(tmp_path / "n.weir") for _ in range(4)]
     made = [
         tiles((file,), (Line(1 << 40, 10**18, 1 << 48),), [np.arange(4)], Grid(10**18, shift, bins), rows=4, threads=threads)
-        for threads in (1, 2, 5)
+        for file, threads in zip(files, (1, 2, 5))
     ]
     assert made[0][0]["busy_ns"].any(axis=(1, 2)).all() and made[0][1]["bytes"].any()
     for by_row, by_group in made[1:]:
         assert by_row.tobytes() == made[0][0].tobytes() and by_group.tobytes() == made[0][1].tobytes()
+    chunks = files[3].scan().array("chunks").tobytes()
+    assert all(file.array("chunks").tobytes() == chunks for file in files[:3])  # the pass has found their times, too

@@ -64,7 +64,7 @@ def tiles(
     all_names: bool = False,
     threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tiles by row, shape (rows, bins), and by group of files, shape (groups, bins), of files whose chunks know their times.
+    """Tiles by row, shape (rows, bins), and by group of files, shape (groups, bins), of trace files, scanned or not.
 
     rows_of: the row of each process of each file (NOWHERE: left out). groups_of: the group of each text of each file.
     all_names: pipes and devices too. threads: as many as are worth while when not given. Raises MemoryError.

@@ -78,7 +78,7 @@ class TraceFile:
         return self
 
     def find_times(self, threads: int = 1) -> TraceFile:
-        """The times of chunks alone: a pass much cheaper than scan(), and enough for tiles. Nothing to do after a scan."""
+        """The times of chunks alone: a pass much cheaper than scan(). Nothing to do after a scan, or tiles with a row for each process."""
         if _abi.times_function()(self.handle, threads) != 0:
             raise MemoryError(f"{self.path}: not enough memory for its chunks, or {threads} threads cannot be had")
         return self
