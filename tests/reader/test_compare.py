@@ -37,8 +37,8 @@ def write_run(run: Path, tasks: int, *, slow: int = 1, folder: str = "/scratch/a
                 trace.line(f"read {folder}/init at=200000000 for=1000000 bytes=500 x=4" if rank == 0 else f"stat {folder}/init at=0 for=0")
             else:
                 trace.line(f"read {folder}/out/trajL{rank + 1:03} at=0 for={2 * MS} bytes=1000")
-        if extra:
-            trace.line(extra)
+        for line in extra.splitlines():
+            trace.line(line)
     trace.close()
     return run
 
@@ -223,7 +223,7 @@ def test_the_exit_status(weir, runs, options, status):
     done = weir("compare", *runs, *options)
     assert done.returncode == status, done.stderr
     if status == 1:
-        assert done.stderr.startswith("weir: TOTAL: seconds>2: A 0.028, B 0.092")
+        assert done.stderr == "weir: TOTAL: seconds>2: A 0.028, B 0.092, B/A 3.28571: FAILED\n"
         assert "FAILED" in done.stdout
     if status in (2, 3):
         assert "nonsense" in done.stderr and done.stdout == ""
@@ -289,4 +289,18 @@ def test_only_the_numbers_that_differ_become_letters():
     ],
 )
 def test_folders_that_have_most_names_in_common(a, b, expected):
-    assert home_folders(a, b) == expected
+    assert home_folders(dict.fromkeys(a, 0), dict.fromkeys(b, 0)) == expected
+
+
+def test_folders_where_bytes_moved_come_before_those_with_many_names():
+    """As those that an MPI library makes for each run."""
+    a, b = ({f"/tmp/mpi.{run}/{name}": 0 for name in "abcdefgh"} | {f"/job/{run}/out": 1} for run in "xy")
+    assert home_folders(a, b) == ("/job/x", "/job/y")
+
+
+def test_output_of_runs_in_different_folders_is_matched_whatever_the_mpi_library_makes(tmp_path):
+    session = ["\n".join(f"stat /tmp/mpi.{run}/{letter} at=0 for=1000" for letter in "abcdefghijklmnopqrstuvwxyz") for run in "ab"]
+    runs = [write_run(tmp_path / run, 2, folder=f"/scratch/{run}", extra=extra) for run, extra in zip("ab", session)]
+    found = {one["file"]: one for one in compared(runs)["files"]}
+    assert found["out/trajL001"]["a"] == found["out/trajL001"]["b"] == {"files": 1, "calls": 2, "bytes_read": 1000, "bytes_written": 1000, "seconds": 0.012}
+    assert not [name for name, one in found.items() if "traj" in name and None in (one["a"], one["b"])]

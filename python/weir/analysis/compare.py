@@ -155,23 +155,27 @@ class FilePair:
         return self.a[1:4] != self.b[1:4]
 
 
-def home_folders(a: Iterable[str], b: Iterable[str]) -> tuple[str, str] | None:
-    """The folders of two runs below which most names are the same; None when no file of one has a counterpart elsewhere in the other.
+def home_folders(a: Mapping[str, int], b: Mapping[str, int]) -> tuple[str, str] | None:
+    """The folders of two runs below which most bytes, and of these most names, are the same; None when no file of one has a counterpart
+    elsewhere in the other.
 
-    Names are absolute. Each pair of files that end alike, and that are not in both runs, speaks for the two folders above what is alike."""
-    of_a, of_b = set(a), set(b)
+    Bytes by absolute name. Each pair of files that end alike, and that are not in both runs, speaks for the two folders above what is alike. Bytes
+    come first because MPI has folders of its own for each run, with many names and nothing in them."""
+    of_a, of_b = a.keys(), b.keys()
     by_base: dict[str, list[list[str]]] = defaultdict(list)
     for name in of_b - of_a:
         parts = name.split("/")
         by_base[parts[-1]].append(parts)
-    votes: dict[tuple[str, str], int] = defaultdict(int)
+    votes: dict[tuple[str, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
     for name in of_a - of_b:
         parts = name.split("/")
         others = by_base.get(parts[-1], ())
         for other in others if len(others) <= MOST_ALIKE else ():
             same = next((i for i, (x, y) in enumerate(zip(reversed(parts), reversed(other))) if x != y), min(len(parts), len(other)))
-            votes["/".join(parts[:-same]), "/".join(other[:-same])] += 1
-    return min(votes, key=lambda pair: (-votes[pair], pair), default=None)
+            folders = "/".join(parts[:-same]), "/".join(other[:-same])
+            moved, count = votes[folders]
+            votes[folders] = moved + a[name] + b["/".join(other)], count + 1
+    return min(votes, key=lambda pair: (-votes[pair][0], -votes[pair][1], pair), default=None)
 
 
 def match_files(a: Mapping[str, FileTotals], b: Mapping[str, FileTotals]) -> list[FilePair]:

@@ -50,7 +50,8 @@ def compare(
     else:
         render_comparison(made, sys.stdout, top or None)
     for one in made.failed:
-        print(f"weir: {one.step}: {one.threshold.text}: A {one.a:.6g}, B {one.b:.6g}", file=sys.stderr)
+        measured = f"B-A {one.value:+.6g}" if one.threshold.is_difference else f"B/A {one.value:.6g}"
+        print(f"weir: {one.step}: {one.threshold.text}: A {one.a:.6g}, B {one.b:.6g}, {measured}: FAILED", file=sys.stderr)
     if made.failed:
         raise typer.Exit(1)
     if not made.is_complete:

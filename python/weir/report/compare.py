@@ -82,13 +82,18 @@ def _side(step: StepReport) -> Side:
 
 def _names(a: Report, b: Report) -> tuple[dict[str, FileTotals], dict[str, FileTotals]]:
     """Files of both runs by the name that the other run may have, too: below each run's working directory, or below the folders that have
-    most names in common, or absolute, whichever makes more names the same."""
-    folders = home_folders((one.file for one in a.files), (one.file for one in b.files)) or (None, None)
+    most bytes in common, or absolute, whichever makes files of more bytes, and of these more names, the same."""
+    folders = home_folders(*({one.file: one.bytes for one in report.files} for report in (a, b))) or (None, None)
     candidates = [
         tuple({shown(one.file, top): one for one in report.files} for report, top in zip((a, b), tops))
         for tops in ((a.cwd, b.cwd), folders, (None, None))
     ]
-    return max(candidates, key=lambda names: len(names[0].keys() & names[1].keys()))
+
+    def common(names: tuple[dict[str, FileTotals], ...]) -> tuple[int, int]:
+        both = names[0].keys() & names[1].keys()
+        return sum(side[name].bytes for name in both for side in names), len(both)
+
+    return max(candidates, key=common)
 
 
 def comparison_tables(one: Comparison, top: int | None = 20) -> Iterator[Table]:
