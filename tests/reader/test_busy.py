@@ -68,7 +68,7 @@ def test_lengths_and_last_ends_are_those_of_every_ns(of_processes, asked, room):
         data = step_of(path, names)
         origin = int(data.lines[0].instants(np.array([data.files[0].header.created_ticks], np.uint64))[0])
         instants = np.array(asked, np.int64) + origin
-        found = busy_at(data, range(len(data.members)), names, instants)
+        found = busy_at(data, names, range(len(data.members)), instants)
         assert found.until(instants).tolist() == [len({at for at in covered if at < instant}) for instant in asked]
         lasts = [max((at + 1 for at in covered if at < instant), default=None) for instant in asked]
         clipped = np.maximum(found.last_end(instants), origin - 10) - origin

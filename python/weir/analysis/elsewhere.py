@@ -7,7 +7,9 @@ What is asked is the same at both places, and so are the answers, to the last di
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,6 +20,7 @@ from weir.trace import Problem, TraceFile
 if TYPE_CHECKING:
     from weir.analysis.active import Active
     from weir.analysis.clock import Line
+    from weir.analysis.names import NameTable
     from weir.analysis.step import StepData
     from weir.analysis.tiles import Grid
 
@@ -42,8 +45,8 @@ class Elsewhere(Protocol):
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """weir.analysis.tiles.tiles()."""
 
-    def ahead(self, function: Callable[..., Any], data: StepData, *arguments: Any, **named: Any) -> None:
-        """Begin with what call() will be asked for with the same arguments."""
+    def map(self, function: Callable[..., Answer], data: StepData, names: NameTable, pieces: Sequence[tuple]) -> list[Answer]:
+        """for_each()."""
 
     def call(self, function: Callable[..., Answer], data: StepData, *arguments: Any, **named: Any) -> Answer:
         """The function's answer from one process that has the whole step."""
@@ -52,6 +55,15 @@ class Elsewhere(Protocol):
 def elsewhere(files: Sequence[TraceFile]) -> Elsewhere | None:
     """Who passes over the records of a step's files; None: this process."""
     return files[0].elsewhere if files else None
+
+
+def for_each(function: Callable[..., Answer], data: StepData, names: NameTable, pieces: Sequence[tuple]) -> list[Answer]:
+    """function(data, names, *piece) of each piece of a step (a task, a process), some at once: numpy and the reader work without the interpreter's lock."""
+    other = elsewhere(data.files)
+    if other is not None:
+        return other.map(function, data, names, pieces)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return list(pool.map(lambda piece: function(data, names, *piece), pieces))
 
 
 Pass = TypeVar("Pass", bound=Callable[..., Any])  # its first argument is the step

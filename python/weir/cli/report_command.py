@@ -83,19 +83,9 @@ def report(
         if trace:
             _print_lines(made, file, op, t_from, t_to)
         else:
-            if reader is not None and (json or html is not None or {"waits", "phases"} & set(wanted)):
-                _ask_ahead(made, reader)
             _show(made, options, json, html)
     if not made.is_complete:
         raise typer.Exit(4)
-
-
-def _ask_ahead(made: Any, reader: Any) -> None:
-    """Waits of all steps at once, on as many workers."""
-    from weir.analysis.waits.summary import synchronisation
-
-    for step in made.steps:
-        reader.ahead(synchronisation, step.data, made.names, step.phase_rules)
 
 
 def _show(made: Any, options: Any, json: bool, html: str | None) -> None:

@@ -5,16 +5,17 @@
 - Active time: one worker merges a step; of many workers each makes disjoint intervals of a stretch of chunks, cut at common instants, and
   each stretch of time is merged on its own.
 - Tiles are added up.
-- What follows tasks over all files of a step (waits, phases, gaps) one worker does for the whole step.
+- Waits: each task's calls are read by any worker, collectives are matched by this process.
+- What follows files over all nodes of a step (bytes read again, gaps) one worker does for the whole step.
 
 A worker that dies is no matter: Dask asks another one, and what this process had sent to it is sent again.
 """
 
 from __future__ import annotations
 
-import pickle
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ SPLIT_FROM = 12  # threads of workers: one alone merges whole files some eight t
 STRETCH_RECORDS = 1 << 22
 WINDOW_RECORDS = 1 << 24  # of 16 bytes at most, on the worker that merges them
 MOST_WINDOWS = 64
-SENDINGS = 3  # how often a step is sent, when workers die that have it
+SENDINGS = 5  # how often a step is sent, when workers die that have it
 
 
 class ClusterError(Error, RuntimeError):
@@ -54,7 +55,6 @@ class Cluster:
         self.client, self._close = client, close
         self._asked: dict[Path, tuple[Identity, Future] | Problem] = {}
         self._sent: dict[int, tuple[object, Future]] = {}
-        self._ahead: dict[tuple, Future] = {}
 
     def __enter__(self) -> Cluster:
         return self
@@ -64,8 +64,8 @@ class Cluster:
 
     def close(self) -> None:
         """Let go of the workers. Files that were opened keep their tables; their records are then read by this process."""
-        for kept in (self._asked, self._sent, self._ahead):
-            kept.clear()
+        self._asked.clear()
+        self._sent.clear()
         self._close()
 
     # Files
@@ -130,19 +130,25 @@ class Cluster:
             add_tiles(by_group, of_groups)
         return by_row, by_group
 
-    def ahead(self, function: Callable[..., Any], data: StepData, *arguments: Any, **named: Any) -> None:
-        with suppress(_Lost):
-            self._ahead[_key(function, data, arguments, named)] = self._with_step(function, data, arguments, named)
+    def map(self, function: Callable[..., Any], data: StepData, names: NameTable, pieces: Sequence[tuple]) -> list[Any]:
+        """A worker that has some piece asks for the step once."""
+        return self._sending(data, lambda: [self._with_step(function, data, (names, *piece), {}) for piece in pieces])
 
     def call(self, function: Callable[..., Any], data: StepData, *arguments: Any, **named: Any) -> Any:
-        key = _key(function, data, arguments, named)
+        [found] = self._sending(data, lambda: [self._with_step(function, data, arguments, named)])
+        return found
+
+    def _sending(self, data: StepData, submit: Callable[[], list[Future]]) -> list[Any]:
+        """The answers; when workers die that have what this process sent, it is sent and asked once more."""
         for sending in range(SENDINGS):
             try:
-                return self._result(self._ahead.pop(key, None) or self._with_step(function, data, arguments, named))
+                return [self._result(one) for one in submit()]
             except _Lost as error:
                 if sending + 1 == SENDINGS:
                     raise ClusterError(f"{data.step.path}: {error}") from error
                 self._sent.clear()
+                time.sleep(1)  # until the scheduler knows that they are gone
+        return []
 
     # Dask
 
@@ -175,6 +181,7 @@ class Cluster:
         from concurrent.futures import CancelledError as Cancelled
 
         from distributed import KilledWorker
+        from distributed.comm import CommClosedError
 
         try:
             yield
@@ -182,7 +189,7 @@ class Cluster:
             raise ClusterError(f"{error}: workers that were asked for it died; memory may be short (docs/guide/large.md)") from error
         except TimeoutError as error:
             raise ClusterError(f"the cluster has no workers any more ({error}): start some, or report without --dask") from error
-        except (CancelledError, Cancelled) as error:
+        except (CancelledError, Cancelled, CommClosedError) as error:
             if self.client.status != "running":
                 raise ClusterError(f"the scheduler {self.client.scheduler.address} went away: start it again, or report without --dask") from error
             raise _Lost(f"workers that had the step died {SENDINGS} times") from error
@@ -199,11 +206,6 @@ def _unreadable(path: Path, error: OSError) -> Problem:
 
 class _Lost(Exception):
     """What this process had sent is gone with the worker that had it."""
-
-
-def _key(function: Callable[..., Any], data: StepData, arguments: tuple, named: dict[str, Any]) -> tuple:
-    small = [id(one) if isinstance(one, NameTable) else one for one in arguments]
-    return function.__module__, function.__qualname__, id(data), pickle.dumps((small, named))
 
 
 def _stretches(files: Sequence[ClusterFile], lines: Sequence[Line], masks: list[np.ndarray] | None) -> tuple[list[Stretch], np.ndarray]:

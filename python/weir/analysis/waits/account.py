@@ -9,20 +9,19 @@ proportion to the time of its calls.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from weir.analysis.elsewhere import for_each
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
 from weir.analysis.waits.awaited import Waits, completions_of, waiting_ns, waits_of
 from weir.analysis.waits.completion import met_at_completion
 from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
-from weir.analysis.waits.busy import busy_at
+from weir.analysis.waits.busy import Busy, busy_at
 from weir.analysis.waits.intervals import Price, Shares
 from weir.analysis.waits.paid import Payment, by_task, payment, stretches
 from weir.analysis.waits.records import Calls, Records, calls_of
@@ -89,7 +88,10 @@ def account(
     spans = spans or Spans.none()
     task = tasks.of_member[records.member]
     own = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
-    comms, of_files = file_arrivals(records, tasks, own, lambda one, *instants: busy_at(data, tasks.members[one], names, *instants))
+    def busy_of(asked: Sequence[tuple[int, np.ndarray]]) -> list[Busy]:
+        return for_each(busy_at, data, names, [(tasks.members[one], *instants) for one, *instants in asked])
+
+    comms, of_files = file_arrivals(records, tasks, own, busy_of)
     arrivals = met_at_completion(arrivals_of(records, own, tasks), completions_of(records, own, tasks), tasks).joined(of_files)
     instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
     waits = waits_of(records, comms, tasks, instances)
@@ -100,13 +102,20 @@ def account(
         _Windows(spans.task, spans.begin_ns, spans.end_ns),
     )
     io = [np.zeros(len(one.task), np.int64) for one in windows]
-    _each(tasks, lambda one: _fill_io(data, tasks, one, names, windows, io))
+    asked = [[one.of(task) for one in windows] for task in range(len(tasks))]
+    for mine, busy in zip(asked, busy_of([(task, *(side for _, *sides in mine for side in sides)) for task, mine in enumerate(asked)])):
+        for (rows, begins, ends), into in zip(mine, io):
+            into[rows] = busy.within(begins, ends)
     waited, paid = _once(waits, io[1]), payment(instances, of, io[0])
     prices = _prices(len(tasks), instances, waits, waited, paid)
     figures = np.zeros((len(spans.task), 1 + len(COSTS)))
     figures[:, 0] = io[2]
-    parts = _each(tasks, lambda one: _task_costs(data, tasks, one, names, prices[one], windows[2], figures))
-    costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *parts)))
+    some = [task for task, of_task in enumerate(prices) if any(len(price.edges) for price in of_task)]
+    parts = for_each(_task_costs, data, names, [(tasks.members[task], prices[task], *windows[2].of(task)[1:]) for task in some])
+    for task, (_, of_spans) in zip(some, parts):
+        figures[windows[2].of(task)[0], 1:] = of_spans
+    every = [(np.full(len(columns[0]), task, np.int64), *columns) for task, (columns, _) in zip(some, parts)]
+    costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *every)))
     return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, comms, instances), routines | routines_of_files())
 
 
@@ -121,19 +130,6 @@ class _Windows:
         """Rows, begins and ends of one task."""
         rows = self.rows_of.get(task, np.empty(0, np.int64))
         return rows, self.begins[rows], self.ends[rows]
-
-
-def _each(tasks: Tasks, work: Callable[[int], object]) -> list:
-    """Of each task; numpy and the reader work without the interpreter's lock."""
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        return list(pool.map(work, range(len(tasks))))
-
-
-def _fill_io(data: StepData, tasks: Tasks, task: int, names: NameTable, windows: tuple[_Windows, ...], io: list[np.ndarray]) -> None:
-    mine = [one.of(task) for one in windows]
-    busy = busy_at(data, tasks.members[task], names, *(side for _, *sides in mine for side in sides))
-    for (rows, begins, ends), into in zip(mine, io):
-        into[rows] = busy.within(begins, ends)
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
@@ -176,34 +172,30 @@ def _of_set(instances: Instances, paid: Payment, at: np.ndarray, ns: np.ndarray)
 
 
 def _task_costs(
-    data: StepData, tasks: Tasks, task: int, names: NameTable, prices: tuple[Price, ...], spans: _Windows, figures: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """Arrays of Costs for one task; fills in the figures of its spans."""
-    if not any(len(price.edges) for price in prices):
-        return _NO_COSTS
-    rows, begins, ends = spans.of(task)
-    busy = busy_at(data, tasks.members[task], names, begins, ends, *(price.edges for price in prices))
+    data: StepData, names: NameTable, members: Sequence[int], prices: tuple[Price, ...], begins: np.ndarray, ends: np.ndarray
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Of one task: arrays of Costs but the first, and COSTS of its spans, which last from begins to ends."""
+    busy = busy_at(data, names, members, begins, ends, *(price.edges for price in prices))
     costs = [price.cost(busy) for price in prices]
-    for column, cost in enumerate(costs, 1):
-        figures[rows, column] = cost.until(ends) - cost.until(begins)
+    of_spans = np.stack([cost.until(ends) - cost.until(begins) for cost in costs], 1)
     shares = [Shares(cost) for cost in costs]
-    for calls in _own_calls(data, tasks, task, names):
+    for calls in _own_calls(data, names, members):
         for one in shares:
             one.add(calls.start, calls.end)
     sums: dict[int, np.ndarray] = {}  # by name and operation
-    for calls in _own_calls(data, tasks, task, names):
+    for calls in _own_calls(data, names, members):
         found, at = np.unique((calls.name - NO_NAME).astype(np.int64) << 8 | calls.op, return_inverse=True)
         every = [np.bincount(at, one.of(calls.start, calls.end), len(found)) for one in shares]
         for key, of in zip(found.tolist(), np.stack(every, 1)):
             sums[key] = sums.get(key, 0.0) + of
     keys = np.array([key for key, of in sums.items() if of.any()], np.int64)
     columns = np.array([sums[key] for key in keys.tolist()]).reshape(-1, len(COSTS)).T
-    return np.full(len(keys), task, np.int64), ((keys >> 8) + NO_NAME).astype(np.int32), (keys & 255).astype(np.uint8), *columns
+    return (((keys >> 8) + NO_NAME).astype(np.int32), (keys & 255).astype(np.uint8), *columns), of_spans
 
 
-def _own_calls(data: StepData, tasks: Tasks, task: int, names: NameTable) -> Iterator[Calls]:
+def _own_calls(data: StepData, names: NameTable, members: Sequence[int]) -> Iterator[Calls]:
     """Those whose time lies within no other's."""
-    for calls in calls_of(data, tasks.members[task], names):
+    for calls in calls_of(data, members, names):
         own = calls.own()
         if len(own.start):
             yield own

@@ -48,7 +48,7 @@ class Busy:
         return at
 
 
-def busy_at(data: StepData, members: Iterable[int], names: NameTable, *instants: np.ndarray) -> Busy:
+def busy_at(data: StepData, names: NameTable, members: Iterable[int], *instants: np.ndarray) -> Busy:
     """The I/O on files of some members (one task) at these instants. cost: a pass over their records, when there are instants."""
     asked = np.unique(np.concatenate(instants)) if instants else np.empty(0, np.int64)
     lengths, lasts = np.zeros(len(asked), np.int64), np.full(len(asked), _NEVER)

@@ -7,7 +7,7 @@ beginning, if it has none); who leaves before others have come did not wait for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -38,10 +38,10 @@ def routines_of_files() -> dict[int, str]:
     return {_FIRST | silent_ops()[name]: name for name in file_calls()}
 
 
-def file_arrivals(records: Records, tasks: Tasks, comms: Communicators, busy_of: Callable[..., Busy]) -> tuple[Communicators, Arrivals]:
+def file_arrivals(records: Records, tasks: Tasks, comms: Communicators, busy_of: Callable[[Sequence[tuple[int, np.ndarray]]], list[Busy]]) -> tuple[Communicators, Arrivals]:
     """Arrivals in file calls, and the communicators with one more for each file of several tasks, whose name is the file's.
 
-    busy_of: the I/O of a task at the instants behind it.
+    busy_of: the I/O of tasks, of each at its instants.
     """
     records = records.of(*file_calls())
     task = tasks.of_member[records.member]
@@ -60,9 +60,9 @@ def file_arrivals(records: Records, tasks: Tasks, comms: Communicators, busy_of:
     begins = starts(comm, task)
     nth = np.arange(len(comm)) - np.repeat(begins, np.diff(np.r_[begins, len(comm)]))
     start = records.start.copy()
-    for one in np.unique(task).tolist():
-        rows = np.flatnonzero(task == one)
-        start[rows] = np.clip(busy_of(one, records.end[rows]).last_end(records.end[rows]), start[rows], records.end[rows])
+    by_task = [(one, np.flatnonzero(task == one)) for one in np.unique(task).tolist()]
+    for (_, rows), busy in zip(by_task, busy_of([(one, records.end[rows]) for one, rows in by_task])):
+        start[rows] = np.clip(busy.last_end(records.end[rows]), start[rows], records.end[rows])
     first = len(comms.size)
     routine = _FIRST | records.op.astype(np.int64)
     arrivals = Arrivals(first + comm, task, nth, start, records.end, routine, np.ones(len(comm), bool))

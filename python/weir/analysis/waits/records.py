@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from weir.analysis.columns import class_codes
+from weir.analysis.elsewhere import for_each
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData, name_numbers
 from weir.trace._abi import Cursor
@@ -67,17 +68,23 @@ class Records:
 
 def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
     """All records of some operations that are no I/O; nothing is read when the step has none."""
-    table = _chosen(wanted)
-    parts = []
-    for member in np.unique(data.columns.member[table[data.columns.op]]).tolist():
-        for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]], _chunks_of(data, member)):
-            who = np.full(len(number), member, np.int32)
-            end = batch["start_ns"] + batch["duration_ns"]
-            parts.append((who, batch["op"], batch["flags"], number, batch["start_ns"], end, batch["offset"], batch["bytes"]))
-    if not parts:
-        kinds = dict(member=np.int32, op=np.uint8, flags=np.uint8, name=np.int32)
-        return Records(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Records)))
-    return Records(*(np.concatenate(column) for column in zip(*parts)))
+    members = np.unique(data.columns.member[_chosen(wanted)[data.columns.op]]).tolist()
+    return _joined(for_each(_records_of_one, data, names, [(member, wanted) for member in members]))
+
+
+def _records_of_one(data: StepData, names: NameTable, member: int, wanted: tuple[str, ...]) -> Records:
+    table, parts = _chosen(wanted), []
+    for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]], _chunks_of(data, member)):
+        who = np.full(len(number), member, np.int32)
+        end = batch["start_ns"] + batch["duration_ns"]
+        parts.append(Records(who, batch["op"], batch["flags"], number, batch["start_ns"], end, batch["offset"], batch["bytes"]))
+    return _joined(parts)
+
+
+def _joined(parts: list[Records]) -> Records:
+    kinds = dict(member=np.int32, op=np.uint8, flags=np.uint8, name=np.int32)
+    nothing = Records(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Records)))
+    return Records(*(np.concatenate([getattr(one, field.name) for one in [nothing, *parts]]) for field in fields(Records)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 
 from weir.analysis.columns import Columns, starts
-from weir.analysis.elsewhere import pass_over_records
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.phase_rules import PhaseRule
 from weir.analysis.phases import MARKS, PhaseSpans, PhaseTotals, phase_totals, phases_of
@@ -96,7 +95,6 @@ class Synchronisation:
         return tuple(phase_totals(self.spans, self.account.span_figures))
 
 
-@pass_over_records
 def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
     """All of it, for all tasks of a step. rules: phases that begin at files or barriers."""
     records = records_of(data, names, BEGIN, *RECORDS, *MARKS, *file_calls())
