@@ -14,10 +14,10 @@ import pytest
 MIB = 1 << 20
 
 
-def expected(size: int) -> bytes:
+def expected(size: int, begin: int = 0) -> bytes:
     """The bytes that programs/buffered.c writes and looks for."""
     numpy = pytest.importorskip("numpy")
-    offsets = numpy.arange(size, dtype=numpy.uint64)
+    offsets = numpy.arange(begin, begin + size, dtype=numpy.uint64)
     return ((offsets * numpy.uint64(2654435761)) >> numpy.uint64(13)).astype(numpy.uint8).tobytes()
 
 
@@ -77,7 +77,12 @@ def test_small_sequential_reads_become_one_request_for_each_block(lustre, execut
 
 @pytest.mark.parametrize("stride", [64 << 10, MIB])
 def test_strided_reads_fetch_the_pages_of_the_pieces_and_many_at_once(lustre, execute, buffered, under, stride):
-    mount = lustre(256 * stride, data_us=30_000)  # long enough for a busy machine to start many
+    mount = lustre(data_us=30_000)  # long enough for a busy machine to start many
+    with open(mount.backing / "x.dat", "wb") as file:  # the pieces, and holes between them
+        for at in range(0, 256 * stride, stride):
+            file.seek(at)
+            file.write(expected(4096, at))
+        file.truncate(256 * stride)
     execute([buffered, "stride", mount.path / "x.dat", 256 * stride, 1024, stride], env=under("bufa:1048576:2").env).ok()
     stats = mount.stats()
     assert stats.file("x.dat").reads <= 256 + 4
