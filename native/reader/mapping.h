@@ -2,6 +2,7 @@
 // A trace file mapped for reading, and copies of fields out of it that never reach beyond it.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -37,10 +38,15 @@ class Mapping {
   // These bytes will not be read again soon: they need not stay in the memory of this process. What is left of a page at both ends stays.
   void leave(uint64_t offset, uint64_t bytes) const;
 
+  // The same, with what the kernel may have mapped around them: at the end of a stretch that was read from end to end.
+  void leave_around(uint64_t offset, uint64_t bytes) const { leave(offset - std::min(offset, kFolioBytes), std::min(offset, kFolioBytes) + bytes + kFolioBytes); }
+
   // First byte at or behind `offset` that the file system stores, or size() when only holes follow.
   uint64_t next_stored(uint64_t offset) const;
 
  private:
+  static constexpr uint64_t kFolioBytes = 2 << 20;  // the kernel may map so much around a byte that is read
+
   const char* data_ = nullptr;
   uint64_t size_ = 0;
   int descriptor_ = -1;

@@ -8,7 +8,6 @@ namespace {
 
 constexpr uint64_t kLeastLeftBytes = 128 << 10;  // less is not worth a call of the system
 constexpr uint64_t kMappedBytes = 32 << 20;      // of all chunks that are open, but for that least
-constexpr uint64_t kFolioBytes = 2 << 20;        // the kernel may map so much around a byte that is read
 
 }  // namespace
 
@@ -25,10 +24,7 @@ bool Source::is_timed(uint32_t i) const { return is_timed_call(record(i), create
 
 void Source::leave(uint32_t first, uint32_t last, size_t open_chunks) const {
   const uint64_t begin = uint64_t(first_ - file_->data()), from = begin + first * sizeof(Words), until = begin + last * sizeof(Words);
-  if (first == 0) {
-    file_->leave(std::max(from, kFolioBytes) - kFolioBytes, until - from + 2 * kFolioBytes);
-    return;
-  }
+  if (first == 0) return file_->leave_around(from, until - from);
   const uint64_t at_once = std::max(kMappedBytes / open_chunks, kLeastLeftBytes);
   const auto rounded_up = [&](uint64_t bytes) { return (bytes + at_once - 1) / at_once * at_once; };
   if (rounded_up(from) != rounded_up(until)) file_->leave(rounded_up(from), rounded_up(until) - rounded_up(from));

@@ -25,7 +25,7 @@ class Scan {
   void take(weir_reader_chunk& chunk) {
     if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
     if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
-    file_.leave(chunk.offset, chunk.size_bytes);
+    file_.leave_around(chunk.offset, chunk.size_bytes);  // other threads are elsewhere in the file
   }
 
   // What was found, behind what others have found.
