@@ -153,6 +153,18 @@ def test_the_most_important_sentences_come_first(plain_run):
     assert any("Most I/O time goes to 12 files TRAJHR00/trajspecL<N>" in one for one in told)
 
 
+def test_files_that_a_run_waits_for_are_told_together(plain_run, tmp_path):
+    """Twelve files that tasks read and write evenly cost more than any of them; where there is one, it is that one."""
+    report = build(plain_run)
+    paid = sum(step.synchronisation.waits.paid_ns for step in report.steps)
+    told = list(sentences(report, file_groups(report)))[1]
+    assert told.endswith(f"the greatest part, {seconds(paid / 1e9)}, for 12 files TRAJHR00/trajspecL<N>.")
+    write_step(tmp_path / "run" / "main", 0, ["/scratch/an/field"])
+    alone = build(tmp_path / "run")
+    paid = alone.steps[0].synchronisation.waits.paid_ns
+    assert list(sentences(alone, file_groups(alone)))[1].endswith(f"the greatest part, {seconds(paid / 1e9)}, for the file field.")
+
+
 def test_a_step_with_much_more_than_its_share_is_told(tmp_path):
     for i, name in enumerate(("before", "worst", "after")):
         write_step(tmp_path / "run" / name, i, ["/scratch/an/f"], calls=2000 if name == "worst" else 100)

@@ -16,14 +16,18 @@ TOP = 20
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files of one pattern; name: as it is shown, the file's own when it is alone."""
+    """Files of one pattern; name: as it is shown, the file's own when it is alone. members: their paths."""
 
     name: str
-    files: int
+    members: tuple[str, ...]
     ns: int
     calls: int
     bytes_read: int
     bytes_written: int
+
+    @property
+    def files(self) -> int:
+        return len(self.members)
 
 
 def file_groups(report: Report) -> list[FileGroup]:
@@ -36,7 +40,7 @@ def file_groups(report: Report) -> list[FileGroup]:
 
 def _group(name: str, files: list[FileTotals]) -> FileGroup:
     ns, calls, read, written = (sum(getattr(one, key) for one in files) for key in ("ns", "calls", "bytes_read", "bytes_written"))
-    return FileGroup(name, len(files), ns, calls, read, written)
+    return FileGroup(name, tuple(one.file for one in files), ns, calls, read, written)
 
 
 def group_table(groups: list[FileGroup]) -> Table | None:

@@ -71,7 +71,7 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
 
 def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    told = (_time(report), _paid(report), _step(report), _files(report, groups), _balance(report), _small(report))
+    told = (_time(report), _paid(report, groups), _step(report), _files(report, groups), _balance(report), _small(report))
     yield from filter(None, told)
 
 
@@ -89,8 +89,9 @@ def _time(report: Report) -> str:
     )
 
 
-def _paid(report: Report) -> str | None:
-    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all tasks, as waits are."""
+def _paid(report: Report, groups: list[FileGroup]) -> str | None:
+    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all tasks, as waits are. And the files
+    that belong together that it waits for most: each of them alone may take little."""
     if report.choice.rank is not None:
         return None
     waits = [found for step in report.steps if (found := step.synchronisation.waits) is not None]
@@ -101,10 +102,16 @@ def _paid(report: Report) -> str | None:
             by_file[file.file] = by_file.get(file.file, 0) + file.paid_ns
     if not paid or not by_file:
         return None
-    worst = max(by_file, key=lambda name: by_file[name])
+    whole = {one: sum(by_file.get(file, 0) for file in one.members) for one in groups}
+    most = max(whole, key=lambda one: whole[one], default=None)
+    file = max(by_file, key=lambda name: by_file[name])
+    if most is not None and most.files > 1 and whole[most] > by_file[file]:
+        worst, ns = f"{number(most.files)} files {most.name}", whole[most]
+    else:
+        worst, ns = f"the file {shown(file, report.cwd)}", by_file[file]
     return (
-        f"The run waits for {seconds(paid / 1e9)} of it ({share(paid, report.wall_ns)} of the run), as the waits in MPI show; the file that it "
-        f"waits for most is {shown(worst, report.cwd)}: {seconds(by_file[worst] / 1e9)}."
+        f"The run waits for {seconds(paid / 1e9)} of it ({share(paid, report.wall_ns)} of the run), as the waits in MPI show; the greatest part, "
+        f"{seconds(ns / 1e9)}, for {worst}."
     )
 
 
