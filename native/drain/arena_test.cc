@@ -236,7 +236,7 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     EXPECT_TRUE(WIFSIGNALED(end));
     drain::lock_block(arena, block);  // from the dead, or from the helper that has freed it
     drain::unlock_block(arena, block);
-    for (int i = 0; i < 2000 && drain::is_dirty(arena, block); ++i) usleep(1000);
+    for (int i = 0; i < 30000 && drain::is_dirty(arena, block); ++i) usleep(1000);
     EXPECT_EQ(content(name).substr(4096), "mine" + std::string(6, '\0') + "theirs");
     drain::withdraw(arena, slot);
     drain::give_block(arena, block);

@@ -93,8 +93,9 @@ TEST(Operations, keep_the_values_of_the_first_version) {
 
 TEST(Operations, of_the_languages_libraries_and_the_system_alone_are_io) {
   for (const Operation& op : kOperations) {
-    const bool is_io = strcmp(op.layer, "posix") == 0 || strcmp(op.layer, "stdio") == 0 || strcmp(op.layer, "fortran") == 0;
-    EXPECT_EQ(op.cls != 'X', is_io) << op.name;
+    const bool of_io = strcmp(op.layer, "posix") == 0 || strcmp(op.layer, "stdio") == 0 || strcmp(op.layer, "fortran") == 0;
+    const bool notes = strcmp(op.name, "naming") == 0;  // stands beside the record of its call
+    EXPECT_EQ(op.cls != 'X', of_io && !notes) << op.name;
   }
 }
 
