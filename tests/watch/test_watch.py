@@ -115,7 +115,7 @@ def test_the_command_prints_lines_and_ends_with_the_run(weir, cc, execute, tmp_p
             assert watching.wait(30) == 0
     lines = (first + rest).splitlines()
     assert all("MB/s written" in line for line in lines[:-1]) and " ended: " in lines[-2]
-    assert lines[-1].startswith("over: 74 calls, 70000 bytes, ")
+    assert lines[-1].startswith("over: 74 calls, 0.070 MB, ")
 
 
 @pytest.mark.mpi

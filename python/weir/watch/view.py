@@ -43,7 +43,7 @@ def lines(look: Look) -> Iterator[str]:
         f"{look.per_second(look.calls):.0f} calls/s{slowest}"
     )
     if look.is_over:
-        yield f"over: {look.so_far.calls} calls, {look.so_far.bytes} bytes, {look.so_far.seconds:.3f} s in I/O"
+        yield f"over: {look.so_far.calls} calls, {megabytes(look.so_far.bytes):.3f} MB, {look.so_far.seconds:.3f} s in I/O"
 
 
 def watch_screen(watch: Watch, interval_s: float, console: Console, top: int) -> None:
