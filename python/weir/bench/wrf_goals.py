@@ -111,25 +111,27 @@ class Goals:
         ]
 
     def disk(self) -> list[Goal]:
-        """Each frame on the disk before the next, beside a plain program that does no more; and one frame alone, all of it after the run."""
+        """Each frame on the disk before the next, beside a plain program that does no more; and the last frame of a run that computes long
+        enough for those before it to be written, beside one plain frame."""
+        frames = 3
         quick: list[float] = []
         drain: list[float] = []
         for _ in range(self.options.repeat):
             plain = rated(self._on_disk(BY_NAME["plain"], self.options.servers, self.options.frames))
             weir = rated(self._on_disk(BY_NAME["servers"], self.options.ranks, self.options.frames))
-            last = self._on_disk(BY_NAME["servers"], self.options.ranks, 1)
             single = rated(self._on_disk(BY_NAME["plain"], self.options.servers, 1))
+            last = self._on_disk(BY_NAME["servers"], self.options.ranks, frames, sleep_us=round(10e6 * single["total_s"]))
             quick.append(weir["mb_s"] / plain["mb_s"])
-            drain.append(last["bytes"] / last["total_s"] / MB / single["mb_s"])
+            drain.append(last["bytes"] / frames / last["final_s"] / MB / single["mb_s"])
         return [
             of("on disk with fsync / plain pwrite and fsync", "x", 0.9, True, Spread.of(quick).median),
             of("final drain, on disk with fsync / plain", "x", 0.9, True, Spread.of(drain).median),
         ]
 
-    def _on_disk(self, way: Way, tasks: int, frames: int) -> Run:
+    def _on_disk(self, way: Way, tasks: int, frames: int, **more: object) -> Run:
         with self.lab.fresh("files", self.lab.disk) as folder:
             os.sync()  # else the disk is busy with removing what the run before has written
-            return self.lab.call(way, tasks, self.options.servers if way.mode else 0, folder, sync=True, steps=frames, bare=1)
+            return self.lab.call(way, tasks, self.options.servers if way.mode else 0, folder, sync=True, steps=frames, bare=1, **more)
 
     def memory(self) -> list[Goal]:
         """A frame three times as large as the table's as well."""
