@@ -88,12 +88,14 @@ def account(
     spans = spans or Spans.none()
     task = tasks.of_member[records.member]
     own = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
+
     def busy_of(asked: Sequence[tuple[int, np.ndarray]]) -> list[Busy]:
         return for_each(busy_at, data, names, [(tasks.members[one], *instants) for one, *instants in asked])
 
     comms, of_files = file_arrivals(records, tasks, own, busy_of)
     arrivals = met_at_completion(arrivals_of(records, own, tasks), completions_of(records, own, tasks), tasks).joined(of_files)
     instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
+    del arrivals, of_files  # the instances have them in their order
     waits = waits_of(records, comms, tasks, instances)
     of = stretches(instances, waits, int(data.columns.first_ns.min(initial=2**62)))
     windows = (
@@ -102,10 +104,11 @@ def account(
         _Windows(spans.task, spans.begin_ns, spans.end_ns),
     )
     io = [np.zeros(len(one.task), np.int64) for one in windows]
-    asked = [[one.of(task) for one in windows] for task in range(len(tasks))]
-    for mine, busy in zip(asked, busy_of([(task, *(side for _, *sides in mine for side in sides)) for task, mine in enumerate(asked)])):
-        for (rows, begins, ends), into in zip(mine, io):
-            into[rows] = busy.within(begins, ends)
+    pieces = [(tasks.members[task], *(side for one in windows for side in one.of(task)[1:])) for task in range(len(tasks))]
+    for task, found in enumerate(for_each(_io_within, data, names, pieces)):
+        for one, into, ns in zip(windows, io, found):
+            into[one.of(task)[0]] = ns
+    del pieces
     waited, paid = _once(waits, io[1]), payment(instances, of, io[0])
     prices = _prices(len(tasks), instances, waits, waited, paid)
     figures = np.zeros((len(spans.task), 1 + len(COSTS)))
@@ -130,6 +133,12 @@ class _Windows:
         """Rows, begins and ends of one task."""
         rows = self.rows_of.get(task, np.empty(0, np.int64))
         return rows, self.begins[rows], self.ends[rows]
+
+
+def _io_within(data: StepData, names: NameTable, members: Sequence[int], *sides: np.ndarray) -> list[np.ndarray]:
+    """How long a task was in I/O in windows of several kinds; sides: their begins and ends in turn."""
+    busy = busy_at(data, names, members, *sides)
+    return [busy.within(begins, ends) for begins, ends in zip(sides[::2], sides[1::2])]
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:

@@ -103,7 +103,8 @@ def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ..
         speakers = [index for index, one in enumerate(data.members) if one.rank >= 0 and not one.is_launcher]
     tasks, routines = tasks_of(data, speakers), mpi_routines()
     spans = phases_of(data, names, records, tasks, routines, rules)
-    found = account(data, names, records.of(*RECORDS, *file_calls()), tasks, routines, Spans(spans.task, spans.begin_ns, spans.end_ns))
+    records = records.of(*RECORDS, *file_calls())
+    found = account(data, names, records, tasks, routines, Spans(spans.task, spans.begin_ns, spans.end_ns))
     waits = _step_waits(data, found, names) if len(records.of(*RECORDS)) else None
     return Synchronisation(waits, spans, found)
 
