@@ -7,15 +7,19 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weir.analysis.elsewhere import Elsewhere
     from weir.query import Run
 
 
-def open(path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None) -> Run:  # noqa: A001
+def open(  # noqa: A001
+    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: Elsewhere | None = None
+) -> Run:
     """A run as tables: ``weir.open("run").files.to_pandas()``, ``weir.open("run").sql("SELECT ...")``.
 
-    step: only this step. memory: the most that SQL takes, e.g. "512MB". Needs pyarrow, and DuckDB for SQL and for `files`:
+    step: only this step. memory: the most that SQL takes, e.g. "512MB". reader: weir.cluster.connect("local") or the like, whose workers
+    read the traces; it must stay open as long as the run is used. Needs pyarrow, and DuckDB for SQL and for `files`:
     pip install 'weir-io[query]'. Raises NotThere when there is no run, UsageError when a package is missing.
     """
     from weir.query import open_run
 
-    return open_run(path, step=step, memory=memory)
+    return open_run(path, step=step, memory=memory, reader=reader)

@@ -14,13 +14,17 @@ from pathlib import Path
 
 import pytest
 
+import weir
 from weir import InputError, UsageError
 from weir.analysis.tiles import TILE
 from weir.analysis.timeline import timeline
 from weir.cluster import ClusterError, connect
+from weir.export import export_parquet
 from weir.report import build
 from weir.report.flow import MORE_JSON
 from weir.report.html.overtime import has_calls, span_of
+
+open_run = weir.open  # `weir` is a fixture in the tests below
 
 
 def everything_of(run: Path, **choice) -> str:
@@ -143,3 +147,23 @@ def _text(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:  # it has just ended
         return ""
+
+
+def rows(table) -> list[dict]:
+    """DuckDB gives the rows of a view in any order."""
+    return sorted(table.to_pylist(), key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def test_parquet_by_workers_and_tables_are_the_same(cluster, nodes_run, tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset", reason="needs the test extra, on Python 3.11 or newer")
+    with open_run(nodes_run) as here, open_run(nodes_run, reader=cluster) as there:
+        export_parquet(here, str(tmp_path / "here"), ("events", "files", "processes"))
+        export_parquet(there, str(tmp_path / "there"), ("events", "files", "processes"))
+        for name in ("exposed", "phases", "totals"):
+            assert rows(there.table(name).to_arrow()) == rows(here.table(name).to_arrow()) != []
+    names = [sorted(str(path.relative_to(tmp_path / place)) for path in (tmp_path / place).rglob("*.parquet")) for place in ("here", "there")]
+    assert names[0] == names[1] and len([name for name in names[0] if "events" in name]) == 9
+    for name in names[0]:
+        made = [dataset.dataset(tmp_path / place / name).to_table() for place in ("here", "there")]
+        assert rows(made[0]) == rows(made[1]), name
+    assert dataset.dataset(tmp_path / "there" / "events").count_rows() > 1000

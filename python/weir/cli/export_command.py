@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.cli._options import Dask, reader_of
+
 FORMS = ("parquet", "csv", "perfetto", "totals")
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
@@ -26,7 +28,9 @@ Tables = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 
 
-def export(run: Run, to: To, output: Output = None, step: Step = None, tables: Tables = None, quiet: Quiet = False) -> None:
+def export(
+    run: Run, to: To, output: Output = None, step: Step = None, tables: Tables = None, quiet: Quiet = False, dask: Dask = None
+) -> None:
     """Write a run in a form that other tools read, record by record, whatever its size.
 
     Parquet and CSV hold the tables of `weir query`; events in Parquet are partitioned by step and node. Perfetto's traces open in its
@@ -41,7 +45,7 @@ def export(run: Run, to: To, output: Output = None, step: Step = None, tables: T
         raise UsageError(f"--to {to}: say where with -o")
     if tables is not None and to not in ("parquet", "csv"):
         raise UsageError(f"--tables chooses tables of parquet and csv, not of {to}")
-    with open_run(run, step=step) as opened, _Progress(opened, quiet or to == "totals") as told:
+    with reader_of(dask) as reader, open_run(run, step=step, reader=reader) as opened, _Progress(opened, quiet or to == "totals") as told:
         if to in ("parquet", "csv"):
             _tables(opened, to, str(output), tables, told)
         else:

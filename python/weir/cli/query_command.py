@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.cli._options import Dask, reader_of
+
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
 Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The question, in DuckDB's SQL; - reads it from standard input.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
@@ -30,6 +32,7 @@ def query(
     top: Top = 1000,
     memory: Memory = None,
     schema: Schema = False,
+    dask: Dask = None,
 ) -> None:
     """Ask a run in SQL. Tables: events, io, totals, files, steps, processes, exposed, waits, phases, variables, names, operations.
 
@@ -48,7 +51,7 @@ def query(
         raise UsageError("ask one thing: a question in SQL, or --schema")
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes, not text: add -o FILE")
-    with open_run(run, step=step, memory=memory) as opened:
+    with reader_of(dask) as reader, open_run(run, step=step, memory=memory, reader=reader) as opened:
         if schema:
             print_schema(sys.stdout)
             return

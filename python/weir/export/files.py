@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from weir._errors import StorageError
+from weir.analysis.elsewhere import elsewhere, for_each
+from weir.analysis.names import NameTable
+from weir.analysis.step import StepData
 from weir.export._place import new_folder
 from weir.query import TABLES, Run
 from weir.query._arrow import arrow_schema, pyarrow
-from weir.query.events import event_sources
+from weir.query.events import EventSource
 from weir.query.output import write_result
 from weir.query.schema import EVENTS, table_named
 
@@ -36,20 +40,45 @@ def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED, told: To
 
 
 def _write_events(run: Run, folder: str, told: Told) -> None:
-    """Step and node are in the folders' names, and so not in the files."""
+    """Step and node are in the folders' names, and so not in the files. Each file is written where its trace file is read."""
+    number = 0
+    for step in run.report.steps:
+        parts = []
+        for index, file in enumerate(step.data.files):
+            place = os.path.join(folder, f"step={quote(step.name, safe='')}", f"node={quote(file.node, safe='')}")
+            os.makedirs(place, exist_ok=True)
+            parts.append((index, os.path.join(os.path.abspath(place), f"part-{number}.parquet")))
+            number += 1
+        if elsewhere(step.data.files) is None:
+            for part in parts:
+                _write_part(step.data, run.report.names, *part, told)
+        else:
+            for rows in for_each(_write_part, step.data, run.report.names, parts):
+                told(rows)
+            _check_parts(parts)
+
+
+def _write_part(data: StepData, names: NameTable, index: int, path: str, told: Told = lambda _: None) -> int:
+    """The records of one trace file; how many there are."""
     from pyarrow import parquet
 
-    os.makedirs(folder)
     kept = [name for name in arrow_schema(EVENTS).names if name not in ("step", "node")]
     schema = pyarrow().schema([arrow_schema(EVENTS).field(name) for name in kept])
-    for number, source in enumerate(event_sources(run.report)):
-        place = os.path.join(folder, f"step={quote(source.step, safe='')}", f"node={quote(source.node, safe='')}")
-        os.makedirs(place, exist_ok=True)
-        with parquet.ParquetWriter(os.path.join(place, f"part-{number}.parquet"), schema, compression="zstd") as writer:
-            for batches in _grouped(source.batches()):
-                rows = pyarrow().Table.from_batches(batches).select(kept)
-                writer.write_table(rows, row_group_size=len(rows))
-                told(len(rows))
+    count = 0
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batches in _grouped(EventSource(data, index, names).batches()):
+            rows = pyarrow().Table.from_batches(batches).select(kept)
+            writer.write_table(rows, row_group_size=len(rows))
+            told(len(rows))
+            count += len(rows)
+    return count
+
+
+def _check_parts(parts: list[tuple[int, str]]) -> None:
+    """A folder of that name that a worker has for itself is not the one that was meant."""
+    missing = [path for _, path in parts if not os.path.isfile(path)]
+    if missing:
+        raise StorageError(f"{missing[0]}: a worker wrote it, and it is not here: name a folder on a file system that all workers share")
 
 
 def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from weir.analysis.columns import class_codes
 from weir.analysis.names import NameTable
-from weir.analysis.step import name_numbers
+from weir.analysis.step import StepData, name_numbers
 from weir.query._arrow import arrow_schema, pyarrow
 from weir.query.schema import CLASSES, EVENTS
-from weir.report.build import Report, StepReport
+from weir.report.build import Report
 from weir.trace.events import Events, read_events
 from weir.trace.file import LOST
 from weir.trace.ops import BELOW, ERROR, EVENTS as EVENT_LAYERS, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines, op_named, ops
@@ -90,16 +90,15 @@ def event_sources(report: Report) -> Iterator[EventSource]:
     """The trace files of all steps, one after the other."""
     for step in report.steps:
         for index in range(len(step.data.files)):
-            yield EventSource(step, index, report.names)
+            yield EventSource(step.data, index, report.names)
 
 
 class EventSource:
     """The records of one trace file, and what all their batches share."""
 
-    def __init__(self, step: StepReport, index: int, names: NameTable):
+    def __init__(self, data: StepData, index: int, names: NameTable):
         pa = pyarrow()
-        data = step.data
-        self.step, self.node = step.name, data.files[index].node
+        self.step, self.node = data.step.name, data.files[index].node
         self.file, self.line = data.files[index], data.lines[index]
         first = data.first_member(index)
         self.members = members = data.members[first : first + len(self.file.processes)]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
+    from weir.analysis.elsewhere import Elsewhere
+
 RESULT_ROWS = 1 << 16
 
 
@@ -267,11 +269,14 @@ def query_error(error: Exception) -> UsageError:
     return UsageError(f"the query: {error}")
 
 
-def open_run(path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None) -> Run:
+def open_run(
+    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: Elsewhere | None = None
+) -> Run:
     """The run in a folder, or one of its steps, launchers and all.
 
     memory: the most that DuckDB takes, e.g. "512MB" (default: its own, most of the machine); past it, it works on disk.
+    reader: who reads the traces instead of this process, e.g. weir.cluster.connect(...), as long as the run is used.
     Raises weir.NotThere when there is no run, UsageError when pyarrow is not installed.
     """
     pyarrow()
-    return Run(build(path, step=step), memory=memory)
+    return Run(build(path, step=step, reader=reader), memory=memory)
