@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from query_runs import write_run
 from weir_process import clean_environment
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs the test extra, on Python 3.11 or newer")
@@ -180,3 +181,18 @@ def test_what_memory_is_told_in_weirs_words(weir, two_steps):
     assert done.returncode == 2 and "with memory '1X' (a number with a unit is wanted, as in 512MB)" in done.stderr
     little = weir("query", two_steps, "SELECT * FROM range(3000000) ORDER BY hash(range)", "--memory", "1MB")
     assert little.returncode == 2 and "--memory SIZE" in little.stderr and "SET memory_limit" not in little.stderr
+
+
+@pytest.mark.parametrize(("told", "shown"), [("/tmp/\udcff\udcfe", r"/tmp/\xff\xfe"), ("\u65e5\udcff", "\u65e5\\xff"), ("\ud800", r"\ud800")])
+def test_arguments_that_are_no_utf_8_are_told_as_names_are(weir, tmp_path, told, shown):
+    run = write_run(tmp_path / "run", "step main wall=1\nnode n0\nprocess pid=1\nread /data/a at=0 for=10 bytes=1\n")
+    job = run / "main" / "job.json"
+    job.write_text(json.dumps({**json.loads(job.read_text()), "command": ["ls", told], "cwd": told}))
+    done = weir("query", run, "SELECT command, cwd FROM steps", "--format", "json").ok()
+    assert json.loads(done.stdout) == [{"command": f"ls {shown}", "cwd": shown}]
+    weir("export", run, "--to", "csv", "-o", tmp_path / "csv").ok()
+
+
+def test_a_question_that_is_no_utf_8_is_refused(weir, two_steps):
+    done = weir("query", two_steps, "SELECT '\udcff'")
+    assert done.returncode == 2 and "the query is not UTF-8" in done.stderr

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from contextlib import suppress
@@ -54,6 +55,8 @@ def main() -> int:
     """Run the command line in sys.argv; the exit status. Never raises."""
     from weir.cli._app import app
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be of the terminal's characters
     try:
         app(prog_name="weir")
         status = FINE

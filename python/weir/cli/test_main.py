@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -118,3 +119,11 @@ def test_launching_imports_nothing_slow():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     slow = {"numpy", "rich", "elftools", "importlib.metadata", "weir.analysis", "weir.trace", "ctypes"}
     assert not slow & set(done.stdout.split())
+
+
+def test_names_that_the_terminal_has_no_characters_for_are_printed_all_the_same(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    monkeypatch.setattr(_app, "app", lambda **_: print("\u65e5 \udcff"))
+    assert _main.main() == 0
+    assert written.getvalue() == b"\\u65e5 \\udcff\n"

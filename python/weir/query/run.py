@@ -172,6 +172,8 @@ class Run:
     def sql_reader(self, query: str) -> pa.RecordBatchReader:
         """What the query gives, as a stream. Raises UsageError with DuckDB's words and the place in the query."""
         module = duckdb()
+        if any("\ud800" <= letter <= "\udfff" for letter in query):
+            raise UsageError(r"the query is not UTF-8; bytes of names that are none stand in the tables as \xff")
         try:
             answers = [one for one in self._connection.extract_statements(query) if one.type == module.StatementType.SELECT]
             if len(answers) > 1:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,22 @@ def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
     command = raw.get("command")
     is_list = isinstance(command, list) and all(isinstance(word, str) for word in command)
 
-    def typed(key: str, wanted: type) -> object:
+    def typed(key: str, wanted: type) -> Any:
         value = raw.get(key)
         return value if isinstance(value, wanted) and not isinstance(value, bool) else None
 
-    texts = {key: typed(key, str) for key in ("step", "cwd", "level", "weir")}
+    texts = {key: _text(typed(key, str)) for key in ("step", "cwd", "level", "weir")}
     numbers = ("budget_bytes", "started_realtime_ns", "ended_realtime_ns", "exit_status")
-    return Job(command=tuple(command) if is_list else None, **texts, **{key: typed(key, int) for key in numbers}), None
+    words = tuple(str(_text(word)) for word in command) if is_list else None
+    return Job(command=words, **texts, **{key: typed(key, int) for key in numbers}), None
+
+
+def _text(value: str | None) -> str | None:
+    """What was no UTF-8 in an argument or a folder's name as it stands in the trace's names: \\xff. Such a text can be written anywhere."""
+    if value is None or value.isascii():
+        return value
+    try:
+        raw = value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a pair, of which no byte was ever one
+        raw = value.encode("utf-8", "backslashreplace")
+    return raw.decode("utf-8", "backslashreplace")
