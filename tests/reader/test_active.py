@@ -134,6 +134,21 @@ def test_bursts_long_calls_and_disorder(tmp_path, is_scanned):
         assert (found.first_ns, found.last_ns) == (min(a for a, _ in intervals), max(b for _, b in intervals))
 
 
+def test_calls_that_end_where_time_is_cut_count_once(tmp_path):
+    """The library cuts time in lengths of powers of two ns, from 2^20 on: here each call ends at such a place."""
+    random, intervals = np.random.default_rng(12), []
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        process = writer.process(1, 0)
+        for thread in range(3):
+            ends = np.cumsum(random.integers(0, 4, 3000)) << 19
+            lengths = random.integers(0, 5, 3000) << 18
+            process.events(records(6, writer.created_ticks + 2**22 + ends - lengths, lengths), thread=thread, chunk_bytes=16384)
+            intervals += zip((ends - lengths).tolist(), ends.tolist())
+    file = TraceFile(tmp_path / "n.weir").scan()
+    found = active_time((file,), (Line(1 << 40, 0, 1 << 48),), threads=2)
+    assert (found.ns, found.records) == (union_ns(intervals), 9000)
+
+
 def test_a_signal_handlers_record_is_found_out_of_order(tmp_path):
     with TraceWriter(tmp_path / "n.weir") as writer:
         process = writer.process(1, 0)
