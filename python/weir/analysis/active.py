@@ -33,9 +33,9 @@ def active_time(
     all_names: bool = False,
     threads: int | None = None,
 ) -> Active:
-    """Union of the records of scanned files; masks: a boolean for each process of each file. all_names: pipes and devices too.
+    """Union of the records of trace files, scanned or not; masks: a boolean for each process of each file. all_names: pipes and devices too.
 
-    Each of the threads (as many as are worth while) takes a stretch of time.
+    The threads (as many as are worth while) take one stretch of time after the other.
     """
     other = elsewhere(files)
     if other is not None:
