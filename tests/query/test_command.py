@@ -13,7 +13,7 @@ import time
 
 import pytest
 from query_runs import write_run
-from weir_process import clean_environment
+from weir_process import clean_environment, signals_by_default
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs the test extra, on Python 3.11 or newer")
 
@@ -158,7 +158,8 @@ def test_ctrl_c_in_a_question_is_what_it_is_elsewhere():
 def test_ctrl_c_ends_a_question_that_would_not_end(two_steps):
     sql = "SELECT count(*) FROM range(100000000) a, range(100000000) b" + " " * (1 << 18)
     command = [sys.executable, "-m", "weir", "query", two_steps, "-"]
-    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment())
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    program = subprocess.Popen(command, **pipes, env=clean_environment(), **signals_by_default())
     program.stdin.write(sql.encode())  # more than a pipe holds: when it is written, the program reads it
     program.stdin.close()
     time.sleep(1)
