@@ -253,3 +253,13 @@ def test_the_first_tables_of_a_long_section_are_open(plain_run, monkeypatch):
     body = tables.table_section(build(plain_run), "mpi-io").body
     assert re.findall("<summary>(.*?)</summary>", body) == ["hints of g", "access of g"]
     assert re.findall("<caption>(.*?)</caption>", body) == ["placement of f", "hints of f", "access of f", "placement of g"]
+
+
+def test_a_folder_whose_name_is_no_text(weir, tmp_path):
+    run = os.fsencode(tmp_path) + b"/bad\xffrun"
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        writer.process(1000, 0, 1)
+    os.mkdir(run)
+    os.replace(tmp_path / "n.weir", os.path.join(run, b"n.weir"))
+    weir("report", os.fsdecode(run), "--html", tmp_path / "page.html").ok()
+    assert "<title>" in (page := (tmp_path / "page.html").read_text()) and "bad\\udcffrun" in page

@@ -63,7 +63,7 @@ def render_html(report: Report) -> str:
 def write_html(report: Report, path: str | os.PathLike[str]) -> int:
     """Write the page, all of it or nothing, and return its size in bytes. What is no plain file (/dev/null, a named pipe) is written to as it
     is. Raises StorageError."""
-    page = render_html(report).encode("utf-8")
+    page = render_html(report).encode("utf-8", "backslashreplace")  # a folder's name may be no text
     folder, name = os.path.split(os.path.abspath(path))
     try:
         if os.path.exists(path) and not os.path.isfile(path):
