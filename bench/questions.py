@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,6 +197,10 @@ def main() -> int:
     if options.ask:
         print(json.dumps(ask(options.ask[0], options.ask[1], Path(options.ask[2]))))
         return 0
+    engines = options.only.split(",")
+    for absent in [one for one in engines if one != "weir" and find_spec(one) is None]:
+        print(f"left out: {absent} is not installed (pip install 'weir-io[bench]')")
+        engines.remove(absent)
     folder, events = Path(options.folder or tempfile.mkdtemp(prefix="weir-questions-")), round(options.events * 1e6)
     try:
         trace = folder / "main" / "node0.weir"
@@ -204,7 +209,7 @@ def main() -> int:
             write_trace(trace, events)
             write_parquet(folder / "events.parquet", events)
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {events / 1e6:.0f} million events; trace {trace.stat().st_size / 1e6:.0f} MB, Parquet {(folder / 'events.parquet').stat().st_size / 1e6:.0f} MB")
-        return 0 if report(options.only.split(","), folder, options.repeat, events) else 1
+        return 0 if report(engines, folder, options.repeat, events) else 1
     finally:
         if not options.folder:
             shutil.rmtree(folder, ignore_errors=True)
