@@ -112,17 +112,18 @@ class Goals:
 
     def disk(self) -> list[Goal]:
         """Each frame on the disk before the next, beside a plain program that does no more; and the last frame of a run that computes long
-        enough for those before it to be written, beside one plain frame."""
+        enough for those before it to be written, beside a frame of as many plain ones: one alone would find the pages that have just been
+        freed, where the others have theirs from the host."""
         frames = 3
         quick: list[float] = []
         drain: list[float] = []
         for _ in range(self.options.repeat):
             plain = rated(self._on_disk(BY_NAME["plain"], self.options.servers, self.options.frames))
             weir = rated(self._on_disk(BY_NAME["servers"], self.options.ranks, self.options.frames))
-            single = rated(self._on_disk(BY_NAME["plain"], self.options.servers, 1))
-            last = self._on_disk(BY_NAME["servers"], self.options.ranks, frames, sleep_us=round(10e6 * single["total_s"]))
+            few = rated(self._on_disk(BY_NAME["plain"], self.options.servers, frames))
+            last = self._on_disk(BY_NAME["servers"], self.options.ranks, frames, sleep_us=round(10e6 * few["total_s"] / frames))
             quick.append(weir["mb_s"] / plain["mb_s"])
-            drain.append(last["bytes"] / frames / last["final_s"] / MB / single["mb_s"])
+            drain.append(last["bytes"] / frames / last["final_s"] / MB / few["mb_s"])
         return [
             of("on disk with fsync / plain pwrite and fsync", "x", 0.9, True, Spread.of(quick).median),
             of("final drain, on disk with fsync / plain", "x", 0.9, True, Spread.of(drain).median),
