@@ -22,6 +22,7 @@ _LOCAL_SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
 }
+_LOGGING = {"distributed": "error", "distributed.client": "error"}  # a busy machine's "Event loop was unresponsive" is no news of the run
 SECONDS = 15  # for a scheduler to answer, and for a first worker to be there
 
 
@@ -32,10 +33,12 @@ def connect(where: str, *, workers: int | None = None, seconds: float = SECONDS)
     Raises UsageError when dask is not installed, ClusterError when nothing answers within `seconds` or a worker has no such weir.
     """
     try:
-        import distributed
+        import dask
+
+        with dask.config.set({"logging": _LOGGING}):  # heard when it is imported first: a program that has done so keeps its own
+            import distributed
     except ImportError as error:
         raise UsageError(f"--dask {where}: dask.distributed is not installed ({error}); pip install 'weir-io[dask]'") from error
-    import dask
 
     with dask.config.set(_LOCAL_SETTINGS if where == LOCAL else {}):
         client, close = _local(distributed, workers) if where == LOCAL else _remote(distributed, where, seconds)
