@@ -17,7 +17,7 @@ import numpy as np
 from weir.analysis.elsewhere import for_each
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
-from weir.analysis.waits.awaited import Waits, completions_of, waiting_ns, waits_of
+from weir.analysis.waits.awaited import Waits, awaited_in, completions_of, met_in_waits, waiting_ns, waits_of
 from weir.analysis.waits.completion import met_at_completion
 from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
@@ -93,10 +93,13 @@ def account(
         return for_each(busy_at, data, names, [(tasks.members[one], *instants) for one, *instants in asked])
 
     comms, of_files = file_arrivals(records, tasks, own, busy_of)
-    arrivals = met_at_completion(arrivals_of(records, own, tasks), completions_of(records, own, tasks), tasks).joined(of_files)
+    awaited = awaited_in(records)
+    arrivals = met_at_completion(arrivals_of(records, own, tasks), completions_of(records, awaited, own, tasks), tasks).joined(of_files)
     instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
     del arrivals, of_files  # the instances have them in their order
-    waits = waits_of(records, comms, tasks, instances)
+    met = met_in_waits(records, comms, instances)
+    waits = waits_of(records, awaited, comms, tasks, instances, met)
+    del awaited
     of = stretches(instances, waits, int(data.columns.first_ns.min(initial=2**62)))
     windows = (
         _Windows(instances.task, of.since_ns, of.arrival_ns),
@@ -119,7 +122,7 @@ def account(
         figures[windows[2].of(task)[0], 1:] = of_spans
     every = [(np.full(len(columns[0]), task, np.int64), *columns) for task, (columns, _) in zip(some, parts)]
     costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *every)))
-    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, comms, instances), routines | routines_of_files())
+    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, instances, met), routines | routines_of_files())
 
 
 class _Windows:

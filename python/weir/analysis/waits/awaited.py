@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,13 @@ from weir.trace.ops import NESTED
 RECEIVED, COLLECTIVE, SENT = 1, 2, 3  # what a wait completed, in the upper half of an MPI_awaited record's size
 _MESSAGES = ("MPI_receive", "MPI_probe", "MPI_send")
 _SYNCHRONISING = ("MPI_wait", *_MESSAGES)
+
+
+class Awaited(NamedTuple):
+    """For each record what was awaited (0 unless it tells of one thing that a wait completed), and the routine."""
+
+    kind: np.ndarray
+    routine: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -40,13 +48,13 @@ class Waits:
         return rows_of(self, mask)
 
 
-def waits_of(records: Records, comms: Communicators, tasks: Tasks, instances: Instances) -> Waits:
-    """All waits whose awaited task is known, waits of no length included for what is awaited in a collective that does not block."""
-    met = _met(records, comms, instances)
+def waits_of(records: Records, awaited: Awaited, comms: Communicators, tasks: Tasks, instances: Instances, met: np.ndarray) -> Waits:
+    """All waits whose awaited task is known, waits of no length included for what is awaited in a collective that does not block. met: as
+    met_in_waits() tells."""
     parts = [_blocking(instances, comms, met)]
     task = tasks.of_member[records.member]
     ops = silent_ops()
-    kind, routine = _awaited(records)
+    kind, routine = awaited
     of_collective = np.flatnonzero(kind == COLLECTIVE)
     parts.append(_collective(records, comms, instances, of_collective, task, routine, met))
     is_message = np.isin(records.op, [ops[name] for name in _MESSAGES if name in ops]) & ((records.flags & NESTED) == 0)
@@ -56,9 +64,9 @@ def waits_of(records: Records, comms: Communicators, tasks: Tasks, instances: In
     return _grouped(joined)
 
 
-def completions_of(records: Records, comms: Communicators, tasks: Tasks) -> Arrivals:
+def completions_of(records: Records, awaited: Awaited, comms: Communicators, tasks: Tasks) -> Arrivals:
     """When tasks waited for collectives that they had begun before, and in which routine."""
-    kind, routine = _awaited(records)
+    kind, routine = awaited
     at = np.flatnonzero((kind == COLLECTIVE) & (comms.of_record >= 0) & (records.offset >= 0))
     return Arrivals(
         comms.of_record[at], tasks.of_member[records.member[at]], records.offset[at], records.start[at], records.end[at], routine[at],
@@ -66,15 +74,14 @@ def completions_of(records: Records, comms: Communicators, tasks: Tasks) -> Arri
     )  # fmt: skip
 
 
-def _awaited(records: Records) -> tuple[np.ndarray, np.ndarray]:
-    """For each record what was awaited (0 unless it tells of one thing that a wait completed), and the routine."""
+def awaited_in(records: Records) -> Awaited:
     ops = silent_ops()
     nested = records.op == ops.get("MPI_awaited", -1)
     kind = np.where(nested, records.size >> 32, 0)
-    return kind, np.where(nested, _routine_of_wait(records, nested, ops.get("MPI_wait", -1)), records.size >> 32)
+    return Awaited(kind, np.where(nested, _routine_of_wait(records, nested, ops.get("MPI_wait", -1)), records.size >> 32))
 
 
-def _met(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
+def met_in_waits(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
     """By instance: whether it was begun without blocking, and is a meeting in the waits for it all the same (completion.py)."""
     met, begun = np.zeros(len(instances), bool), np.zeros(len(instances), bool)
     started = np.flatnonzero(records.op == silent_ops().get("MPI_start_collective", -1))
@@ -149,9 +156,9 @@ def _routine_of_wait(records: Records, nested: np.ndarray, wait: int) -> np.ndar
     return found
 
 
-def waiting_ns(records: Records, comms: Communicators, instances: Instances) -> int:
+def waiting_ns(records: Records, instances: Instances, met: np.ndarray) -> int:
     """Time that tasks spent waiting: in collectives until the awaited task came, in all of receives, probes, sends and waits."""
     is_call = np.isin(records.op, [silent_ops()[name] for name in _SYNCHRONISING if name in silent_ops()]) & ((records.flags & NESTED) == 0)
-    is_blocking = instances.is_blocking & ~_met(records, comms, instances)[instances.instance]
+    is_blocking = instances.is_blocking & ~met[instances.instance]
     in_collectives = np.maximum(instances.awaited_ns - instances.start_ns, 0)[is_blocking]
     return int((records.end - records.start)[is_call].sum() + in_collectives.sum())
