@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 
 #include "hook/observe.h"
+#include "os/folder.h"
 #include "os/scratch.h"
 #include "stack/park.h"
 
@@ -26,11 +27,9 @@ constexpr size_t kHalf = os::Scratch::kBytes / 2;
 // False when the folder cannot be told.
 bool add_absolute(base::Writer& to, Given from, char* room) {
   if (from.path[0] != '/') {
-    char link[32];
-    base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(from.directory));
-    const long size = from.directory == AT_FDCWD ? os::working_directory(room, kHalf) - 1 : os::read_link(link, room, kHalf);
-    if (size <= 0) return false;  // errors are negative
-    to.add({room, static_cast<size_t>(size)}).add("/");
+    const base::Text folder = os::folder(from.directory, room, kHalf);
+    if (folder.size == 0) return false;
+    to.add(folder).add("/");
   }
   to.add(from.path);
   return true;

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "node/registry.h"
+#include "os/folder.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "record/process.h"
@@ -30,23 +31,11 @@ constinit bool mode_decides = false;      // the same name may be under layers o
 
 constexpr size_t kLongestPath = 4096;
 
-// Where a relative path begins. Empty: not known.
-base::Text folder(int directory, char* to, size_t size) {
-  if (directory == AT_FDCWD) {
-    const long n = os::working_directory(to, size);
-    return os::failed(n) || n < 2 ? base::Text{} : base::Text{to, static_cast<size_t>(n) - 1};
-  }
-  char link[32];
-  base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory));
-  const long n = os::read_link(link, to, size);
-  return os::failed(n) ? base::Text{} : base::Text{to, static_cast<size_t>(n)};
-}
-
 bool make_absolute(int directory, const char* path, char* to) {
   if (path[0] == '/') return rules::make_absolute({"/", 1}, base::text(path), to, os::Scratch::kBytes);
   const os::Scratch room;
   if (room.data() == nullptr) return false;
-  const base::Text begin = folder(directory, room.data(), os::Scratch::kBytes);
+  const base::Text begin = os::folder(directory, room.data(), os::Scratch::kBytes);
   return begin.size != 0 && rules::make_absolute(begin, base::text(path), to, os::Scratch::kBytes);
 }
 
