@@ -20,6 +20,11 @@ def fold(name: str) -> str:
     return folded.rstrip("/") or "/"
 
 
+def is_utf8(name: str) -> bool:
+    """Whether all of it is characters: bytes that are none come as surrogates."""
+    return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
 def shown(name: str, cwd: str | None) -> str:
     """The name as tables show it: relative when it lies below the step's working directory, control characters escaped."""
     if cwd and cwd != "/" and name.startswith(cwd.rstrip("/") + "/"):

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from weir._errors import StorageError, UsageError
+from weir.analysis.names import is_utf8
 
 
 @contextmanager
 def new_folder(path: str) -> Iterator[str]:
     """A folder to write into that becomes `path` at the end. Raises UsageError when something is there, StorageError."""
-    if not path.isascii() and any("\ud800" <= letter <= "\udfff" for letter in path):
+    if not is_utf8(path):
         raise UsageError(f"{path}: Arrow writes to names that are UTF-8 alone; name another with -o")
     if os.path.isdir(path) and not os.listdir(path):
         os.rmdir(path)

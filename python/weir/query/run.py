@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from weir._errors import UsageError
+from weir.analysis.names import is_utf8
 from weir.query._arrow import arrow_schema, duckdb, pyarrow
 from weir.query.events import event_batches
 from weir.query.schema import TABLES, TableSchema, table_named
@@ -172,7 +173,7 @@ class Run:
     def sql_reader(self, query: str) -> pa.RecordBatchReader:
         """What the query gives, as a stream. Raises UsageError with DuckDB's words and the place in the query."""
         module = duckdb()
-        if any("\ud800" <= letter <= "\udfff" for letter in query):
+        if not is_utf8(query):
             raise UsageError(r"the query is not UTF-8; bytes of names that are none stand in the tables as \xff")
         try:
             answers = [one for one in self._connection.extract_statements(query) if one.type == module.StatementType.SELECT]
