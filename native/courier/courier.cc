@@ -2,12 +2,12 @@
 // Operations of this task on other nodes, and the thread that carries them.
 #include "courier/inside.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 #include "os/clock.h"
 #include "os/syscall.h"
+#include "os/thread.h"
 
 namespace weir::courier {
 namespace {
@@ -143,8 +143,8 @@ uint64_t nap_ns(bool waiting, uint64_t quiet_ns) {
 }
 
 void* run(void*) {
+  os::begin_thread("weir-mpi");
   Courier& c = courier;
-  os::system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>("weir-mpi"));
   os::system_call(SYS_prctl, PR_SET_TIMERSLACK, 1000);
   if (c.in_thread != nullptr) c.in_thread();
   uint64_t last = now_ns();
@@ -181,17 +181,8 @@ constinit Courier courier{};
 uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC); }
 
 bool start_thread() {
-  const os::SignalsBlocked blocked;  // the thread inherits that
-  pthread_attr_t how;
-  if (pthread_attr_init(&how) != 0) return false;
-  pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-  pthread_t made;
   base::store(&courier.running, 1u);
-  bool fine = false;
-  for (uint64_t bytes = kStackBytes; bytes <= kStackBytes << 6 && !fine; bytes <<= 3) {
-    fine = pthread_attr_setstacksize(&how, bytes) == 0 && pthread_create(&made, &how, run, nullptr) == 0;
-  }
-  pthread_attr_destroy(&how);
+  const bool fine = os::start_thread(run, kStackBytes);
   if (!fine) base::store(&courier.running, 0u);
   return fine;
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recalls reach a process by a word of its own in the registry; a thread that this process has for nothing else waits for it.
-#include <pthread.h>
-#include <signal.h>
-
 #include "node/table.h"
 #include "os/syscall.h"
+#include "os/thread.h"
 
 namespace weir::node {
 namespace {
@@ -37,6 +35,7 @@ void serve_one(Lease* lease) {
 }
 
 void* serve(void*) {
+  os::begin_thread("weir-recall");
   server_thread = os::thread_id();
   Member& own = registry->members[base::load(&member) - 1];
   for (;;) {
@@ -49,17 +48,6 @@ void* serve(void*) {
     sleep_on(&own.calls, calls, kLookNs);
   }
   return nullptr;
-}
-
-bool start_thread() {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  const bool started = pthread_create(&thread, &attributes, serve, nullptr) == 0;  // the caller has blocked all signals
-  pthread_attr_destroy(&attributes);
-  return started;
 }
 
 uint32_t take_member() {
@@ -87,7 +75,7 @@ uint32_t become_member() {
   if (member == 0) {
     const uint32_t number = take_member();
     base::store(&member, number);
-    if (number != 0 && !start_thread()) base::store(&member, 0u);
+    if (number != 0 && !os::start_thread(serve, kStackBytes)) base::store(&member, 0u);
   }
   release(joining);
   return base::load(&member);

@@ -139,13 +139,20 @@ inline bool copy_text(char* to, const char* from, size_t size) {
 extern WEIR_OWN uint32_t no_more_calls;
 inline bool sealed() { return base::load_relaxed(&no_more_calls) != 0; }
 
-// All signals of the calling thread held back for the lifetime of the object. One within another costs nothing.
+// Signals that glibc keeps for itself, of which pthread_sigmask lets nobody block one. By 33 each thread of the process is told to
+// take part in setuid and its like, and the caller waits for all of them: a thread that blocks it blocks that call for ever.
+// 32 ends a thread that may be cancelled at any instruction.
+inline constexpr uint64_t kSignalOfCancel = uint64_t{1} << 31, kSignalOfSetxid = uint64_t{1} << 32;
+inline constexpr uint64_t kSignalsOfLibc = kSignalOfCancel | kSignalOfSetxid;
+
+// All signals of the calling thread held back for the lifetime of the object, and asynchronous cancellation, but not what other
+// threads wait for. One within another costs nothing.
 extern WEIR_OWN WEIR_THREAD uint32_t signals_blocked;
 class SignalsBlocked {
  public:
   SignalsBlocked() : nothing_(sealed() || signals_blocked != 0) {
     if (nothing_) return;
-    const uint64_t all = ~uint64_t{0};
+    const uint64_t all = ~kSignalOfSetxid;
     system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), sizeof before_);
     signals_blocked = 1;
   }

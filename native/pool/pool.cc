@@ -2,11 +2,10 @@
 #include "pool/pool.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sys/prctl.h>
 
 #include "os/clock.h"
 #include "os/syscall.h"
+#include "os/thread.h"
 #include "pool/futex.h"
 
 namespace weir::pool {
@@ -164,8 +163,8 @@ void run(Job& job) {
 bool start_thread(State& pool);
 
 void* work(void*) {
+  os::begin_thread("weir-io");
   State& pool = *state();
-  os::system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>("weir-io"));
   if (cores_bytes > 0) os::system_call(SYS_sched_setaffinity, 0, cores_bytes, reinterpret_cast<long>(cores));
   for (;;) {
     if (take_token(pool)) {
@@ -200,25 +199,9 @@ void* work(void*) {
   }
 }
 
-// With the thread's signals held back: the new one inherits that.
 bool start_thread(State& pool) {
   const uint32_t now = __atomic_fetch_add(&pool.threads, 1u, __ATOMIC_SEQ_CST);
-  if (now < kThreads + 1) {
-    pthread_attr_t how;
-    if (pthread_attr_init(&how) == 0) {
-      pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-      // A program with much thread-local memory has it on each stack.
-      pthread_t made;
-      for (uint64_t bytes = kStackBytes; bytes <= kStackBytes << 6; bytes <<= 3) {
-        if (pthread_attr_setstacksize(&how, bytes) != 0) continue;
-        if (pthread_create(&made, &how, work, nullptr) == 0) {
-          pthread_attr_destroy(&how);
-          return true;
-        }
-      }
-      pthread_attr_destroy(&how);
-    }
-  }
+  if (now < kThreads + 1 && os::start_thread(work, kStackBytes)) return true;
   __atomic_fetch_sub(&pool.threads, 1u, __ATOMIC_SEQ_CST);
   return false;
 }

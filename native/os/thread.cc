@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/thread.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include "os/syscall.h"
+
+namespace weir::os {
+
+bool start_thread(void* (*body)(void*), size_t stack_bytes) {
+  const SignalsBlocked blocked;  // the thread inherits that
+  pthread_attr_t how;
+  if (pthread_attr_init(&how) != 0) return false;
+  pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
+  bool started = false;
+  for (size_t bytes = stack_bytes; bytes <= stack_bytes << 6 && !started; bytes <<= 3) {
+    pthread_t made;
+    started = pthread_attr_setstacksize(&how, bytes) == 0 && pthread_create(&made, &how, body, nullptr) == 0;
+  }
+  pthread_attr_destroy(&how);
+  return started;
+}
+
+void begin_thread(const char* name) {
+  const uint64_t programs = ~kSignalsOfLibc;
+  system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&programs), 0, sizeof programs);
+  signals_blocked = 1;  // from now on: no section of this thread has to do it
+  system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>(name));
+}
+
+}  // namespace weir::os

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of weir in the program's process. They take none of the program's signals, and all of glibc's own.
+#pragma once
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+namespace weir::os {
+
+// Starts a detached thread whose body must begin with begin_thread(). A program with much thread-local memory has it on each stack:
+// larger ones than stack_bytes are tried where that does not do. Not in a signal handler. False: there can be none.
+WEIR_COLD bool start_thread(void* (*body)(void*), size_t stack_bytes);
+
+// name: as /proc and debuggers show it, at most 15 bytes.
+WEIR_COLD void begin_thread(const char* name);
+
+}  // namespace weir::os
