@@ -12,6 +12,7 @@ PYTHON := .venv/bin/python
 CTEST := ctest --test-dir $(NATIVE) --output-on-failure --no-tests=error -j $(JOBS)
 PYTEST := $(PYTHON) -m pytest -n $(JOBS) --dist loadfile --durations=8
 PYTEST_ARGS ?=
+THIRD_PARTY_ARGS ?=
 # Two builds in one tree take turns.
 LOCKED := flock build/lock
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -19,7 +20,7 @@ export PIP_NO_INPUT := 1
 # pip installs the package without building it; by variable, as pip before 23.1 has no option for it.
 local_install := SKBUILD_WHEEL_CMAKE=false
 
-.PHONY: help install-deps build demo test unit pytest bench reference lock clean
+.PHONY: help install-deps build demo test unit pytest bench third-party reference lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -43,6 +44,9 @@ unit: build ## the quick tests alone: no MPI, nothing marked slow
 
 bench: build ## what tracing costs per call and how fast traces are read (minutes; wants an idle machine)
 	@bench/run
+
+third-party: build ## run suites of others plain and with weir, and write docs/validation (an hour or two)
+	@$(PYTHON) tests/third_party $(THIRD_PARTY_ARGS)
 
 reference: .venv/ready ## renew the pages of docs/reference that are made from code
 	@$(PYTHON) tools/reference

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Splits what a suite printed into tests and their results: pass, fail or skip."""
+
+from __future__ import annotations
+
+import re
+
+from harness.model import Ended, Tests
+
+_UNITTEST_WORDS = {"ok": "pass", "FAIL": "fail", "ERROR": "fail", "expected failure": "pass"}
+_PYTEST = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\s+(\S+)", re.M)
+_AUTOMAKE = re.compile(r"^(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): (\S+)", re.M)
+_TAP = re.compile(r"^(not )?ok (\d+)(.*)$", re.M)
+_LTP = re.compile(r"\b(TPASS|TFAIL|TBROK|TCONF)\b")
+
+
+def unittest(ended: Ended) -> Tests:
+    """Python's unittest with --verbose: `test_x (module.Class.test_x) ... ok`.
+
+    What a test prints may stand between its name and its result.
+    """
+    found: Tests = {}
+    for line in re.finditer(r"^(test\w*) \(([\w.]+)\)", ended.output, re.M):
+        rest = ended.output[line.end() :]
+        following = re.search(r"^test\w* \([\w.]+\)|^={60,}$", rest, re.M)
+        body = rest[: following.start()] if following else rest
+        name = line[2] if line[2].endswith("." + line[1]) else f"{line[2]}.{line[1]}"
+        result = re.search(r"\b(ok|FAIL|ERROR|expected failure)$|\b(skipped) ", body, re.M)
+        if result and name not in found:
+            found[name] = "skip" if result[2] else _UNITTEST_WORDS[result[1]]
+    return found or {"": "fail"}
+
+
+def pytest(ended: Ended) -> Tests:
+    """pytest with -rA: the short summary at the end."""
+    words = {"PASSED": "pass", "XFAIL": "pass", "SKIPPED": "skip"}
+    found = {test: words.get(word, "fail") for word, test in _PYTEST.findall(ended.output)}
+    return found or {"": "fail"}
+
+
+def automake(ended: Ended) -> Tests:
+    """`PASS: name`, as automake's and ctest-like drivers print it."""
+    words = {"PASS": "pass", "XFAIL": "pass", "SKIP": "skip"}
+    found = {test: words.get(word, "fail") for word, test in _AUTOMAKE.findall(ended.output)}
+    return found or {"": "fail"}
+
+
+def tap(ended: Ended) -> Tests:
+    """The Test Anything Protocol; a test that is announced (1..N) and has no line has failed."""
+    found = {
+        number: "skip" if "# skip" in rest.lower() else "fail" if failed else "pass"
+        for failed, number, rest in _TAP.findall(ended.output)
+    }
+    plan = re.search(r"^1\.\.(\d+)", ended.output, re.M)
+    for number in range(1, int(plan[1]) + 1 if plan else 1):
+        found.setdefault(str(number), "fail")
+    return found or {"": "skip" if plan else "fail"}
+
+
+def ltp(ended: Ended) -> Tests:
+    """A program of the Linux Test Project: its exit status, and the results that it printed, in order."""
+    words = {"TPASS": "pass", "TFAIL": "fail", "TBROK": "fail", "TCONF": "skip"}
+    found = {str(i): words[word] for i, word in enumerate(_LTP.findall(ended.output), 1)}
+    if isinstance(ended.status, str) or ended.status < 0:
+        found["end"] = "fail"
+    return found or {"": "pass" if ended.status == 0 else "fail"}

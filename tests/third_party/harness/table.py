@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the page of docs/validation from the saved results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.compare import Difference, Known, find_differences, unstable_items
+from harness.model import Mode, Result, Suite
+
+_HEAD = """# Programs and suites of others, with weir
+
+<!-- made by `make third-party` from the results of the last run; tests/third_party declares the suites -->
+
+Each suite is run without weir, traced at each level, and with each layer on **all** files that it opens, with ordinary and
+with the smallest buffers. Compared are the exit status of each step, the result of each test, what is printed (where that is
+the same in each plain run) and the bytes of the files that the suite leaves. [The modes](../../tests/third_party/modes.toml),
+[how to run it](../../tests/third_party/README.md).
+"""
+_READ = """
+A cell holds the tests that passed; `-N` behind it the items that differ from the plain run, `!N` those of which no cause is
+known. `.`: not run in this mode. What two runs without weir do not agree on is left out of the comparison.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A suite with all its results, by mode."""
+
+    suite: Suite
+    results: Mapping[str, Result]
+    unstable: set[str]
+    differences: list[Difference]
+
+
+def make_row(suite: Suite, results: Mapping[str, Result], modes: Sequence[Mode], known: list[Known]):
+    """The row of a suite; without results, or without a plain one, there is nothing to compare."""
+    plain = results.get("plain")
+    unstable = unstable_items(results[m.name] for m in modes if not m.uses_weir and m.name in results)
+    found = []
+    if plain and not plain.missing:
+        for mode in modes:
+            other = results.get(mode.name)
+            if mode.uses_weir and other and not other.missing:
+                found += find_differences(plain, unstable, other, known)
+    return Row(suite, results, unstable, found)
+
+
+def _cell(row: Row, mode: Mode) -> str:
+    result = row.results.get(mode.name)
+    if result is None or result.missing:
+        return "."
+    counts = Counter(bool(d.cause) for d in row.differences if d.mode == mode.name)
+    parts = [str(result.passes())]
+    parts += [f"-{counts[True]}"] if counts[True] else []
+    parts += [f"!{counts[False]}"] if counts[False] else []
+    return " ".join(parts)
+
+
+def _table(rows: Sequence[Row], modes: Sequence[Mode]) -> list[str]:
+    lines = ["| suite | " + " | ".join(m.name for m in modes) + " |", "|---|" + "--:|" * len(modes)]
+    for row in rows:
+        plain = row.results.get("plain")
+        if plain is None or plain.missing:
+            why = plain.missing if plain else "no result"
+            lines.append(f"| {row.suite.name} | not run: {why} " + "| " * (len(modes) - 1) + "|")
+        else:
+            lines.append(f"| {row.suite.name} | " + " | ".join(_cell(row, m) for m in modes) + " |")
+    return lines
+
+
+def _suites(rows: Sequence[Row]) -> list[str]:
+    lines = ["| suite | what it is | version | tests | files compared | left out of the comparison | plain, s |"]
+    lines.append("|---|---|---|--:|--:|--:|--:|")
+    for row in rows:
+        plain = row.results.get("plain")
+        if plain and not plain.missing:
+            tests = sum(len(step.tests) for step in plain.steps.values())
+            counts = f"{tests} | {len(plain.outputs)} | {len(row.unstable)} | {plain.seconds():.0f}"
+            lines.append(f"| {row.suite.name} | {row.suite.title} | {plain.version} | {counts} |")
+    return lines
+
+
+def _differences(rows: Sequence[Row]) -> list[str]:
+    found = [d for row in rows for d in row.differences]
+    if not found:
+        return ["None."]
+    groups: dict[tuple[str, str, str], list[Difference]] = {}
+    for d in found:
+        groups.setdefault((d.suite, d.item, d.cause), []).append(d)
+    lines = ["| suite | item | plain | found | modes | cause |", "|---|---|---|---|---|---|"]
+    for (suite, item, cause), members in sorted(groups.items()):
+        modes = ", ".join(d.mode for d in members)
+        values = ", ".join(sorted({d.found for d in members}))
+        shown = item.replace("|", "\\|")
+        row = (suite, f"`{shown}`", members[0].plain, values, modes, cause or "**unknown**")
+        lines.append("| " + " | ".join(row) + " |")
+    return lines
+
+
+def _left_out(rows: Sequence[Row]) -> list[str]:
+    return [
+        f"- {row.suite.name}, {pattern}: {why}."
+        for row in rows
+        for pattern, why in row.suite.leave_out.items()
+    ]
+
+
+def write_page(rows: Sequence[Row], modes: Sequence[Mode], weir: str) -> str:
+    """The whole page. weir: the version that was measured."""
+    found = [d for row in rows for d in row.differences]
+    unknown = sum(not d.cause for d in found)
+    ran = [r for row in rows for r in row.results.values() if not r.missing]
+    compared = sum(len(r.items()) for r in ran if r.library)
+    summary = (
+        f"Measured with weir {weir}: {len({r.suite for r in ran})} suites, {len(ran)} runs, {compared:,} items compared,"
+        f" **{len(found)} differences**, {unknown} of them without a known cause."
+    )
+    parts = [_HEAD, summary, _READ, *_table(rows, modes), "", "## The suites", "", *_suites(rows)]
+    parts += ["", "## Differences", "", *_differences(rows)]
+    left_out = _left_out(rows)
+    if left_out:
+        parts += ["", "## Not run", "", *left_out]
+    return "\n".join(parts) + "\n"
