@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "os/clock.h"
+#include "os/frames.h"
 #include "os/syscall.h"
 #include "record/counter_index.h"
 
@@ -17,6 +18,7 @@ namespace {
 constexpr uint64_t kFirstEventsBytes = 4096;
 constexpr int kParked = 64;
 constexpr uint32_t kPatience = 64;
+constexpr uint64_t kFewBytes = 64u << 10;  // of a chunk: while chunks are smaller, retired ones are not worth a look at the stack
 
 constinit uint32_t generation = 1;
 constinit ThreadLog* parked[kParked] = {};  // logs of threads that ended, for the next ones
@@ -54,12 +56,58 @@ void replace(ThreadLog& log, const ThreadLog& with) {
   log.in_vfork_child = in_vfork_child;
 }
 
-// The log goes on without a chunk.
+// Calls that handlers interrupted, if there are any, are over: handlers have jumped out of them, or the thread ends.
+void free_retired(ThreadLog& log) {
+  while (log.retired_count != 0) process().give_back(log.retired[--log.retired_count]);
+}
+
+// The log goes on without a chunk. One more than kMostRetired stays mapped for good.
 void retire_chunk(ThreadLog& log) {
-  if (log.previous != nullptr) process().give_back(log.previous);
-  log.previous = log.chunk;
+  if (log.retired_count < kMostRetired) log.retired[log.retired_count++] = log.chunk;
   log.chunk = nullptr;
   log.bytes = 0;
+}
+
+// Every place has its record: no interrupted call has one to write.
+bool is_whole(const wire::ChunkHeader* chunk) {
+  const auto* last_word = reinterpret_cast<const uint64_t*>(chunk + 1) + 3;
+  const auto* const end = reinterpret_cast<const uint64_t*>(reinterpret_cast<const char*>(chunk) + chunk->size_bytes);
+  for (; last_word < end; last_word += sizeof(wire::Record) / sizeof *last_word) {
+    if (base::load(last_word) == 0) return false;
+  }
+  return true;
+}
+
+// A retired chunk that the next one, of `size` bytes, may replace where it is mapped; null: none. A call that has read the bounds of
+// the one and takes its place in the other finds the same bounds.
+wire::ChunkHeader** replaceable(ThreadLog& log, uint64_t size) {
+  for (uint32_t i = 0; i < log.retired_count; ++i) {
+    if (log.retired[i]->size_bytes == size && is_whole(log.retired[i])) return &log.retired[i];
+  }
+  return nullptr;
+}
+
+// Takes the next chunk without unmapping one that an interrupted call may store into, or whose address such a call has read as its
+// bounds: outside of signal handlers there is no such call, within them full chunks stay mapped.
+wire::ChunkHeader* take_events_chunk(ThreadLog& log, uint64_t size, Refusal* refusal) {
+  const auto take = [&](void** over) {
+    return process().take_chunk(wire::Kind::kEvents, Use::records, size, sizeof(wire::Record), refusal, over);
+  };
+  if (log.chunk == nullptr || log.chunk->size_bytes < kFewBytes) return take(nullptr);
+  if (!os::may_be_in_handler()) {
+    free_retired(log);
+    return take(nullptr);
+  }
+  wire::ChunkHeader** const old = replaceable(log, size);
+  if (old == nullptr) {
+    if (log.retired_count < kMostRetired) return take(nullptr);
+    *refusal = Refusal::passing;
+    return nullptr;
+  }
+  void* over = *old;
+  wire::ChunkHeader* const chunk = take(&over);
+  if (over == nullptr) *old = log.retired[--log.retired_count];
+  return chunk;
 }
 
 // Parked logs live in pages of their own: the thread's storage goes with the thread.
@@ -68,8 +116,7 @@ void park(void*) {
   if (log.generation != base::load(&generation) || os::sealed()) return;
   os::SignalsBlocked blocked;
   log.registered = false;
-  if (log.previous != nullptr) process().give_back(log.previous);
-  log.previous = nullptr;
+  free_retired(log);
   if (log.chunk != nullptr || log.counter_chunk != nullptr) {
     const long page = os::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
     if (!os::failed(page)) {
@@ -123,12 +170,12 @@ Refusal next_events_chunk(ThreadLog& log) {
   uint64_t size = log.chunk == nullptr ? kFirstEventsBytes : log.chunk->size_bytes * 2;
   if (size > wire::kMaxChunkBytes) size = wire::kMaxChunkBytes;
   Refusal refusal = Refusal::none;
-  wire::ChunkHeader* chunk = process().take_chunk(wire::Kind::kEvents, Use::records, size, sizeof(wire::Record), &refusal);
+  wire::ChunkHeader* chunk = take_events_chunk(log, size, &refusal);
   if (chunk == nullptr) return refusal;
   const uint64_t series = log.chunk != nullptr ? log.chunk->log : reinterpret_cast<uint64_t>(chunk);
   chunk->log = series;
   chunk->sequence = log.sequence++;
-  retire_chunk(log);
+  if (log.chunk != nullptr) retire_chunk(log);
   log.chunk = chunk;
   const uint64_t places = (size - sizeof *chunk) / sizeof(wire::Record);
   base::store(&chunk->used, places);  // all of them are this log's; those not yet written are zero

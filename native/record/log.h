@@ -14,6 +14,8 @@ namespace weir::record {
 
 struct CounterIndex;  // of one log: (file, operation, flags) to counter
 
+inline constexpr uint32_t kMostRetired = 16;  // full chunks that a log keeps mapped
+
 // What every call needs comes first, in one line of the cache.
 struct alignas(64) ThreadLog {
   uint64_t next;   // address of the next record's place; moves on past the chunk's end when it is full
@@ -26,7 +28,9 @@ struct alignas(64) ThreadLog {
   uint32_t generation;  // of the process (forks) that it belongs to
   uint64_t key_mask;    // counting: of the head of a call, what its counter is found by, with the file or without
   wire::ChunkHeader* chunk;
-  wire::ChunkHeader* previous;  // still mapped: a signal handler may have taken the new one while a record was on its way into it
+  // Full chunks that are mapped still: a call which a signal handler interrupted may have a place in one.
+  wire::ChunkHeader* retired[kMostRetired];
+  uint32_t retired_count;
   uint64_t sequence;
   uint32_t patience;  // calls to let pass before a chunk is asked for again that was refused for now
   wire::Counter* recent[8];  // by the operation's last bits: the counter last used, or null

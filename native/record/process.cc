@@ -84,9 +84,9 @@ void Process::fill_process_chunk(uint32_t parent) {
   begin_chunk(&p.header, wire::Kind::kProcess, wire::kPageBytes, number_, 0, 0);
 }
 
-wire::ChunkHeader* Process::take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal) {
+wire::ChunkHeader* Process::take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal, void** over) {
   uint64_t offset = 0;
-  auto* chunk = static_cast<wire::ChunkHeader*>(file_.take(size, use, &offset, refusal));
+  auto* chunk = static_cast<wire::ChunkHeader*>(file_.take(size, use, &offset, refusal, over));
   if (chunk == nullptr) return nullptr;
   calibrate();
   const uint32_t thread = kind == wire::Kind::kNames ? 0 : static_cast<uint32_t>(os::thread_id());

@@ -19,7 +19,7 @@ class Process {
   long begin(const Settings& settings);
 
   // A chunk with its header filled, or null (counted by the caller as it sees fit).
-  wire::ChunkHeader* take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal);
+  wire::ChunkHeader* take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal, void** over = nullptr);
   void give_back(wire::ChunkHeader* chunk);  // unmaps; what it holds stays in the file
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);

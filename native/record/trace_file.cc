@@ -149,14 +149,18 @@ bool TraceFile::back_with_storage(int fd, uint64_t offset, uint64_t size) {
 
 // Maps a part of the file with all its pages ready to be written. A large piece is put where its address and its place in the file
 // are the same to the last 21 bits: the kernel then maps the large folios of its cache whole instead of page by page.
-void* TraceFile::map_ready(int fd, uint64_t offset, uint64_t size) {
+void* TraceFile::map_ready(int fd, uint64_t offset, uint64_t size, void** over) {
   constexpr int kBoth = PROT_READ | PROT_WRITE;
+  void* const there = over != nullptr ? base::exchange(over, static_cast<void*>(nullptr)) : nullptr;
   if (in_memory_) {
-    const long at = os::map(size, kBoth, MAP_SHARED | MAP_POPULATE, fd, offset);
+    const int flags = MAP_SHARED | MAP_POPULATE;
+    const long at = there != nullptr ? os::map_at(there, size, kBoth, flags, fd, offset) : os::map(size, kBoth, flags, fd, offset);
     return os::failed(at) ? nullptr : as_pointer(at);
   }
   long at = 0;
-  if (size < kAlignedFrom) {
+  if (there != nullptr) {
+    at = os::map_at(there, size, kBoth, MAP_SHARED, fd, offset);
+  } else if (size < kAlignedFrom) {
     at = os::map(size, kBoth, MAP_SHARED, fd, offset);
   } else {
     const long room = os::map(size + kLargestFolio, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
@@ -185,7 +189,7 @@ uint64_t TraceFile::limit_for(Use use) const {
 }
 
 // A part of the file; null: *refusal says whether there may be one later.
-void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal) {
+void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, void** over) {
   const os::HoldsDescriptor held;
   const long fd = open_here(path_);
   if (os::failed(fd)) {
@@ -195,7 +199,7 @@ void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal) {
   void* chunk = nullptr;
   os::Identity found{};  // in a chroot, or when the folder was made anew, the path leads to another file or to none
   if (os::identify(static_cast<int>(fd), &found) && found == identity_ && back_with_storage(static_cast<int>(fd), offset, size)) {
-    chunk = map_ready(static_cast<int>(fd), offset, size);
+    chunk = map_ready(static_cast<int>(fd), offset, size, over);
     if (chunk == nullptr) *refusal = Refusal::passing;
   }
   os::close_fd(static_cast<int>(fd));
@@ -204,7 +208,7 @@ void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal) {
 
 void TraceFile::forked() { base::store(&opening, 0u); }
 
-void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal) {
+void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal, void** over) {
   const uint64_t limit = limit_for(use);
   *refusal = Refusal::final;
   if (os::sealed()) return nullptr;
@@ -215,7 +219,9 @@ void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal
 
   // Again: a program that closes numbers which it does not own may have closed this one in between.
   void* chunk = nullptr;
-  for (int tries = 0; tries < kTries && chunk == nullptr && *refusal == Refusal::final; ++tries) chunk = map_chunk(end, size, refusal);
+  for (int tries = 0; tries < kTries && chunk == nullptr && *refusal == Refusal::final; ++tries) {
+    chunk = map_chunk(end, size, refusal, over);
+  }
   if (chunk != nullptr) {
     *refusal = Refusal::none;
   } else {  // give the space back if nobody took any behind it

@@ -31,8 +31,9 @@ class TraceFile {
   // Opens the node's file, makes it when it is not there. 0, or -errno.
   long open(const Settings& settings);
 
-  // Takes size bytes (a multiple of the page) and maps them, all zero; null when they are refused.
-  void* take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal);
+  // Takes size bytes (a multiple of the page) and maps them, all zero; null when they are refused. over: a mapping of that size to be
+  // replaced, set to null once it is touched; null: wherever there is room.
+  void* take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal, void** over = nullptr);
 
   // In a forked child: what the parent's other threads were at is over.
   static void forked();
@@ -43,8 +44,8 @@ class TraceFile {
   long create(const Settings& settings);
   uint64_t limit_for(Use use) const;
   bool back_with_storage(int fd, uint64_t offset, uint64_t size);
-  void* map_ready(int fd, uint64_t offset, uint64_t size);
-  void* map_chunk(uint64_t offset, uint64_t size, Refusal* refusal);
+  void* map_ready(int fd, uint64_t offset, uint64_t size, void** over);
+  void* map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, void** over);
 
   wire::FileHeader* header_ = nullptr;
   os::Identity identity_{};

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/frames.h"
+
+#include <stdint.h>
+
+#include "os/syscall.h"
+
+extern "C" void* __libc_stack_end;  // of the dynamic linker: where the stack of main() begins
+
+namespace weir::os {
+namespace {
+
+constexpr uintptr_t kDeepest = 4u << 20;
+constexpr uintptr_t kPiece = 512;
+
+uintptr_t thread_pointer() {
+  uintptr_t at;
+#if defined(__x86_64__)
+  __asm__("movq %%fs:0, %0" : "=r"(at));
+#else
+  __asm__("mrs %0, tpidr_el0" : "=r"(at));
+#endif
+  return at;
+}
+
+// Whether the word may belong to the registers that the kernel saved for a handler. *before: the word before it.
+bool is_saved_state(uint64_t word, uint64_t before) {
+#if defined(__x86_64__)
+  // struct sigcontext: the code segment of user programs (with the stack segment since Linux 4.6), the flags before it: bit 1 is always
+  // set, interrupts are always enabled, nothing is above bit 21.
+  constexpr uint64_t kCode = 0x33, kStack = uint64_t{0x2b} << 48, kAlways = 0x202;
+  return (word == kCode || word == (kCode | kStack)) && (before & kAlways) == kAlways && before >> 22 == 0;
+#elif defined(__aarch64__)
+  (void)before;
+  return word == (uint64_t{0x210} << 32 | 0x46508001);  // the first extension of struct sigcontext: floating point, with its size
+#else
+#error "weir knows the signal frames of x86-64 and of aarch64"
+#endif
+}
+
+bool any_saved_state(const uint64_t* words, uintptr_t bytes, uint64_t* before) {
+  for (const uint64_t* const end = words + bytes / sizeof *words; words < end; ++words) {
+    const uint64_t word = base::load_relaxed(words);
+    if (is_saved_state(word, *before)) return true;
+    *before = word;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool may_be_in_handler() {
+  if (sealed()) return true;
+  const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) & ~uintptr_t{7};
+  uint64_t before = 0;
+  const auto main_end = reinterpret_cast<uintptr_t>(__libc_stack_end) & ~uintptr_t{7};
+  if (main_end - here < kDeepest) return any_saved_state(reinterpret_cast<const uint64_t*>(here), main_end - here, &before);
+  // A thread's storage lies at the end of its stack. Another stack below it may end anywhere, and what follows it may go at any time:
+  // so the kernel copies.
+  const uintptr_t end = thread_pointer() & ~uintptr_t{7};
+  if (end - here >= kDeepest) return true;
+  const int process = process_id();
+  for (uintptr_t at = here; at < end; at += kPiece) {
+    uint64_t words[kPiece / sizeof(uint64_t)];
+    const uintptr_t bytes = end - at < kPiece ? end - at : kPiece;
+    iovec to{words, bytes}, from{reinterpret_cast<void*>(at), bytes};
+    const long got = system_call(SYS_process_vm_readv, process, reinterpret_cast<long>(&to), 1, reinterpret_cast<long>(&from), 1, 0);
+    if (got != static_cast<long>(bytes) || any_saved_state(words, bytes, &before)) return true;
+  }
+  return false;
+}
+
+}  // namespace weir::os
