@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
+from weir_process import run
 
 SHOW = 'printf "%s|" "$WEIR_RULES" "$WEIR_TRACE_DIR" "${LD_PRELOAD##*/}"'
 NO_OTHERS = {"FILENV": None, "IOBUF_PARAMS": None, "MPICH_MPIIO_HINTS": None}
@@ -92,6 +95,16 @@ def test_assignments_and_iobuf_params_are_used_without_rules(call, here):
         "rule source=IOBUF_PARAMS:1:1 name=*.nc stack=bufa:8388608:4|system\n|"
     )
     assert done.stderr == "weir: 2 rules from .assign, then IOBUF_PARAMS\n"
+
+
+@pytest.mark.parametrize("text", ['[[rule]]\nname = "x"\nstack = "bufa"\n', "assign -F bufa f:x\n"])
+def test_rules_are_read_from_a_pipe(call, here, text):
+    (here / "text").write_text(text)
+    done = call("run", "--rules", "/dev/stdin", "--", "sh", "-c", SHOW, input=text).ok()
+    assert "name=x stack=bufa" in done.stdout
+    script = 'exec "$0" run --rules <(cat text) -- sh -c "$1"'
+    done = run(["bash", "-c", script, str(Path(sys.executable).parent / "weir"), SHOW], cwd=here).ok()
+    assert "name=x stack=bufa" in done.stdout
 
 
 def test_rules_that_can_never_match_are_warned_of_unless_quiet(call, here):

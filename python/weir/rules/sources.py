@@ -11,13 +11,13 @@ import os
 from collections.abc import Mapping, Sequence
 
 from weir._errors import InputError, NotThere
-from weir.rules.forms.assign import assignment_file
+from weir.rules.forms.assign import assignment_file, parse_assign
 from weir.rules.forms.assign_file import read_assign
 from weir.rules.forms.iobuf import VARIABLE as IOBUF
 from weir.rules.forms.iobuf import parse_iobuf
 from weir.rules.forms.mpiio_hints import VARIABLE as MPIIO
 from weir.rules.forms.mpiio_hints import parse_mpiio_hints
-from weir.rules.forms.toml import read_toml
+from weir.rules.forms.toml import decode_toml, read_once
 from weir.rules.mistakes import Mistake, RulesError
 from weir.rules.model import RuleSet
 
@@ -30,17 +30,15 @@ def read_file(path: str) -> RuleSet:
         raise NotThere(f"{path}: there is no such file of rules")
     if os.path.isdir(path):
         raise InputError(f"{path}: this is a folder; {_KINDS}")
-    if not path.endswith(".toml") and _begins_with_assign(path):
-        return read_assign(path)
-    return read_toml(path)
+    data = read_once(path)
+    if not path.endswith(".toml") and _begins_with_assign(data):
+        return parse_assign(data.decode("utf-8", "surrogateescape"), path)
+    return decode_toml(data, path)
 
 
-def _begins_with_assign(path: str) -> bool:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            words = next((line.split() for line in file if line.strip() and not line.lstrip().startswith("#")), [])
-    except OSError as error:
-        raise InputError(f"{path}: the rules cannot be read: {error.strerror}") from error
+def _begins_with_assign(data: bytes) -> bool:
+    lines = data.decode("utf-8", "replace").splitlines()
+    words = next((line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")), [])
     return words[:1] == ["assign"] or words[:2] == ["weir", "assign"]
 
 

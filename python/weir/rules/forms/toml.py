@@ -24,8 +24,8 @@ _MOST_SYNTAX_MISTAKES = 20
 _LARGEST_FILE_BYTES = 4 << 20
 
 
-def read_toml(path: str) -> RuleSet:
-    """The rules of a file. Raises RulesError with all mistakes, InputError when it cannot be read."""
+def read_once(path: str) -> bytes:
+    """All of a file of rules, which may be a pipe (`<(...)`). Raises InputError when it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(_LARGEST_FILE_BYTES + 1)
@@ -35,6 +35,11 @@ def read_toml(path: str) -> RuleSet:
         raise InputError(f"{path}: the rules cannot be read: {error.strerror}") from error
     if len(data) > _LARGEST_FILE_BYTES:
         raise InputError(f"{path}: {_LARGEST_FILE_BYTES:,} bytes and more are no file of rules")
+    return data
+
+
+def decode_toml(data: bytes, path: str) -> RuleSet:
+    """The rules in the bytes of a file. Raises RulesError with all mistakes."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
