@@ -63,6 +63,15 @@ bool read_level(const char* text, wire::Level* level) {
   return true;
 }
 
+// 0600 unless the run is shared. False: not a word of WEIR_SHARE.
+bool read_share(const char* text, uint32_t* mode) {
+  if (text == nullptr || *text == 0) *mode = 0600;
+  else if (same(text, "group")) *mode = 0640;
+  else if (same(text, "all")) *mode = 0644;
+  else return false;
+  return true;
+}
+
 }  // namespace
 
 Wishes read_environment(char* node, size_t node_bytes) {
@@ -75,6 +84,8 @@ Wishes read_environment(char* node, size_t node_bytes) {
   w.settings.directory = base::text(directory);
   if (directory[0] != '/') w.mistake = "WEIR_TRACE_DIR must be an absolute path";
   if (!read_level(getenv("WEIR_LEVEL"), &w.settings.level)) w.mistake = "WEIR_LEVEL must be summary, detail or trace";
+
+  if (!read_share(getenv("WEIR_SHARE"), &w.settings.mode)) w.mistake = "WEIR_SHARE must be group or all";
 
   w.settings.budget_bytes = kDefaultBudgetBytes;
   const char* budget = getenv("WEIR_BUDGET");

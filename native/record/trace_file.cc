@@ -18,6 +18,7 @@ constexpr uint64_t kLargestReserve = 64u << 20;
 constexpr uint64_t kLargestFolio = 2u << 20;
 constexpr uint64_t kAlignedFrom = 128u << 10;
 constexpr int kMostPieces = 16;
+constexpr int kOwnerAlone = 0600;
 constexpr int kTries = 3;
 constexpr int kPatience = 20000;  // turns of other threads; past them a file system hangs
 alignas(64) constinit char zeros[64u << 10] = {};  // never written: its pages are all the kernel's one page of zeros
@@ -62,8 +63,9 @@ long TraceFile::create(const Settings& settings) {
   base::Writer name(temporary, sizeof temporary);  // containers on a node have equal process ids
   name.add(path_).add(".").add_number(static_cast<uint64_t>(os::process_id())).add(".").add_number(os::ticks()).add(".new");
   if (os::largest_size() < wire::kPageBytes) return -EFBIG;
-  const long fd = os::open_at(AT_FDCWD, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const long fd = os::open_at(AT_FDCWD, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerAlone);
   if (os::failed(fd)) return fd;
+  if (settings.mode > kOwnerAlone) os::system_call(SYS_fchmod, fd, settings.mode);  // asked for: whatever the umask
 
   alignas(8) static char page[wire::kPageBytes];  // zero; two threads would write the same
   auto* header = reinterpret_cast<wire::FileHeader*>(page);

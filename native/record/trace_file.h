@@ -17,6 +17,7 @@ struct Settings {
   base::Text node;
   wire::Level level;
   uint64_t budget_bytes;
+  uint32_t mode;  // permissions of the trace file: a command line may hold what is nobody else's business
 };
 
 // What a chunk is for: the later in this list, the more of the budget it may use. Records leave an eighth of it (at most 64 MiB) to

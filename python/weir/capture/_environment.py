@@ -55,6 +55,13 @@ VARIABLES = (
         launcher=True,
     ),
     Variable(
+        "WEIR_SHARE",
+        "`group`, `all`",
+        "the owner alone reads a trace",
+        "Who else may read the trace file, which holds command lines and names of files; `weir trace --share` sets it.",
+        launcher=True,
+    ),
+    Variable(
         "WEIR_NODE",
         "a name without slashes",
         "the host's name",
@@ -152,6 +159,7 @@ VARIABLES = (
 )
 
 LEVELS = ("summary", "detail", "trace")
+SHARES = ("group", "all")
 DEFAULT_BUDGET = "4G"
 SMALLEST_BUDGET_BYTES = 64 << 10
 _SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
@@ -162,6 +170,13 @@ def check_level(level: str) -> str:
     if level not in LEVELS:
         raise UsageError(f"--level {level}: there is no such level; it is one of {', '.join(LEVELS)}")
     return level
+
+
+def check_share(share: str | None) -> str | None:
+    """The word itself; raises UsageError when there is no such group of readers."""
+    if share not in (None, *SHARES):
+        raise UsageError(f"--share {share}: there is no such choice; it is one of {', '.join(SHARES)}")
+    return share
 
 
 def parse_budget(text: str) -> int:
@@ -197,14 +212,16 @@ def with_library(preload: str, library: str) -> str:
 
 
 def tracing_variables(
-    environ: Mapping[str, str], library: str, folder: str, level: str, budget_bytes: int
+    environ: Mapping[str, str], library: str, folder: str, level: str, budget_bytes: int, share: str | None = None
 ) -> dict[str, str]:
     """What is to be set, beside what ``environ`` has, for programs to be traced into ``folder``."""
+    sharing = {"WEIR_SHARE": share or ""} if share or environ.get("WEIR_SHARE") else {}  # that of the step before does not last
     return {
         PRELOAD_VARIABLE: with_library(environ.get(PRELOAD_VARIABLE, ""), library),
         "WEIR_TRACE_DIR": folder,
         "WEIR_LEVEL": level,
         "WEIR_BUDGET": str(budget_bytes),
+        **sharing,
     }
 
 

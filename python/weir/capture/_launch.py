@@ -15,7 +15,7 @@ from weir._errors import InputError, StorageError
 from weir._native import PRELOAD, LibraryMissing, library_path
 from weir.capture._command import CannotStart, find_program, run_command, shell_status
 from weir.capture._count import Count, count_traces
-from weir.capture._environment import check_level, idle_environment, parse_budget, rules_variables, tracing_variables
+from weir.capture._environment import check_level, check_share, idle_environment, parse_budget, rules_variables, tracing_variables
 from weir.capture._launcher import is_open_mpi, with_forwarding
 from weir.capture._run import Job, check_run, check_step, make_step, trace_files
 from weir.capture._unseen import unseen_programs
@@ -33,6 +33,7 @@ class Options:
     budget: str = "4G"
     overwrite: bool = False
     quiet: bool = False
+    share: str | None = None  # who else may read the run: group or all
     mpi: bool = True  # collectives, messages and waits of MPI are recorded, unless the environment has WEIR_MPI=0
 
 
@@ -68,11 +69,12 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
     Raises UsageError for what must be asked differently, StorageError or InputError when no trace can be had here.
     """
     check_level(options.level)
+    check_share(options.share)
     check_step(options.step)
     check_run(options.run)
     budget_bytes = parse_budget(options.budget)
     library = preload_library()
-    folder = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"), begun=command is None)
+    folder = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"), command is None, options.share)
     job = Job(
         step=options.step,
         command=list(command) if command is not None else None,
@@ -83,7 +85,7 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
         started_realtime_ns=time.time_ns(),
     )
     try:
-        job.write(folder)
+        job.write(folder, options.share)
     except OSError as error:
         raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror}") from error
     return Prepared(folder, job, library)
@@ -99,7 +101,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
     except (StorageError, InputError) as error:
         say(f"{error}; the program runs without a trace")
         return _run_untraced(command, environ, rules)
-    variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes)
+    variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes, options.share)
     if not options.mpi:
         variables["WEIR_MPI"] = "0"
     if rules is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +17,9 @@ FORMAT = 1
 JOB_FILE = "job.json"
 TRACE_SUFFIX = ".weir"
 LONGEST_NAME_BYTES = 255
+# Permissions by who shares a run. Command lines and names of files are in it: nobody else's business unless its owner says so.
+_FILE_MODES = {None: 0o600, "group": 0o640, "all": 0o644}
+_FOLDER_MODES = {None: 0o700, "group": 0o750, "all": 0o755}
 LEAST_SPACE_BYTES = 256 << 10  # what a trace of one small program takes
 
 
@@ -64,14 +68,19 @@ class Job:
     exit_status: int | None = None
     format: int = FORMAT
 
-    def write(self, folder: str) -> None:
-        """Write folder/job.json so that a reader finds the old one or the new one whole. Raises OSError."""
+    def write(self, folder: str, share: str | None = None) -> None:
+        """Write folder/job.json so that a reader finds the old one or the new one whole. Raises OSError.
+
+        share: who else may read a new one (`group`, `all`); one that is there keeps its permissions."""
         path = os.path.join(folder, JOB_FILE)
         temporary = f"{path}.{os.getpid()}.new"
         text = json.dumps(asdict(self), indent=1) + "\n"
         try:
-            with open(temporary, "w", encoding="ascii") as file:
+            mode = _mode_of(path) or _FILE_MODES[share]
+            with open(temporary, "w", encoding="ascii", opener=lambda name, flags: os.open(name, flags, _FILE_MODES[None])) as file:
                 file.write(text)
+                if mode != _FILE_MODES[None]:
+                    os.fchmod(file.fileno(), mode)
             os.replace(temporary, path)
         except OSError as error:
             with suppress(OSError):
@@ -82,6 +91,13 @@ class Job:
 
     def ended(self, exit_status: int | None) -> Job:
         return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status)
+
+
+def _mode_of(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None
 
 
 def _write_in_place(path: str, text: str) -> None:
@@ -100,12 +116,15 @@ def trace_files(folder: str) -> list[str]:
     return sorted(os.path.join(folder, n) for n in names if n.endswith(TRACE_SUFFIX))
 
 
-def make_step(run: str, step: str, overwrite: bool, outer: str | None = None, begun: bool = False) -> str:
+def make_step(
+    run: str, step: str, overwrite: bool, outer: str | None = None, begun: bool = False, share: str | None = None
+) -> str:
     """Make the folder of a step, with the folders above it; its absolute name.
 
     Raises UsageError when it holds a trace and may not be overwritten, StorageError when it cannot be made. Of a step
     that is overwritten weir's own files alone are removed. ``outer``: WEIR_TRACE_DIR of the caller; that very step is
     refused once it holds a trace, and before, too, unless it was merely ``begun``, by a weir env which is now repeated.
+    ``share``: who may read the folders that are made here beside their owner; one that is there keeps its permissions.
     """
     folder = os.path.join(os.path.abspath(run), step)
     try:
@@ -120,7 +139,7 @@ def make_step(run: str, step: str, overwrite: bool, outer: str | None = None, be
             for path in [*present, os.path.join(folder, JOB_FILE)]:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
-        os.makedirs(folder, exist_ok=True)
+        _make_folders(folder, _FOLDER_MODES[share])
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
         space = os.statvfs(folder)
@@ -129,6 +148,27 @@ def make_step(run: str, step: str, overwrite: bool, outer: str | None = None, be
     except OSError as error:
         raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror or error}") from error
     return folder
+
+
+def _make_folders(step: str, mode: int) -> None:
+    """The folders of a step and of its run with this mode, those above them as the umask has it."""
+    run = os.path.dirname(step)
+    above = os.path.dirname(run)
+    if not os.path.lexists(above):
+        os.makedirs(above, exist_ok=True)
+    _make_folder(run, mode)
+    _make_folder(step, mode)
+
+
+def _make_folder(path: str, mode: int) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+        return
+    if mode != 0o700:
+        os.chmod(path, mode)
 
 
 def finish_env_step(folder: str | None) -> None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 
 import pytest
 
@@ -40,6 +42,25 @@ def test_a_step_with_a_trace_is_refused_and_left_alone(tmp_path):
     with pytest.raises(UsageError, match="holds a trace already.*--overwrite"):
         make_step(str(tmp_path / "run"), "a", False)
     assert (folder / "n1.weir").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("share, folder_mode, file_mode", [(None, 0o700, 0o600), ("group", 0o750, 0o640), ("all", 0o755, 0o644)])
+def test_only_whom_the_owner_shares_a_run_with_can_read_it(tmp_path, share, folder_mode, file_mode):
+    before = os.umask(0o077 if share else 0)
+    try:
+        folder = make_step(str(tmp_path / "above" / "run"), "a", False, share=share)
+        job().write(folder, share)
+        job().ended(0).write(folder)  # keeps what the first one has
+    finally:
+        os.umask(before)
+    made = tmp_path / "above" / "run"
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (made, made / "a", made / "a" / "job.json")] == [folder_mode, folder_mode, file_mode]
+
+
+def test_a_folder_that_is_there_keeps_its_permissions(tmp_path):
+    (tmp_path / "run").mkdir(mode=0o755)
+    make_step(str(tmp_path / "run"), "a", False)
+    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o755
 
 
 def test_a_step_without_a_trace_can_be_begun_again(tmp_path):

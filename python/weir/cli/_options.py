@@ -16,6 +16,10 @@ Level = Annotated[
 Budget = Annotated[
     str, typer.Option(metavar="BYTES", help="Largest trace file of a node: bytes, or with K, M, G, T (powers of 1024).")
 ]
+Share = Annotated[
+    str | None,
+    typer.Option("--share", metavar="WHO", help="Who else may read the run: group or all. [default: its owner alone]"),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the trace this step holds already.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No note on standard error when all went well.")]
 Dask = Annotated[

@@ -18,6 +18,7 @@ def env(
     output: _options.Run = "weir-run",
     budget: _options.Budget = "4G",
     overwrite: _options.Overwrite = False,
+    share: _options.Share = None,
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
     no_trace: Annotated[bool, typer.Option("--no-trace", help="With --rules: layers alone, no trace.")] = False,
@@ -44,7 +45,7 @@ def env(
         lines = end_lines(os.environ, shell)
         finish_env_step(os.environ.get("WEIR_TRACE_DIR"))
     else:
-        options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet)
+        options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, share=share)
         try:
             tracing = not no_trace or bool(os.environ.get("WEIR_TRACE_DIR"))
             text = _rules.compiled_rules(rules, os.environ, tracing, quiet) if rules else None

@@ -26,6 +26,7 @@ def run(
     step: _options.Step = "main",
     budget: _options.Budget = "4G",
     overwrite: _options.Overwrite = False,
+    share: _options.Share = None,
     quiet: _options.Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -42,6 +43,6 @@ def run(
     if trace is None:
         status = launch_layered(command, os.environ, text)
     else:
-        options = Options(run=trace, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet)
+        options = Options(run=trace, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, share=share)
         status = launch(options, command, os.environ, text)
     raise typer.Exit(status)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import stat
 import sys
 
 import pytest
@@ -26,6 +27,13 @@ def test_defaults_are_the_folder_weir_run_and_the_step_main(weir, tmp_path):
     assert job["command"] == ["cat", "/etc/passwd"] and job["cwd"] == str(tmp_path) and job["exit_status"] == 0
     assert done.stderr.startswith("weir: 1 process, ") and done.stderr.count("\n") == 1
     assert f"events in {folder}; look with: weir report weir-run" in done.stderr
+
+
+@pytest.mark.parametrize("share, mode", [((), 0o600), (("--share", "group"), 0o640), (("--share", "all"), 0o644)])
+def test_a_trace_is_its_owners_alone_unless_he_shares_it(weir, tmp_run, share, mode):
+    weir("trace", *share, "-o", tmp_run, "true").ok()
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_run / "main").iterdir()} == {mode}
+    assert weir("trace", "--share", "nobody", "-o", tmp_run, "true").returncode == 2
 
 
 @pytest.mark.parametrize("level", ["summary", "detail", "trace"])

@@ -20,6 +20,7 @@ def trace(
     output: _options.Run = "weir-run",
     budget: _options.Budget = "4G",
     overwrite: _options.Overwrite = False,
+    share: _options.Share = None,
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
     no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Leave out what tasks wait for in MPI: I/O alone.")] = False,
@@ -32,6 +33,6 @@ def trace(
     """
     from weir.capture._launch import Options, launch
 
-    options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, mpi=not no_mpi)
+    options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, share=share, mpi=not no_mpi)
     text = _rules.compiled_rules(rules, os.environ, True, quiet) if rules else None
     raise typer.Exit(launch(options, command, os.environ, text))
