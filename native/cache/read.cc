@@ -106,13 +106,12 @@ uint32_t overlay(Cache& c, Slot& s, char* to, uint32_t lo, uint32_t n, uint64_t*
   *covered = 0;
   for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < lo + n; ++piece) {
     if ((s.touched >> piece & 1) == 0) continue;
-    drain::Range ranges[drain::kRanges];
-    const uint32_t count = drain::dirty(c.arena, c.arena_block(s, piece), ranges);
-    for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t base = piece * c.piece_bytes;
-      const uint32_t from = base + ranges[i].lo > lo ? base + ranges[i].lo : lo;
-      const uint32_t until = base + ranges[i].hi < lo + n ? base + ranges[i].hi : lo + n;
-      if (from >= until) continue;
+    const uint32_t base = piece * c.piece_bytes;
+    drain::Range range{0, lo > base ? lo - base : 0};
+    while (base + range.hi < lo + n && drain::next_dirty(c.arena, c.arena_block(s, piece), range.hi, &range)) {
+      const uint32_t from = base + range.lo;
+      const uint32_t until = base + range.hi < lo + n ? base + range.hi : lo + n;
+      if (from >= until) break;
       memcpy(to + (from - lo), c.bytes_of(s, piece) + (from - base), until - from);
       *covered += until - from;
       end = until - lo;

@@ -102,11 +102,10 @@ void count_pieces(Cache& c, Slot& s) {
   s.complete = s.touched = 0;
   if (s.backed == 0) return;
   for (uint32_t piece = 0; piece < c.pieces; ++piece) {
-    drain::Range ranges[drain::kRanges];
-    const uint32_t n = drain::dirty(c.arena, c.arena_block(s, piece), ranges);
-    if (n == 0) continue;
+    const int block = c.arena_block(s, piece);
+    if (!drain::is_dirty(c.arena, block)) continue;
     s.touched |= uint64_t{1} << piece;
-    if (n == 1 && ranges[0].lo == 0 && ranges[0].hi == c.piece_bytes) s.complete |= uint64_t{1} << piece;
+    if (drain::is_all_dirty(c.arena, block, 0, c.piece_bytes)) s.complete |= uint64_t{1} << piece;
   }
 }
 

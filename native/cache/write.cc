@@ -136,7 +136,7 @@ void settle(Opening& o, Slot& s, bool was_complete) {
   }
 }
 
-// Accepts the bytes into a locked slot; how many: fewer when a piece has too many dirty ranges.
+// Accepts the bytes into a locked slot; how many: fewer when there is no memory to note one more dirty range of a piece.
 uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   const uint64_t begin = block_of(s.tag) * c.block_bytes;
@@ -150,8 +150,7 @@ uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
     if ((s.touched >> piece & 1) == 0) drain::assign(c.arena, block, o.enrolled, begin + piece * c.piece_bytes);
     memcpy(c.bytes_of(s, piece) + within, from + done, part);
     const bool marked = drain::mark_dirty(c.arena, block, within, within + part);
-    drain::Range ranges[drain::kRanges];
-    const bool complete = marked && drain::dirty(c.arena, block, ranges) == 1 && ranges[0].lo == 0 && ranges[0].hi == c.piece_bytes;
+    const bool complete = marked && drain::is_all_dirty(c.arena, block, 0, c.piece_bytes);
     drain::unlock_block(c.arena, block);
     if (!marked) break;
     s.touched |= uint64_t{1} << piece;
@@ -243,15 +242,8 @@ int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, u
   grow(o, offset + done);
   int64_t error = 0;
   if (all_complete(c, *s) || (done < n && s->failures > 0)) error = write_out(o, *s, s->failures > 0);
-  const uint32_t generation = s->generation;
   unlock(*s);
   if (done == n || error != 0) return done;
-  // Too many small ranges: others may be about to fill what lies between.
-  for (Patience patience(o); patience.others_go_on();) {
-    if (base::load(&s->generation) == generation) continue;
-    patience.paid();
-    return done;
-  }
   lock(c, *s);
   if (s->tag == tag(o, block) && s->touched != 0) write_out(o, *s, false);
   unlock(*s);
@@ -266,10 +258,10 @@ int64_t write_out(Opening& o, Slot& s, bool last) {
   Out out(o, s, last);
   for (uint32_t piece = 0; piece < c.pieces; ++piece) {
     if ((s.touched >> piece & 1) == 0) continue;
-    drain::Range ranges[drain::kRanges];
-    const uint32_t n = drain::dirty(c.arena, c.arena_block(s, piece), ranges);
     const uint32_t base = piece * c.piece_bytes;
-    for (uint32_t i = 0; i < n; ++i) out.add(base + ranges[i].lo, base + ranges[i].hi, c.bytes_of(s, piece) + ranges[i].lo);
+    const int block = c.arena_block(s, piece);
+    drain::Range range{0, 0};
+    while (drain::next_dirty(c.arena, block, range.hi, &range)) out.add(base + range.lo, base + range.hi, c.bytes_of(s, piece) + range.lo);
   }
   out.flush();
   if (out.error() != 0) {
@@ -321,9 +313,8 @@ bool of_file(const Opening& o, const Slot& s) {
 bool without_gap(Cache& c, Slot& s, uint32_t bytes) {
   for (uint32_t piece = 0, at = 0; at < bytes; ++piece, at += c.piece_bytes) {
     const uint32_t end = bytes - at < c.piece_bytes ? bytes - at : c.piece_bytes;
-    drain::Range ranges[drain::kRanges];
     if ((s.touched >> piece & 1) == 0) return false;
-    if (drain::dirty(c.arena, c.arena_block(s, piece), ranges) != 1 || ranges[0].lo != 0 || ranges[0].hi < end) return false;
+    if (!drain::is_all_dirty(c.arena, c.arena_block(s, piece), 0, end)) return false;
   }
   return true;
 }

@@ -37,14 +37,15 @@ Header header_of(const Shape& s, bool shared) {
   h.blocks_at = h.files_at + uint64_t{s.files} * kPageBytes;
   h.extra_at = up(h.blocks_at + uint64_t{s.blocks} * sizeof(Block), kPageBytes);
   h.extra_bytes = s.extra_bytes;
-  h.data_at = up(h.extra_at + s.extra_bytes, kPageBytes);
+  h.maps_at = up(h.extra_at + s.extra_bytes, kPageBytes);
+  h.data_at = up(h.maps_at + uint64_t{s.blocks} * map_bytes(s.block_bytes), kPageBytes);
   h.total_bytes = h.data_at + uint64_t{s.blocks} * s.block_bytes;
   return h;
 }
 
-// All but slots, blocks and data: those are backed when they are needed.
+// All but slots, blocks, maps and data: those are backed when they are needed.
 bool back_tables(int fd, const Header& h) {
-  return os::allocate(fd, 0, h.files_at) == 0 && (h.data_at == h.extra_at || os::allocate(fd, h.extra_at, h.data_at - h.extra_at) == 0);
+  return os::allocate(fd, 0, h.files_at) == 0 && (h.maps_at == h.extra_at || os::allocate(fd, h.extra_at, h.maps_at - h.extra_at) == 0);
 }
 
 bool sensible(const Shape& s) {
@@ -187,6 +188,7 @@ bool attach(Arena* arena, void* mapping, uint64_t bytes) {
   arena->slots = reinterpret_cast<FileSlot*>(at + want.files_at);
   arena->blocks = reinterpret_cast<Block*>(at + want.blocks_at);
   arena->extra_data = at + want.extra_at;
+  arena->maps = reinterpret_cast<uint64_t*>(at + want.maps_at);
   arena->data = at + want.data_at;
   arena->block_bytes = h->block_bytes;
   return true;

@@ -19,7 +19,7 @@
 
 namespace weir::drain {
 
-inline constexpr uint32_t kRanges = 16;           // dirty ranges of one block
+inline constexpr uint32_t kRanges = 16;           // dirty ranges of one block that a list has; with more of them it has a map
 inline constexpr uint64_t kAtEnd = ~uint64_t{0};  // a block whose bytes belong at the file's end, wherever that is then
 inline constexpr uint32_t kMostBlocks = 1u << 16, kMostFiles = 1u << 12;
 
@@ -73,14 +73,22 @@ void assign(Arena* arena, int block, int slot, uint64_t offset);
 int slot_of(const Arena* arena, int block);
 uint64_t offset_of(const Arena* arena, int block);
 
-// False: more than kRanges separate ranges; write some out first. Touching and overlapping ranges become one. A few ns when
-// [lo, hi) lies in or continues a range.
+// Touching and overlapping ranges become one. A few ns when [lo, hi) lies in or continues the last range. Any number of ranges: past
+// kRanges the block keeps a bit for each byte, until it is clean. False: there is no memory for these; write some out first.
 bool mark_dirty(Arena* arena, int block, uint32_t lo, uint32_t hi);
-// What is dirty, by rising offset. Number of ranges.
+// The first range of dirty bytes that ends behind `from`, cut to begin there at the earliest. False: there is none.
+bool next_dirty(const Arena* arena, int block, uint32_t from, Range* to);
+// The block has a map, not a list.
+bool is_mapped(const Arena* arena, int block);
+// What is dirty, by rising offset, of a block without a map. Number of ranges.
 uint32_t dirty(const Arena* arena, int block, Range to[kRanges]);
 bool is_dirty(const Arena* arena, int block);
-// [lo, hi) has been written (or has become pointless: truncate). False when a hole in the middle of a range finds no room; then
-// everything that was dirty stays so.
+// The first byte from `from` on that is not dirty; the block's end when all are.
+uint32_t first_clean(const Arena* arena, int block, uint32_t from);
+// Whether all of [lo, hi) is dirty.
+bool is_all_dirty(const Arena* arena, int block, uint32_t lo, uint32_t hi);
+// [lo, hi) has been written (or has become pointless: truncate). False when a hole in the middle of a range finds no room, and no
+// memory for a map; then everything that was dirty stays so.
 bool mark_clean(Arena* arena, int block, uint32_t lo, uint32_t hi);
 inline bool mark_clean(Arena* arena, int block) { return mark_clean(arena, block, 0, UINT32_MAX); }
 

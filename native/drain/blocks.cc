@@ -9,6 +9,8 @@
 namespace weir::drain {
 namespace {
 
+constexpr uint32_t kLargestMapped = 16u << 20;  // blocks; of larger ones a map would cost more than some requests
+
 List& active_list(Block& b) { return b.lists[base::load_relaxed(&b.active) & 1]; }
 List& other_list(Block& b) { return b.lists[(base::load_relaxed(&b.active) & 1) ^ 1]; }
 void publish(Block& b) { base::store(&b.active, base::load_relaxed(&b.active) ^ 1); }
@@ -44,13 +46,76 @@ bool unite(const List& from, uint32_t lo, uint32_t hi, List* to) {
   return true;
 }
 
-bool mark_elsewhere(Block& b, const List& now, uint32_t lo, uint32_t hi) {
+uint64_t* map_of(const Arena* arena, int block) { return arena->maps + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes / 64; }
+
+// Calls step(word, bits) for each word of a map that [lo, hi) has bits in.
+template <typename Step>
+void each_word(uint64_t* map, uint32_t lo, uint32_t hi, Step step) {
+  for (uint32_t at = lo; at < hi;) {
+    const uint32_t first = at % 64, n = hi - at < 64 - first ? hi - at : 64 - first;
+    step(map + at / 64, (n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1) << first);
+    at += n;
+  }
+}
+
+// A store for each word: killed between two, the process has marked a part of what it copied.
+void set_bits(uint64_t* map, uint32_t lo, uint32_t hi) {
+  each_word(map, lo, hi, [](uint64_t* word, uint64_t bits) { base::store(word, base::load_relaxed(word) | bits); });
+}
+void clear_bits(uint64_t* map, uint32_t lo, uint32_t hi) {
+  each_word(map, lo, hi, [](uint64_t* word, uint64_t bits) { base::store(word, base::load_relaxed(word) & ~bits); });
+}
+
+// The first bit from `at` on that is set (or, inverted, is not), `end` if none is.
+uint32_t find_bit(const uint64_t* map, uint32_t at, uint32_t end, bool inverted) {
+  while (at < end) {
+    const uint64_t word = (inverted ? ~base::load_relaxed(&map[at / 64]) : base::load_relaxed(&map[at / 64])) >> at % 64;
+    if (word != 0) {
+      const uint32_t found = at + static_cast<uint32_t>(__builtin_ctzll(word));
+      return found < end ? found : end;
+    }
+    at = (at / 64 + 1) * 64;
+  }
+  return end;
+}
+
+bool back_map(Arena* arena, int block) {
+  Block& b = arena->blocks[block];
+  if (b.map_backed != 0) return true;
+  if (arena->maps == nullptr || arena->block_bytes > kLargestMapped) return false;
+  const uint64_t bytes = map_bytes(arena->block_bytes), at = arena->header->maps_at + uint64_t{static_cast<uint32_t>(block)} * bytes;
+  if (!back(arena->name, at, bytes)) return false;
+  base::store(&b.map_backed, 1u);
+  return true;
+}
+
+// From a list to a map: the store of `active` makes it true.
+bool begin_map(Arena* arena, int block) {
+  if (!back_map(arena, block)) return false;
+  Block& b = arena->blocks[block];
+  const List& now = active_list(b);
+  uint64_t* const map = map_of(arena, block);
+  memset(map, 0, map_bytes(arena->block_bytes));
+  for (uint32_t i = 0; i < now.count; ++i) set_bits(map, unpacked(now.ranges[i]).lo, unpacked(now.ranges[i]).hi);
+  List& next = other_list(b);
+  next.count = kMapped;
+  next.announced = 0;
+  publish(b);
+  return true;
+}
+
+bool mark_elsewhere(Arena* arena, int block, const List& now, uint32_t lo, uint32_t hi) {
+  Block& b = arena->blocks[block];
   for (uint32_t i = 0; i < now.count; ++i) {
     const Range r = unpacked(now.ranges[i]);
     if (r.lo <= lo && hi <= r.hi) return true;
   }
-  if (!unite(now, lo, hi, &other_list(b))) return false;
-  publish(b);
+  if (unite(now, lo, hi, &other_list(b))) {
+    publish(b);
+    return true;
+  }
+  if (base::load_relaxed(&b.offset) == kAtEnd || !begin_map(arena, block)) return false;
+  set_bits(map_of(arena, block), lo, hi);
   return true;
 }
 
@@ -75,56 +140,119 @@ bool mark_dirty(Arena* arena, int block, uint32_t lo, uint32_t hi) {
   Block& b = arena->blocks[block];
   List& now = active_list(b);
   const uint32_t n = now.count;
+  if (WEIR_UNLIKELY(n == kMapped)) {
+    set_bits(map_of(arena, block), lo, hi);
+    return true;
+  }
   if (n != 0) {
     const Range last = unpacked(now.ranges[n - 1]);
     if (WEIR_LIKELY(lo >= last.lo && lo <= last.hi)) {
       if (hi > last.hi) base::store(&now.ranges[n - 1], packed(last.lo, hi));
       return true;
     }
-    if (lo < last.lo) return mark_elsewhere(b, now, lo, hi);
-    if (n == kRanges) return false;
+    if (lo < last.lo || n == kRanges) return mark_elsewhere(arena, block, now, lo, hi);
   }
   now.ranges[n] = packed(lo, hi);
   base::store(&now.count, n + 1);
   return true;
 }
 
+bool is_mapped(const Arena* arena, int block) { return base::load(&active_list(arena->blocks[block]).count) == kMapped; }
+
 uint32_t dirty(const Arena* arena, int block, Range to[kRanges]) {
   const List& now = active_list(arena->blocks[block]);
-  const uint32_t n = base::load(&now.count) < kRanges ? now.count : kRanges;
+  const uint32_t count = base::load(&now.count), n = count < kRanges ? count : count == kMapped ? 0 : kRanges;
   for (uint32_t i = 0; i < n; ++i) to[i] = unpacked(now.ranges[i]);
   return n;
 }
 
-bool is_dirty(const Arena* arena, int block) { return active_list(arena->blocks[block]).count != 0; }
+bool next_dirty(const Arena* arena, int block, uint32_t from, Range* to) {
+  if (is_mapped(arena, block)) {
+    const uint64_t* const map = map_of(arena, block);
+    to->lo = find_bit(map, from, arena->block_bytes, false);
+    to->hi = find_bit(map, to->lo, arena->block_bytes, true);
+    return to->lo < to->hi;
+  }
+  Range ranges[kRanges];
+  const uint32_t n = dirty(arena, block, ranges);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (ranges[i].hi <= from) continue;
+    *to = {ranges[i].lo > from ? ranges[i].lo : from, ranges[i].hi};
+    return true;
+  }
+  return false;
+}
 
-bool mark_clean(Arena* arena, int block, uint32_t lo, uint32_t hi) {
-  if (lo >= hi) return true;
+bool is_dirty(const Arena* arena, int block) {
+  Range any;
+  const uint32_t count = base::load(&active_list(arena->blocks[block]).count);
+  return count == kMapped ? next_dirty(arena, block, 0, &any) : count != 0;
+}
+
+uint32_t first_clean(const Arena* arena, int block, uint32_t from) {
+  if (is_mapped(arena, block)) return find_bit(map_of(arena, block), from, arena->block_bytes, true);
+  Range range;
+  return next_dirty(arena, block, from, &range) && range.lo == from ? range.hi : from;
+}
+
+bool is_all_dirty(const Arena* arena, int block, uint32_t lo, uint32_t hi) { return lo >= hi || first_clean(arena, block, lo) >= hi; }
+
+namespace {
+
+// Clean again, the block goes on with a list.
+void clean_map(Arena* arena, int block, uint32_t lo, uint32_t hi) {
+  uint64_t* const map = map_of(arena, block);
+  const uint32_t end = arena->block_bytes < hi ? arena->block_bytes : hi;
+  clear_bits(map, lo, end);
+  // Who writes ranges out goes upwards: what is left lies behind, and is found there soon.
+  if (find_bit(map, end, arena->block_bytes, false) < arena->block_bytes || find_bit(map, 0, lo, false) < lo) return;
   Block& b = arena->blocks[block];
-  const List& now = active_list(b);
   List& next = other_list(b);
+  next.count = 0;
+  next.announced = 0;
+  publish(b);
+}
+
+// The ranges of `now` without [lo, hi). False: too many.
+bool without(const List& now, uint32_t lo, uint32_t hi, List* next) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < now.count; ++i) {
     const Range r = unpacked(now.ranges[i]);
     const bool before = r.lo < lo, after = r.hi > hi;
     if (r.hi <= lo || r.lo >= hi) {
       if (n == kRanges) return false;
-      next.ranges[n++] = packed(r.lo, r.hi);
+      next->ranges[n++] = packed(r.lo, r.hi);
       continue;
     }
     if (n + before + after > kRanges) return false;
-    if (before) next.ranges[n++] = packed(r.lo, lo);
-    if (after) next.ranges[n++] = packed(hi, r.hi);
+    if (before) next->ranges[n++] = packed(r.lo, lo);
+    if (after) next->ranges[n++] = packed(hi, r.hi);
   }
-  next.count = n;
-  next.announced = 0;
-  publish(b);
+  next->count = n;
+  next->announced = 0;
+  return true;
+}
+
+}  // namespace
+
+bool mark_clean(Arena* arena, int block, uint32_t lo, uint32_t hi) {
+  if (lo >= hi) return true;
+  Block& b = arena->blocks[block];
+  const List& now = active_list(b);
+  if (now.count != kMapped) {
+    if (without(now, lo, hi, &other_list(b))) {
+      publish(b);
+      return true;
+    }
+    if (base::load_relaxed(&b.offset) == kAtEnd || !begin_map(arena, block)) return false;
+  }
+  clean_map(arena, block, lo, hi);
   return true;
 }
 
 void begin_append(Arena* arena, int block, uint64_t file_bytes) {
   List& now = active_list(arena->blocks[block]);
-  if (now.count == 0) return;
+  if (now.count == 0 || now.count == kMapped) return;
   base::store(&now.announced, uint64_t{0});
   base::store(&now.expected, file_bytes);
   base::store(&now.announced, base::load(&now.ranges[0]));

@@ -28,14 +28,11 @@ struct Bare {
 
 std::vector<bool> bits(const Arena* arena, uint32_t size) {
   std::vector<bool> all(size);
-  Range ranges[kRanges];
-  const uint32_t n = dirty(arena, 0, ranges);
-  uint32_t before = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    EXPECT_LT(ranges[i].lo, ranges[i].hi);
-    EXPECT_TRUE(i == 0 || ranges[i].lo > before) << "sorted, and neither touching nor overlapping";
-    before = ranges[i].hi;
-    for (uint32_t k = ranges[i].lo; k < ranges[i].hi; ++k) all[k] = true;
+  Range range{0, 0};
+  for (uint32_t before = 0; next_dirty(arena, 0, range.hi, &range); before = range.hi) {
+    EXPECT_LT(range.lo, range.hi);
+    EXPECT_TRUE(before == 0 || range.lo > before) << "sorted, and neither touching nor overlapping";
+    for (uint32_t k = range.lo; k < range.hi; ++k) all[k] = true;
   }
   return all;
 }
@@ -66,6 +63,39 @@ TEST(Lists, any_sequence_of_marks_equals_the_same_on_bits) {
     ASSERT_EQ(bits(&bare.arena, kSize), expected) << "operation " << i;
   }
   EXPECT_GT(refused, 0) << "the limit was never reached";
+}
+
+TEST(Lists, with_a_map_no_mark_is_refused_and_a_clean_block_has_a_list_again) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  constexpr uint32_t kSize = 4096;
+  Bare bare;
+  std::vector<uint64_t> maps(2 * kSize / 64);
+  bare.arena.maps = maps.data();
+  bare.blocks[0].map_backed = 1;
+  std::vector<bool> expected(kSize);
+  int mapped = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const uint32_t lo = random() % kSize, hi = lo + random() % std::min(random() % 50 == 0 ? kSize : 150u, kSize - lo + 1);
+    const bool dirties = random() % 3 != 0;
+    for (uint32_t k = lo; k < hi; ++k) expected[k] = dirties;
+    ASSERT_TRUE(dirties ? mark_dirty(&bare.arena, 0, lo, hi) : mark_clean(&bare.arena, 0, lo, hi));
+    if (i % 16 == 0) {
+      ASSERT_EQ(bits(&bare.arena, kSize), expected) << "operation " << i;
+    }
+    const uint32_t from = random() % kSize;
+    uint32_t clean = from;
+    while (clean < kSize && expected[clean]) ++clean;
+    ASSERT_EQ(first_clean(&bare.arena, 0, from), clean);
+    mapped += is_mapped(&bare.arena, 0);
+    if (i % 1000 != 999) continue;
+    ASSERT_TRUE(mark_clean(&bare.arena, 0));
+    expected.assign(kSize, false);
+    EXPECT_FALSE(is_dirty(&bare.arena, 0));
+    EXPECT_FALSE(is_mapped(&bare.arena, 0));
+  }
+  EXPECT_GT(mapped, 1000);
 }
 
 TEST(Lists, an_announcement_lasts_until_its_piece_is_clean) {

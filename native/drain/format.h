@@ -12,7 +12,7 @@
 namespace weir::drain {
 
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr uint32_t kPageBytes = 4096;
 inline constexpr uint32_t kParticipants = 1024;
 
@@ -28,6 +28,7 @@ struct Header {
   node::Lock lock;      // of enrolment, in shared arenas of joining and leaving
   uint32_t failed;      // the helper could not write everything: kept for recovery
   uint32_t files_used;  // slots that were ever taken
+  uint64_t maps_at;     // a bit for each byte of the data, used by blocks with more ranges than a list has
 };
 static_assert(sizeof(Header) <= kPageBytes);
 
@@ -44,6 +45,8 @@ struct FileSlot {
 };
 static_assert(sizeof(FileSlot) == kPageBytes);
 
+inline constexpr uint32_t kMapped = ~uint32_t{0};  // of a list's count: what is dirty stands in the block's map
+
 struct List {
   uint32_t count, unused;
   uint64_t announced, expected;
@@ -55,7 +58,8 @@ struct alignas(64) Block {
   node::Lock lock;
   int32_t slot;
   uint64_t offset, assignment;
-  uint32_t active, unused;
+  uint32_t active;
+  uint32_t map_backed;  // its map has memory
   List lists[2];
 };
 static_assert(sizeof(Block) == 384);
@@ -90,11 +94,15 @@ struct PulsePage {
 
 inline constexpr int kOpenings = 8;  // of one file of a shared arena, enrolled by one process
 
+// Of one block; blocks are whole pages, so that a map is whole words.
+inline uint64_t map_bytes(uint32_t block_bytes) { return block_bytes / 8; }
+
 // A mapped arena.
 struct Arena {
   Header* header;
   FileSlot* slots;
   Block* blocks;
+  uint64_t* maps;
   char* data;
   char* extra_data;
   const int* (*descriptors)[kOpenings];  // by slot: of this process's enrolments; null in the helper

@@ -55,9 +55,8 @@ void must(bool yes, const char* what) {
 
 // Block and queue are the caller's: nobody else writes this block out.
 void write_out(int block) {
-  drain::Range ranges[drain::kRanges];
-  while (drain::dirty(arena, block, ranges) != 0) {
-    const drain::Range r = ranges[0];
+  drain::Range r;
+  while (drain::next_dirty(arena, block, 0, &r)) {
     const char* from = static_cast<char*>(drain::data(arena, block)) + r.lo;
     ssize_t n;
     if (append) {

@@ -42,9 +42,8 @@ uint64_t Held::dirty_bytes() const {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < drain::blocks_used(arena.header); ++i) {
     if (arena.blocks[i].taken == 0) continue;
-    drain::Range ranges[drain::kRanges];
-    const uint32_t n = drain::dirty(&arena, static_cast<int>(i), ranges);
-    for (uint32_t k = 0; k < n; ++k) sum += ranges[k].hi - ranges[k].lo;
+    drain::Range range{0, 0};
+    while (drain::next_dirty(&arena, static_cast<int>(i), range.hi, &range)) sum += range.hi - range.lo;
   }
   return sum;
 }

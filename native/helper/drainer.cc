@@ -51,12 +51,10 @@ class BlockGuard {
 };
 
 void write_block(Output& output, drain::Arena* arena, int block, Loss* loss) {
-  drain::Range ranges[drain::kRanges];
-  const uint32_t n = drain::dirty(arena, block, ranges);
   const auto* data = static_cast<const char*>(drain::data(arena, block));
-  for (uint32_t i = 0; i < n; ++i) {
-    const drain::Range r = ranges[i];
-    if (r.lo >= r.hi || r.hi > arena->block_bytes) continue;
+  drain::Range r{0, 0};
+  while (drain::next_dirty(arena, block, r.hi, &r)) {
+    if (r.lo >= r.hi || r.hi > arena->block_bytes) return;  // none that a layer made
     uint64_t done = 0;
     const int error = output.write_at(data + r.lo, r.hi - r.lo, drain::offset_of(arena, block) + r.lo, &done);
     if (done > 0) drain::mark_clean(arena, block, r.lo, r.lo + static_cast<uint32_t>(done));

@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint32_t kLooks = 8;  // at full blocks while more of them come
 
-// Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the rest.
+// Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the rest; in a block with a map later,
+// by settle_map(): whoever reads meanwhile lays the map over what it read before.
 int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
   Layer& l = *b.layer;
   State& s = state_of(l);
@@ -27,15 +28,26 @@ int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
     count_shared(l, kSystemWrites, 1);
     if (moved == -EINTR || moved == -EAGAIN) continue;
     if (moved <= 0) return moved == 0 ? EIO : static_cast<int>(-moved);
-    drain::mark_clean(s.writer->arena, b.arena_block, at, at + static_cast<uint32_t>(moved));
+    if (!b.mapped) drain::mark_clean(s.writer->arena, b.arena_block, at, at + static_cast<uint32_t>(moved));
     at += static_cast<uint32_t>(moved);
+    b.done = at;
   }
   return 0;
 }
 
 void write_out(WriteBlock& b, bool appending) {
   b.error = 0;
-  for (uint32_t i = 0; i < b.count && b.error == 0; ++i) b.error = write_range_of(b, b.ranges[i], appending);
+  b.done = 0;
+  drain::Range range{0, 0};
+  while (b.error == 0 && next_range(state_of(*b.layer), b, range.hi, &range)) b.error = write_range_of(b, range, appending);
+}
+
+// The job of a block with a map is over.
+void settle_map(State& s, WriteBlock& b) {
+  if (!b.mapped) return;
+  drain::mark_clean(s.writer->arena, b.arena_block, 0, b.error == 0 ? UINT32_MAX : b.done);
+  b.mapped = drain::is_mapped(s.writer->arena, b.arena_block);
+  b.gap = 0;
 }
 
 void write_job(pool::Job* job) {
@@ -74,10 +86,11 @@ void release(State& s, WriteBlock& b) {
 }
 
 void reap_one(State& s, WriteBlock& b) {
+  settle_map(s, b);
   if (b.error == 0) return release(s, b);
   b.state = BlockState::kDirty;
   b.failed = true;
-  b.count = drain::dirty(s.writer->arena, b.arena_block, b.ranges);
+  b.count = b.mapped ? 1 : drain::dirty(s.writer->arena, b.arena_block, b.ranges);
   if (b.count == 0) release(s, b);
 }
 
@@ -110,6 +123,7 @@ WriteBlock* take(Layer& l, uint64_t base) {
   b.error = 0;
   b.failed = false;
   b.full = false;
+  b.mapped = false;
   b.stamp = ++w.clock;
   b.state = BlockState::kDirty;
   ++w.used;
@@ -205,11 +219,11 @@ void retry_failed(Layer& l) {
   while (WriteBlock* b = oldest(w, BlockState::kDirty, true)) {
     count(l, kRetries);
     write_out(*b, w.appending);
+    settle_map(s, *b);
     if (b->error != 0) {
-      drain::Range left[drain::kRanges];
-      const uint32_t n = drain::dirty(w.arena, b->arena_block, left);
       uint64_t lost = 0;
-      for (uint32_t i = 0; i < n; ++i) lost += left[i].hi - left[i].lo;
+      drain::Range left{0, 0};
+      while (drain::next_dirty(w.arena, b->arena_block, left.hi, &left)) lost += left.hi - left.lo;
       drain::mark_clean(w.arena, b->arena_block);
       stack::defer_error(l, b->error, lost);
     }

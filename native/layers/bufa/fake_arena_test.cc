@@ -23,6 +23,7 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t) {
   a->blocks = static_cast<Block*>(aligned_alloc(64, blocks * sizeof(Block)));
   memset(static_cast<void*>(a->blocks), 0, blocks * sizeof(Block));
   a->data = static_cast<char*>(mmap(nullptr, uint64_t{blocks} * block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  a->maps = static_cast<uint64_t*>(mmap(nullptr, uint64_t{blocks} * map_bytes(block_bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   return a;
 }
 int enrol(Arena*, const Enrolment&) { return layers::bufa::test::helper ? 0 : -1; }

@@ -21,11 +21,11 @@ Result read_under(Layer& l, char* to, uint64_t bytes, uint64_t offset) {
   }
   // Dirty bytes that cover all of it need nothing from below.
   if (const WriteBlock* b = first_dirty(s, offset, bytes); b != nullptr) {
-    for (uint32_t i = 0; i < b->count; ++i) {
-      const uint64_t lo = b->offset + b->ranges[i].lo, hi = b->offset + b->ranges[i].hi;
-      if (lo > offset || hi <= offset) continue;
-      const uint64_t n = smaller(bytes, hi - offset);
-      memcpy(to, b->data + (offset - b->offset), n);
+    const uint32_t in = offset > b->offset ? static_cast<uint32_t>(offset - b->offset) : 0;
+    drain::Range range;
+    if (b->offset <= offset && next_range(s, *b, in, &range) && range.lo == in) {
+      const uint64_t n = smaller(bytes, range.hi - in);
+      memcpy(to, b->data + in, n);
       return static_cast<Result>(n);
     }
   }

@@ -94,8 +94,11 @@ struct WriteBlock {
   Layer* layer;
   char* data;
   uint64_t offset;  // of its byte 0 in the file
-  drain::Range ranges[drain::kRanges];  // what the program wrote
+  drain::Range ranges[drain::kRanges];  // what the program wrote; mapped: only the last of it
   uint32_t count;
+  uint32_t end;      // mapped: of the last dirty byte
+  uint32_t gap;      // mapped: all bytes before it are dirty
+  uint32_t done;     // mapped: what its job has written ends here, and is marked clean when that is over
   int arena_block;
   int32_t error;     // of its last writing, positive
   uint32_t ticket;   // appending: its turn
@@ -104,6 +107,7 @@ struct WriteBlock {
   uint8_t age;
   bool failed;
   bool full;         // to be written soon
+  bool mapped;       // more ranges than a list has: the arena's map has them
 };
 
 struct Writer {
@@ -211,6 +215,8 @@ bool issue_after_filling(Layer&);  // false: more of them come still
 void end_writer(Layer&);
 bool any_dirty(const State&);
 uint64_t dirty_end(const State&);
+// What the program wrote of a block: the first range that ends behind byte `from`, cut to begin there. False: none.
+bool next_range(const State&, const WriteBlock&, uint32_t from, drain::Range* to);
 // The first block with bytes in [offset, offset + bytes), by offset; null: none.
 WriteBlock* first_dirty(const State&, uint64_t offset, uint64_t bytes);
 // Copies what is dirty over what was read from below.

@@ -35,12 +35,31 @@ Result write_through(Layer& l, const Transfer& t) {
   return result;
 }
 
-// Bytes [lo, hi) of the block are the program's now. False: too many ranges.
+// Bytes [lo, hi) of the block are the program's now. False: no memory for so many ranges.
 bool note(State& s, WriteBlock& b, uint32_t lo, uint32_t hi) {
   if (!drain::mark_dirty(s.writer->arena, b.arena_block, lo, hi)) return false;
-  if (b.count != 0 && b.ranges[b.count - 1].hi == lo) b.ranges[b.count - 1].hi = hi;
-  else b.count = drain::dirty(s.writer->arena, b.arena_block, b.ranges);
+  const uint32_t before = b.mapped ? b.end : b.count != 0 ? b.ranges[b.count - 1].hi : 0;
+  if (!b.mapped && drain::is_mapped(s.writer->arena, b.arena_block)) {
+    b.mapped = true;
+    b.gap = b.done = b.count = 0;
+  }
+  if (b.count != 0 && b.ranges[b.count - 1].hi == lo) {
+    b.ranges[b.count - 1].hi = hi;
+  } else if (b.mapped) {
+    b.ranges[0] = {lo, hi};
+    b.count = 1;
+  } else {
+    b.count = drain::dirty(s.writer->arena, b.arena_block, b.ranges);
+  }
+  b.end = hi > before ? hi : before;
   return true;
+}
+
+// Whether all of the block is the program's.
+bool is_full(State& s, WriteBlock& b) {
+  if (!b.mapped) return b.count == 1 && b.ranges[0].lo == 0 && b.ranges[0].hi == s.block_bytes;
+  b.gap = drain::first_clean(s.writer->arena, b.arena_block, b.gap);
+  return b.gap == s.block_bytes;
 }
 
 // Accepts a piece. Bytes accepted: all of them but for a lack of blocks.
@@ -63,9 +82,8 @@ uint64_t accept(Layer& l, const char* from, uint64_t bytes, uint64_t offset) {
     }
     if (goes_on) count(l, kWritesMerged);
     done += hi - lo;
-    const bool full = b->count == 1 && b->ranges[0].lo == 0 && b->ranges[0].hi == s.block_bytes;
-    if (full || (hi == s.block_bytes && (goes_on || s.writer->appending))) issue_full(l, *b);
-    else s.current = b;
+    if (is_full(s, *b) || (hi == s.block_bytes && (goes_on || s.writer->appending))) issue_full(l, *b);
+    else s.current = b->mapped ? nullptr : b;
   }
   if (s.reader != nullptr) patch(l, from, bytes, offset);
   if (offset + bytes > s.known_size) s.known_size = offset + bytes;
@@ -221,9 +239,20 @@ uint64_t dirty_end(const State& s) {
   for (uint32_t i = 0; i < s.writer->high; ++i) {
     const WriteBlock& b = s.writer->blocks[i];
     if (b.state == BlockState::kFree || b.count == 0) continue;
-    if (b.offset + b.ranges[b.count - 1].hi > end) end = b.offset + b.ranges[b.count - 1].hi;
+    const uint64_t ends = b.offset + (b.mapped ? b.end : b.ranges[b.count - 1].hi);
+    if (ends > end) end = ends;
   }
   return end;
+}
+
+bool next_range(const State& s, const WriteBlock& b, uint32_t from, drain::Range* to) {
+  if (b.mapped) return drain::next_dirty(s.writer->arena, b.arena_block, from, to);
+  for (uint32_t i = 0; i < b.count; ++i) {
+    if (b.ranges[i].hi <= from) continue;
+    *to = {b.ranges[i].lo > from ? b.ranges[i].lo : from, b.ranges[i].hi};
+    return true;
+  }
+  return false;
 }
 
 WriteBlock* first_dirty(const State& s, uint64_t offset, uint64_t bytes) {
@@ -241,10 +270,10 @@ void overlay(const State& s, char* to, uint64_t bytes, uint64_t offset) {
   for (uint32_t i = 0; i < s.writer->high; ++i) {
     const WriteBlock& b = s.writer->blocks[i];
     if (b.state == BlockState::kFree || b.offset >= offset + bytes || b.offset + s.block_bytes <= offset) continue;
-    for (uint32_t k = 0; k < b.count; ++k) {
-      const uint64_t lo = b.offset + b.ranges[k].lo, hi = b.offset + b.ranges[k].hi;
-      const uint64_t from = lo > offset ? lo : offset, end = hi < offset + bytes ? hi : offset + bytes;
-      if (from < end) memcpy(to + (from - offset), b.data + (from - b.offset), end - from);
+    drain::Range range{0, offset > b.offset ? static_cast<uint32_t>(offset - b.offset) : 0};
+    while (next_range(s, b, range.hi, &range) && b.offset + range.lo < offset + bytes) {
+      const uint64_t from = b.offset + range.lo, end = b.offset + range.hi < offset + bytes ? b.offset + range.hi : offset + bytes;
+      memcpy(to + (from - offset), b.data + range.lo, end - from);
     }
   }
 }
