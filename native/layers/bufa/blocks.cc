@@ -70,6 +70,7 @@ void write_job(pool::Job* job) {
 void prepare(State& s, WriteBlock& b) {
   if (s.current == &b) s.current = nullptr;
   b.state = BlockState::kWriting;
+  raise_end(s, s.writer->appending ? kUnknownEnd : b.offset + (b.mapped ? b.end : b.ranges[b.count - 1].hi));
   b.failed = false;
   b.full = false;
   b.ticket = s.writer->appending ? s.writer->next_ticket++ : 0;

@@ -32,7 +32,8 @@ Result create(Layer& l) {
 
 Result ready(Layer& l) {
   State& s = state_of(l);
-  s.known_size = l.file->size_at_open;
+  s.known_size = s.below_end = l.file->size_at_open;
+  s.below_ns = now_ns();
   open_twin(l);
   return 0;
 }
@@ -53,7 +54,8 @@ Result truncate(Layer& l, uint64_t bytes) {
   write_all(l);
   drop_all(l);
   const Result result = stack::truncate_below(l, bytes);
-  if (result >= 0) s.known_size = bytes;
+  if (result >= 0) s.known_size = s.below_end = bytes;
+  else s.below_end = kUnknownEnd;
   return result;
 }
 
@@ -66,6 +68,7 @@ void invalidate(Layer& l) {
   State& s = state_of(l);
   drop_all(l);
   s.known_size = 0;  // asked again by the first read that succeeds
+  s.below_end = kUnknownEnd;
   stack::invalidate_below(l);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading: from the window (the segment that the last request was in), from other segments, from bytes not yet written, from below.
+#include <fcntl.h>
 #include <string.h>
 
 #include "layers/bufa/cursor.h"
@@ -11,13 +12,35 @@ namespace {
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+constexpr uint64_t kEndValidNs = 1'000'000'000;  // other nodes' bytes behind the end are seen after so long
+
+// Whether the file below has nothing from `offset` on: all of it was written through here. Only for who writes it; a reader asks.
+bool nothing_below(const Layer& l, const State& s, uint64_t offset) {
+  return offset >= s.below_end && (l.file->flags & O_ACCMODE) == O_RDWR && now_ns() - s.below_ns < kEndValidNs;
+}
+
+// No request that may lengthen the file is under way, and none begins while the file's lock is held.
+bool is_settled(const State& s) { return !any_dirty(s) && base::load(&s.passing) == 0; }
+
+// What a read from below says of the end. settled: when it began, and since.
+void learn_end(State& s, uint64_t offset, Result got, bool settled) {
+  if (got < 0) return;
+  if (got == 0 && settled && s.below_end == kUnknownEnd) s.below_end = offset;
+  if (got > 0 && s.below_end != kUnknownEnd) raise_end(s, offset + static_cast<uint64_t>(got));
+  if (got == 0) s.below_ns = now_ns();
+}
+
 // One piece of memory from below, with what is dirty laid over it. 0 at the end of the file.
 Result read_under(Layer& l, char* to, uint64_t bytes, uint64_t offset) {
   State& s = state_of(l);
   const uint64_t end = dirty_end(s);
   if (end <= offset) {
+    if (nothing_below(l, s, offset)) return 0;
     count(l, kSystemReads);
-    return stack::read_below(l, to, bytes, offset);
+    const bool settled = is_settled(s);
+    const Result got = stack::read_below(l, to, bytes, offset);
+    learn_end(s, offset, got, settled);
+    return got;
   }
   // Dirty bytes that cover all of it need nothing from below.
   if (const WriteBlock* b = first_dirty(s, offset, bytes); b != nullptr) {
@@ -30,9 +53,10 @@ Result read_under(Layer& l, char* to, uint64_t bytes, uint64_t offset) {
     }
   }
   uint64_t got = 0;
-  while (got < bytes) {
+  while (got < bytes && !nothing_below(l, s, offset + got)) {
     count(l, kSystemReads);
     const Result part = stack::read_below(l, to + got, bytes - got, offset + got);
+    learn_end(s, offset + got, part, false);
     if (part < 0) return part;
     if (part == 0) break;
     got += static_cast<uint64_t>(part);
@@ -53,6 +77,7 @@ Result read_past(Layer& l, const Transfer& t) {
   Result result = 0;
   if (dirty_end(s) <= t.offset) {
     result = pass_read(l, t, true);
+    learn_end(s, t.offset, result, false);
   } else {
     Cursor to(t);
     uint64_t done = 0;
@@ -131,6 +156,10 @@ Result serve(Layer& l, const Transfer& t, Shape shape) {
 
 Result read_slowly(Layer& l, const Transfer& t) {
   State& s = state_of(l);
+  if (t.offset >= s.below_end && nothing_below(l, s, t.offset) && dirty_end(s) <= t.offset) {
+    count(l, kHits);
+    return 0;
+  }
   if (s.reader != nullptr) {
     close_window(s);
     ++s.reader->clock;

@@ -143,6 +143,10 @@ struct State {
   uint32_t trouble;        // a block could not be written; set by jobs
   int32_t window_segment;
   uint64_t known_size;     // reading ahead ends here
+  // The file below ends here, or before it, as far as this opening knows, which may write it: where the system said that it does, and
+  // behind what has gone down since. kUnknownEnd: it has to be asked.
+  uint64_t below_end;
+  uint64_t below_ns;       // when the system last said so
   uint64_t spent_ns;       // on requests passed on: beginning is worth it when they have cost as much
   int32_t quick;           // above 0: the kernel answers from memory. Counted up slowly and down fast
   uint32_t useless;        // requests in a row that were passed on
@@ -156,6 +160,12 @@ struct State {
   Layer* layer;
   ageing::Member ageing;
 };
+
+inline constexpr uint64_t kUnknownEnd = ~uint64_t{0};
+// Bytes up to `end` are about to go down.
+inline void raise_end(State& s, uint64_t end) {
+  if (end > s.below_end) s.below_end = end;
+}
 
 inline State& state_of(Layer& l) { return *static_cast<State*>(l.state()); }
 inline void count(Layer& l, Count what, uint64_t by = 1) { l.statistics[what] += by; }

@@ -21,6 +21,7 @@ Result write_through(Layer& l, const Transfer& t) {
   const bool append = (l.file->flags & O_APPEND) != 0;
   if (append) write_all(l);
   else write_range(l, t.offset, t.bytes);
+  raise_end(s, append ? kUnknownEnd : t.offset + t.bytes);
   const Result result = pass_write(l, t, !append && !any_dirty(s));
   if (result <= 0) return result;
   if (t.offset + static_cast<uint64_t>(result) > s.known_size) s.known_size = t.offset + static_cast<uint64_t>(result);
