@@ -92,6 +92,8 @@ int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset);
 int64_t size(Opening& o);
 // After barriers of all nodes, or whenever others may have changed the file: clean blocks are forgotten if it shows that they have.
 void look_again(Opening& o);
+// The same at the next read or question for the size: nothing is asked now.
+void look_later(Opening& o);
 // Whether this is the only opening on the node, and nothing of the file is dirty: then requests may go past the cache.
 bool alone(const Opening& o);
 // patient: waits a bounded time for other tasks to complete the blocks that they share with this one. Everything dirty of the file is

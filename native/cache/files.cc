@@ -113,6 +113,7 @@ bool changed_just_now(const Stamp& stamp) {
 bool compare(FileEntry& e, const Stamp& stamp) {
   const bool changed = e.fresh != 0 || !(e.stamp == stamp);
   e.stamp = stamp;
+  base::store(&e.looked_ns, now_ns());
   e.fresh = changed_just_now(stamp) ? 1 : 0;
   return changed;
 }
@@ -212,21 +213,26 @@ void close(Opening& o, bool wait) {
 int64_t size(Opening& o) {
   const FileEntry& e = entry(o);
   uint64_t bytes = base::load(&e.end);
-  if (bytes != 0) {  // asked after each write: no request for that
+  if (bytes != 0 && base::load(&e.looked_ns) != 0) {  // asked after each write: no request for that
     const uint64_t extent = base::load(&e.extent), before = base::load(&e.stamp.size);
     if (extent > bytes) bytes = extent;
     return static_cast<int64_t>(before > bytes ? before : bytes);
   }
   Stamp stamp;
   if (!o.below.about(o.below.context, &stamp)) return -EIO;
-  return static_cast<int64_t>(stamp.size);
+  return static_cast<int64_t>(stamp.size > bytes ? stamp.size : bytes);
 }
 
+void look_later(Opening& o) { base::store(&entry(o).looked_ns, uint64_t{0}); }
+
 void look_again(Opening& o) {
+  const Inside in;
+  if (!in.nested()) look(o);
+}
+
+void look(Opening& o) {
   Stamp stamp;
   if (!o.below.about(o.below.context, &stamp)) return;
-  const Inside in;
-  if (in.nested()) return;
   Directory& d = *o.cache->directory;
   node::acquire(d.files_lock);
   FileEntry& e = entry(o);

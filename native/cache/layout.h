@@ -15,7 +15,7 @@
 
 namespace weir::cache {
 
-inline constexpr uint32_t kVersion = 3;   // of this and of Place: part of the names of what is shared
+inline constexpr uint32_t kVersion = 4;   // of this and of Place: part of the names of what is shared
 inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
 inline constexpr uint32_t kPieces = 64;    // of a slot, at most
 inline constexpr uint32_t kFiles = 512;    // known at a time
@@ -69,6 +69,7 @@ struct FileEntry {
   uint64_t progress;    // counts pieces of writes that were accepted: whether waiting for others makes sense
   uint64_t reached;     // first block that was never loaded
   uint64_t used;
+  uint64_t looked_ns;   // when the stamp was taken (CLOCK_MONOTONIC); 0: it has to be taken before it is used
   uint32_t suspect;     // a signal handler went past the cache: clean blocks are forgotten at the next call
 };
 

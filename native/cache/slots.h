@@ -9,6 +9,7 @@ namespace weir::cache {
 
 inline constexpr uint64_t kMillisecond = 1'000'000;
 inline constexpr uint64_t kLongestWaitNs = 2000 * kMillisecond;  // for a task that lives and does not go on
+inline constexpr uint64_t kEndValidNs = 1000 * kMillisecond;      // for so long a file that others may lengthen ends where it did
 inline constexpr uint64_t kLookNs = 5 * kMillisecond;            // between looks whether it does
 
 uint64_t now_ns();
@@ -37,7 +38,7 @@ inline uint64_t raise(uint64_t* word, uint64_t value) {
 // Nothing of the file lies from there on, and nobody need be asked: all who write it do so through this cache.
 inline bool past_end(const Opening& o, uint64_t offset) {
   const FileEntry& e = entry(o);
-  if (o.policy.several_nodes || base::load_relaxed(&e.writers) == 0) return false;
+  if (o.policy.several_nodes || base::load_relaxed(&e.writers) == 0 || base::load_relaxed(&e.looked_ns) == 0) return false;
   return offset >= base::load(&e.stamp.size) && offset >= base::load(&e.extent);
 }
 inline uint64_t tag(const Opening& o, uint64_t block) { return tag_of(o.file, block); }
@@ -76,6 +77,9 @@ Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot);
 enum class Waited { kOver, kMine, kTooLong };
 // Until the slot is no longer loading that block. kMine: the task that did is dead, and this one is to load it now.
 Waited wait_loaded(Opening& o, Slot& s, uint64_t tag);
+
+// Takes the file's stamp; what is kept of it is forgotten when it has changed. Within a call of the cache.
+void look(Opening& o);
 
 // Bytes [lo, lo + n) of a slot as pieces of memory that follow one another; their number, at most kPieces.
 int pieces_of(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, iovec* to);

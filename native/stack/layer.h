@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "base/compiler.h"
@@ -142,6 +143,11 @@ inline Result truncate_below(Layer& from, uint64_t bytes) { return from.next.tru
 inline Result flush_below(Layer& from) { return from.next.flush->kind->flush(*from.next.flush); }
 inline Result sync_below(Layer& from, bool data_only) { return from.next.sync->kind->sync(*from.next.sync, data_only); }
 inline void invalidate_below(Layer& from) { from.next.invalidate->kind->invalidate(*from.next.invalidate); }
+
+// While the program's own fstat is answered: what the system has just said of the file. A size needs no request then. Else null.
+extern WEIR_THREAD const struct stat* stat_of_program;
+// Where a layer wants all that the system says when it is asked for the size; null: nowhere.
+extern WEIR_THREAD struct stat* stat_for_layer;
 
 // One piece of memory.
 inline Result read_below(Layer& from, void* to, uint64_t bytes, uint64_t offset) {

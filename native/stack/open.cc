@@ -88,13 +88,33 @@ bool is_special(uint32_t fs_type) {
 
 struct About {
   struct stat file;
-  struct statfs system;
+  uint32_t fs_type;
 };
+
+// The kind of the file system on a device, asked for once: the answer of most is a request to a server. 0: not known yet.
+struct TypeOfDevice {
+  uint64_t device;
+  uint64_t type;
+};
+constinit TypeOfDevice types[16] = {};
+
+uint32_t type_of_device(int fd, uint64_t device) {
+  TypeOfDevice& row = types[device % 16];
+  if (const uint64_t type = base::load(&row.type); type != 0 && base::load(&row.device) == device && base::load(&row.type) == type) {
+    return static_cast<uint32_t>(type);
+  }
+  struct statfs about;
+  if (os::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) != 0) return 0;
+  base::store(&row.type, uint64_t{0});
+  base::store(&row.device, device);
+  base::store(&row.type, uint64_t{static_cast<uint32_t>(about.f_type)});
+  return static_cast<uint32_t>(about.f_type);
+}
 
 bool look_at(int fd, About* to) {
   if (os::system_call(SYS_fstat, fd, reinterpret_cast<long>(&to->file)) != 0 || !S_ISREG(to->file.st_mode)) return false;
-  if (os::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&to->system)) != 0) return false;
-  return !is_special(static_cast<uint32_t>(to->system.f_type));
+  to->fs_type = type_of_device(fd, to->file.st_dev);
+  return to->fs_type != 0 && !is_special(to->fs_type);
 }
 
 void know(File* f, int fd, int flags, const About& about) {
@@ -103,7 +123,7 @@ void know(File* f, int fd, int flags, const About& about) {
   f->inode = about.file.st_ino;
   f->size_at_open = static_cast<uint64_t>(about.file.st_size);
   f->block_bytes = static_cast<uint64_t>(about.file.st_blksize);
-  f->fs_type = static_cast<uint32_t>(about.system.f_type);
+  f->fs_type = about.fs_type;
   f->unit = fortran_opening.within ? fortran_opening.unit : -1;
   f->descriptor = fd;
   f->references = 1;

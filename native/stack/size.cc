@@ -11,6 +11,10 @@
 #include "stack/table.h"
 
 namespace weir::stack {
+
+WEIR_THREAD const struct stat* stat_of_program = nullptr;
+WEIR_THREAD struct stat* stat_for_layer = nullptr;
+
 namespace {
 
 constexpr int64_t kFarOut = int64_t{1} << 43;  // beyond it the kernel is asked what the file system allows
@@ -133,7 +137,7 @@ int ftruncate(File* f, int fd, off_t bytes) {
   if (result >= 0) {
     withdraw(f, true);
     if (f->transforms) cut_published(f->device, f->inode, static_cast<uint64_t>(bytes));
-    publish(f);
+    if (bytes > 0) publish_end(f, static_cast<uint64_t>(bytes));
   }
   return static_cast<int>(done(result));
 }
@@ -142,7 +146,9 @@ void patch_size(File* f, int fd, struct stat* about) {
   if (!f->holds || f->left || ((f->flags & O_ACCMODE) == O_RDONLY && !f->transforms && !f->shares)) return;
   const int before = errno;
   if (const Inside in(f, fd); in) {
+    stat_of_program = about;
     const Result size = f->enter.size->kind->size(*f->enter.size);
+    stat_of_program = nullptr;
     if (size >= 0) about->st_size = size;
   }
   errno = before;

@@ -45,6 +45,13 @@ Result write(Layer& layer, const Transfer& t) {
   return passing(layer, {Op::kPwrite, t.offset, t.bytes, true}, [&] { return write_below(layer, t); });
 }
 
+// What layers ask the system for; not what they answer themselves, or know from the program's own fstat.
+Result size(Layer& layer) {
+  const bool asks = layer.next.size->below == nullptr && stat_of_program == nullptr;
+  if (!asks) return size_below(layer);
+  return passing(layer, {Op::kFstat, wire::kUnknownOffset, 0, false}, [&] { return size_below(layer); });
+}
+
 Result truncate(Layer& layer, uint64_t bytes) {
   return passing(layer, {Op::kFtruncate, wire::kUnknownOffset, bytes, false}, [&] { return truncate_below(layer, bytes); });
 }
@@ -58,7 +65,7 @@ Result sync(Layer& layer, bool data_only) {
 
 const Kind kEvent = {
     .name = "event", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0, .create = nullptr, .open = nullptr,
-    .ready = nullptr, .read = read, .write = write, .size = nullptr, .truncate = truncate, .flush = nullptr, .sync = sync,
+    .ready = nullptr, .read = read, .write = write, .size = size, .truncate = truncate, .flush = nullptr, .sync = sync,
     .invalidate = nullptr, .close = nullptr,
 };
 

@@ -58,8 +58,14 @@ int64_t write_file(void* context, const iovec* pieces, int count, uint64_t bytes
   return stack::write_below(*static_cast<Layer*>(context), Transfer{pieces, count, bytes, offset});
 }
 bool about_file(void* context, cache::Stamp* to) {
+  auto& l = *static_cast<Layer*>(context);
   struct stat s;
-  if (os::system_call(SYS_fstat, static_cast<Layer*>(context)->file->descriptor, reinterpret_cast<long>(&s)) != 0) return false;
+  s.st_nlink = UINT64_MAX;  // a layer below may answer by itself
+  stack::stat_for_layer = &s;
+  const Result size = stack::size_below(l);
+  stack::stat_for_layer = nullptr;
+  if (size < 0) return false;
+  if (s.st_nlink == UINT64_MAX && os::system_call(SYS_fstat, l.file->descriptor, reinterpret_cast<long>(&s)) != 0) return false;
   *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
          static_cast<uint32_t>(s.st_ctim.tv_nsec)};
   return true;
@@ -246,7 +252,7 @@ void invalidate(Layer& l) {
   const bool may_have_changed = (l.file->flags & O_ACCMODE) != O_RDONLY && !l.file->left && l.file->references != 0;
   if (s.attached || (may_have_changed && attach(l))) {
     cache::invalidate(s.opening);
-    cache::look_again(s.opening);  // its size may be another one
+    cache::look_later(s.opening);  // its size may be another one
   }
   stack::invalidate_below(l);
 }

@@ -17,7 +17,7 @@ namespace {
 using namespace stack;
 using namespace stripe;
 
-enum Statistics { kPieceReads, kPieceWrites, kCount };
+enum Statistics { kPieceReads, kPieceWrites, kSizeRequests, kCount };
 constexpr uint64_t kDefaultUnit = 1u << 20;
 constexpr unsigned kPermissions = 0777;
 
@@ -26,6 +26,7 @@ struct State {
   uint32_t pieces;  // 0: this file is no striped one and passes through
   int descriptor[kMostPieces];
   bool writes;
+  uint64_t known_bytes;  // the file had as many when it was last asked for its size; reads within them ask nothing
 };
 
 State& state(Layer& layer) { return *static_cast<State*>(layer.state()); }
@@ -126,15 +127,15 @@ Result ready(Layer& layer) {
   return state(layer).pieces != 0 ? 0 : -EINVAL;
 }
 
-using Call = long (*)(int fd, void* memory, size_t n, uint64_t at);
-long read_at(int fd, void* to, size_t n, uint64_t at) {
-  return os::system_call(SYS_pread64, fd, reinterpret_cast<long>(to), static_cast<long>(n), static_cast<long>(at));
-}
-long write_at(int fd, void* from, size_t n, uint64_t at) { return os::write_at(fd, from, n, at); }
+// By the layers below, which see the requests, on the piece's own descriptor.
+using Call = Result (*)(Layer& layer, const Transfer& t);
+Result read_piece(Layer& layer, const Transfer& t) { return read_below(layer, t); }
+Result write_piece(Layer& layer, const Transfer& t) { return write_below(layer, t); }
 
 Result size(Layer& layer) {
-  const State& s = state(layer);
+  State& s = state(layer);
   uint64_t most = 0;
+  base::fetch_add(&layer.statistics[kSizeRequests], uint64_t{s.pieces});
   for (uint32_t i = 0; i < s.pieces; ++i) {
     struct stat about;
     const long failed = os::system_call(SYS_fstat, s.descriptor[i], reinterpret_cast<long>(&about));
@@ -142,6 +143,7 @@ Result size(Layer& layer) {
     const uint64_t whole = file_bytes(static_cast<uint64_t>(about.st_size), s.unit, s.pieces, i);
     if (whole > most) most = whole;
   }
+  base::store(&s.known_bytes, most);
   return static_cast<Result>(most);
 }
 
@@ -155,12 +157,16 @@ Result transfer(Layer& layer, const Transfer& t, uint64_t bytes, Call call, bool
     while (left > 0) {
       const Place at = place_of(t.offset + done, s.unit, s.pieces);
       const uint64_t want = left < at.run ? left : at.run;
-      long moved = call(s.descriptor[at.piece], memory, want, at.offset);
+      const iovec piece{memory, want};
+      Result moved = call(layer, Transfer{&piece, 1, want, at.offset, s.descriptor[at.piece]});
       base::fetch_add(requests, uint64_t{1});
       if (moved < 0) return done > 0 ? static_cast<Result>(done) : moved;
-      if (reads && moved == 0) {  // the piece is shorter than the file: a hole
-        memset(memory, 0, want);
-        moved = static_cast<long>(want);
+      if (reads && moved == 0) {  // the piece is shorter than the file: a hole, or the file has been cut
+        const Result end = size(layer);
+        if (end < 0 || static_cast<uint64_t>(end) <= t.offset + done) return static_cast<Result>(done);
+        const uint64_t left_of_file = static_cast<uint64_t>(end) - t.offset - done;
+        moved = static_cast<Result>(want < left_of_file ? want : left_of_file);
+        memset(memory, 0, static_cast<size_t>(moved));
       }
       if (moved == 0) return static_cast<Result>(done);
       memory += moved;
@@ -172,17 +178,24 @@ Result transfer(Layer& layer, const Transfer& t, uint64_t bytes, Call call, bool
 }
 
 Result read(Layer& layer, const Transfer& t) {
-  const Result end = size(layer);
-  if (end < 0) return end;
-  if (t.offset >= static_cast<uint64_t>(end)) return 0;
-  const uint64_t there = static_cast<uint64_t>(end) - t.offset;
-  return transfer(layer, t, t.bytes < there ? t.bytes : there, read_at, true, &layer.statistics[kPieceReads]);
+  uint64_t end = base::load(&state(layer).known_bytes);
+  if (t.offset + t.bytes > end) {
+    const Result now = size(layer);
+    if (now < 0) return now;
+    end = static_cast<uint64_t>(now);
+  }
+  if (t.offset >= end) return 0;
+  const uint64_t there = end - t.offset;
+  return transfer(layer, t, t.bytes < there ? t.bytes : there, read_piece, true, &layer.statistics[kPieceReads]);
 }
 
-Result write(Layer& layer, const Transfer& t) { return transfer(layer, t, t.bytes, write_at, false, &layer.statistics[kPieceWrites]); }
+Result write(Layer& layer, const Transfer& t) {
+  return transfer(layer, t, t.bytes, write_piece, false, &layer.statistics[kPieceWrites]);
+}
 
 Result truncate(Layer& layer, uint64_t bytes) {
-  const State& s = state(layer);
+  State& s = state(layer);
+  base::store(&s.known_bytes, uint64_t{0});
   for (uint32_t i = 0; i < s.pieces; ++i) {
     const long result = os::system_call(SYS_ftruncate, s.descriptor[i], static_cast<long>(piece_bytes(bytes, s.unit, s.pieces, i)));
     if (result < 0) return result;

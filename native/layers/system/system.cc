@@ -2,6 +2,7 @@
 #include "layers/system/system.h"
 
 #include "os/syscall.h"
+#include "record/log.h"
 #include "stack/file.h"
 
 namespace weir::layers {
@@ -12,6 +13,13 @@ using stack::Layer;
 using stack::Opening;
 using stack::Result;
 using stack::Transfer;
+
+enum Statistics { kReads, kWrites, kSizes, kTruncates, kSyncs, kCount };
+
+// With a trace alone, which has them: the requests themselves are then counted for what they are, whichever layer made them.
+WEIR_INLINE void count(Layer& l, Statistics what) {
+  if (WEIR_UNLIKELY(record::recording())) base::fetch_add(&l.statistics[what], uint64_t{1});
+}
 
 int descriptor(const Layer& l, const Transfer& t) { return t.descriptor >= 0 ? t.descriptor : l.file->descriptor; }
 long address(const void* p) { return reinterpret_cast<long>(p); }
@@ -30,24 +38,43 @@ Result move(Layer& l, const Transfer& t, long plain, long vector, long at, long 
   return os::system_call(vector_at, fd, address(t.pieces), t.count, offset, 0);
 }
 
-Result read(Layer& l, const Transfer& t) { return move(l, t, SYS_read, SYS_readv, SYS_pread64, SYS_preadv); }
-Result write(Layer& l, const Transfer& t) { return move(l, t, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev); }
+Result read(Layer& l, const Transfer& t) {
+  count(l, kReads);
+  return move(l, t, SYS_read, SYS_readv, SYS_pread64, SYS_preadv);
+}
+Result write(Layer& l, const Transfer& t) {
+  count(l, kWrites);
+  return move(l, t, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev);
+}
 
 Result size(Layer& l) {
   struct stat about;
-  const long result = os::system_call(SYS_fstat, l.file->descriptor, address(&about));
-  return result < 0 ? result : about.st_size;
+  const struct stat* is = stack::stat_of_program;
+  if (is == nullptr) {
+    count(l, kSizes);
+    const long result = os::system_call(SYS_fstat, l.file->descriptor, address(&about));
+    if (result < 0) return result;
+    is = &about;
+  }
+  if (stack::stat_for_layer != nullptr) *stack::stat_for_layer = *is;
+  return is->st_size;
 }
 
-Result truncate(Layer& l, uint64_t bytes) { return os::system_call(SYS_ftruncate, l.file->descriptor, static_cast<long>(bytes)); }
+Result truncate(Layer& l, uint64_t bytes) {
+  count(l, kTruncates);
+  return os::system_call(SYS_ftruncate, l.file->descriptor, static_cast<long>(bytes));
+}
 Result flush(Layer&) { return 0; }
-Result sync(Layer& l, bool data_only) { return os::system_call(data_only ? SYS_fdatasync : SYS_fsync, l.file->descriptor); }
+Result sync(Layer& l, bool data_only) {
+  count(l, kSyncs);
+  return os::system_call(data_only ? SYS_fdatasync : SYS_fsync, l.file->descriptor);
+}
 void invalidate(Layer&) {}
 
 }  // namespace
 
 const stack::Kind kSystem{
-    .name = "system", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0, .create = nullptr, .open = open,
+    .name = "system", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = kCount, .create = nullptr, .open = open,
     .ready = nullptr, .read = read, .write = write, .size = size, .truncate = truncate, .flush = flush, .sync = sync,
     .invalidate = invalidate, .close = nullptr,
 };

@@ -7,7 +7,7 @@ hooks recorded them; system requests are what the lowest of a stack's event laye
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,23 +16,25 @@ from weir.analysis.names import NO_NAME, NameTable
 from weir.trace.ops import EVENTS, NOTES, LayerKind, layer_kinds, ops
 
 _LEFT = "left_"
+_SIZE = "fstat"
 _STATISTIC = "statistic_"
 _UNKNOWN = LayerKind("(unknown layer)", {})
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Reads and writes; ns: their time added up."""
+    """Reads and writes, and below a layer also its questions for the size; ns: their time added up."""
 
     reads: int = 0
     writes: int = 0
     read_bytes: int = 0
     written_bytes: int = 0
     ns: int = 0
+    sizes: int = 0
 
     @property
     def count(self) -> int:
-        return self.reads + self.writes
+        return self.reads + self.writes + self.sizes
 
     @property
     def bytes(self) -> int:
@@ -76,9 +78,15 @@ class LayeredFile:
 
     @property
     def system(self) -> Requests | None:
-        """What reached the file system; None when no event layer stood below another layer."""
+        """What reached the file system; None when no event layer stood below another layer. Questions for the size that a layer asks
+        past the others (stripe: of each directory's file) are among them.
+        """
         lowest = max(self.events, default=0)
-        return self.events[lowest] if lowest > 0 else None
+        if lowest <= 0:
+            return None
+        seen = self.events[lowest]
+        past = sum(f.value for f in self.figures if f.name == "size_requests" and f.layer != "system")
+        return replace(seen, sizes=seen.sizes + past)
 
 
 def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[LayeredFile]:
@@ -90,7 +98,11 @@ def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[
             _note(one, row)
         else:
             position = row.layer - EVENTS
-            one.events[position] = _with(one.events.get(position, Requests()), row)
+            before = one.events.get(position, Requests())
+            if ops()[row.op].name == _SIZE:
+                one.events[position] = replace(before, sizes=before.sizes + row.calls, ns=before.ns + row.ns)
+            else:
+                one.events[position] = _with(before, row)
     used = program.where(np.isin(program.name, list(found))) if found else program.where(np.zeros(len(program), bool))
     own = used.where(~used.is_below)
     for row in rows(merged(own, "name", "op", "layer")):
@@ -106,12 +118,13 @@ def _with(sums: Requests, row) -> Requests:  # type: ignore[no-untyped-def]
     writes = row.calls if ops()[row.op].op_class == "W" else 0
     if not (reads or writes):
         return sums
-    return Requests(
-        sums.reads + reads,
-        sums.writes + writes,
-        sums.read_bytes + (row.bytes if reads else 0),
-        sums.written_bytes + (row.bytes if writes else 0),
-        sums.ns + row.ns,
+    return replace(
+        sums,
+        reads=sums.reads + reads,
+        writes=sums.writes + writes,
+        read_bytes=sums.read_bytes + (row.bytes if reads else 0),
+        written_bytes=sums.written_bytes + (row.bytes if writes else 0),
+        ns=sums.ns + row.ns,
     )
 
 

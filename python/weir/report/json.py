@@ -81,7 +81,7 @@ def _layered(one: LayeredFile) -> dict[str, Any]:
             return None
         return {
             "requests": of.count, "reads": of.reads, "writes": of.writes, "bytes": of.bytes,
-            "read_bytes": of.read_bytes, "written_bytes": of.written_bytes, "seconds": of.ns / 1e9,
+            "read_bytes": of.read_bytes, "written_bytes": of.written_bytes, "sizes": of.sizes, "seconds": of.ns / 1e9,
         }  # fmt: skip
 
     return {

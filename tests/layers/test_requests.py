@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What layers ask the file system for: as many requests as their table says, no more than plain, and none that tells nothing new."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+# Writes pieces, reads them back, asks at the end over and over, and reads it all again by a second opening.
+PIECES = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for i in range(400): os.pwrite(fd, b"x" * 100, i * 100)
+for i in range(400): assert os.pread(fd, 100, i * 100) == b"x" * 100
+for i in range(50): assert os.pread(fd, 100, 40000 + i * 10) == b""
+for i in range(5): assert os.fstat(fd).st_size == 40000
+os.close(fd)
+fd = os.open(sys.argv[1], os.O_RDONLY)
+while os.read(fd, 1000): pass
+for i in range(50): assert os.pread(fd, 100, 40000 + i * 10) == b""
+for i in range(5): assert os.fstat(fd).st_size == 40000
+os.close(fd)
+"""
+# Every other piece first, then those between.
+COMBED = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for half in 0, 1:
+    for i in range(half, 2520, 2): os.pwrite(fd, bytes([i % 251]) * 104, i * 104)
+os.close(fd)
+"""
+NETCDF = """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], "w", format="NETCDF3_64BIT_OFFSET") as d:
+    d.createDimension("t", None); d.createDimension("y", 20); d.createDimension("x", 100)
+    all = [d.createVariable(f"v{i}", "f4", ("t", "y", "x")) for i in range(12)]
+    for t in range(20):
+        for v in all: v[t] = numpy.full((20, 100), t, "f4")
+"""
+
+
+class Seen:
+    """One run: ``counted`` by the file system, ``table`` and ``figures`` of layers by the report."""
+
+    def __init__(self, counted, report=None):
+        self.counted, self.table, self.figures = counted.requests, None, {}
+        if report is not None:
+            [one] = report["layers"]
+            self.table = one["system"]
+            self.figures = {(f["layer"], f["name"]): f["value"] for f in one["statistics"]}
+            self.left = [(left["layer"], left["reason"]) for left in one["left"]]
+
+
+@pytest.fixture
+def played(weir, execute, testfs, tmp_path):
+    """``played(PIECES)`` plain, ``played(PIECES, "bufa")`` under a stack: what one program asks a file system for."""
+
+    def play(program: str, stack: str | None = None) -> Seen:
+        fs = testfs("direct")
+        for piece in ("p1", "p2"):
+            (fs.backing / piece).mkdir()
+        command = [sys.executable, "-c", program, fs.path / "a.dat"]
+        fs.reset()
+        if stack is None:
+            execute(command).ok()
+            return Seen(fs.stats())
+        rules, run = tmp_path / "rules.toml", tmp_path / f"run{len(list(tmp_path.glob('run*')))}"
+        rules.write_text(f'[[rule]]\nname = "*.dat"\nstack = "{stack.format(fs=fs.path)}"\n')
+        weir("run", "--rules", rules, "--trace", run, "--", *command).ok()
+        return Seen(fs.stats(), json.loads(weir("report", run, "--json").ok().stdout))
+
+    return play
+
+
+OPENS = 2  # of PIECES: each is looked at once
+# Stack; what else is looked at: a file handed to the drain helper, the directory of a file that hints makes.
+STACKS = {
+    "bufa:64KiB:4:always=1": 1,
+    "global:64KiB:4": 1,
+    "gather:64KiB:4": 1,
+    "keep:always=1": 0,
+    "cos": 1,
+    "hints:striping_factor=2": 1,
+    "error:op=write:rate=0": 0,
+    "delay:us=1": 0,
+    "stripe:dirs={fs}/p1,{fs}/p2:unit=64KiB": None,
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_table_of_layers_and_the_file_system_agree_to_the_request(played, stack):
+    plain, layered = played(PIECES), played(PIECES, stack)
+    assert layered.table["reads"] == layered.counted["read"] - (STRIPE_INDEX_READS if stack.startswith("stripe") else 0)
+    assert layered.table["writes"] == layered.counted["write"] - (1 if stack.startswith("stripe") else 0)
+    assert layered.figures.get(("system", "reads"), 0) == layered.table["reads"]
+    assert layered.figures.get(("system", "writes"), 0) == layered.table["writes"]
+    sizes = [value for (_, name), value in layered.figures.items() if name == "size_requests"]
+    assert sum(sizes) == layered.table["sizes"]
+    assert layered.table["requests"] == layered.table["reads"] + layered.table["writes"] + layered.table["sizes"]
+    assert layered.table["reads"] <= plain.counted["read"]
+    assert layered.table["writes"] <= plain.counted["write"]
+    if STACKS[stack] is not None:  # a striped file's pieces have lookups and openings of their own, and each is asked at the end
+        assert layered.table["sizes"] <= OPENS, "only what a layer asks at an open"
+        assert layered.counted["getattr"] == plain.counted["getattr"] + OPENS + STACKS[stack] + layered.table["sizes"]
+
+
+STRIPE_INDEX_READS = 1  # by the open that finds one
+
+
+@pytest.mark.parametrize("stack", ["bufa:64KiB:8:always=1", "global:64KiB:8", "gather:64KiB:8"])
+def test_any_number_of_separate_pieces_waits_in_a_block_until_it_is_whole(played, stack):
+    plain, layered = played(COMBED), played(COMBED, stack)
+    assert plain.counted["write"] == 2520
+    assert layered.counted["write"] == 4  # of 64 KiB
+    assert layered.counted.get("read", 0) == 0
+    assert ("global", "stalls") not in layered.figures and ("gather", "stalls") not in layered.figures
+
+
+def test_a_layer_that_has_what_was_written_answers_netcdf_itself(played):
+    """netCDF reads the page that it is about to write: what it just wrote, and past the end."""
+    plain, bufa, shared = played(NETCDF), played(NETCDF, "bufa:always=1"), played(NETCDF, "global")
+    assert plain.counted["read"] > 400
+    assert bufa.counted.get("read", 0) <= plain.counted["read"] / 20
+    assert shared.counted.get("read", 0) <= plain.counted["read"] / 20
+    assert bufa.counted["getattr"] <= plain.counted["getattr"] + 3
+    assert shared.counted["getattr"] <= plain.counted["getattr"] + 3
