@@ -78,6 +78,13 @@ Status check_nobody_serves(MPI_Comm comm) {
   return {};
 }
 
+// A rank that serves comes back when that context ends: the ranks of another one, in which it computes, would wait for its steps.
+Status check_free_to_serve(int rank) {
+  if (live_contexts().empty()) return {};
+  return {WEIR_E_ORDER, "weir_init: rank " + std::to_string(rank) + " of this communicator would be a server, but it computes in another context, which has not "
+                            "been finalized; call weir_finalize first, or give this context a mode without servers (WEIR_OUTPUT_MODE, mode)"};
+}
+
 Result<Config> agree_config(MpiWorld& world, const char* path) {
   std::vector<char> bytes;
   Status mine;
@@ -124,6 +131,7 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, 
   if (!topology.ok()) return topology.status();
   world.set_time_limit(config->settings.time_limit_s);
   const bool computes = topology->client_of(world.rank()) >= 0;
+  WEIR_TRY(world.team().agree(computes ? Status() : check_free_to_serve(world.rank())));
   if (config->settings.verbose && world.rank() == topology->clients[0]) std::fprintf(stderr, "weir: %s\n", in_words(*topology).c_str());
   Result<MPI_Comm> model = world.split_for_model(computes);
   if (!model.ok()) return model.status();

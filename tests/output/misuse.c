@@ -65,6 +65,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(model, &rank);
     MPI_Comm_size(model, &ranks);
     if (!strcmp(mistake, "two_contexts")) SAY(weir_init, MPI_COMM_WORLD, "", &second_model, &second);
+    if (!strcmp(mistake, "second_on_model")) SAY(weir_init, model, "", &second_model, &second);
     if (!strcmp(mistake, "huge")) define(rank, ranks, 100000, 0);  // 4.8e12 elements in all, in few columns: those are looked at one by one
     else define(rank, ranks, 1, !strcmp(mistake, "lend_with_halo"));
     if (strcmp(mistake, "huge") && strcmp(mistake, "lend_with_halo")) steps(mistake, rank);

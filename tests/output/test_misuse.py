@@ -47,6 +47,16 @@ def test_a_time_that_is_none_is_refused_at_once(misuse, model, mode, ranks, serv
     assert times(model.folder / "o.nc") == [0, 60, 180]
 
 
+def test_a_rank_that_computes_is_no_server_of_a_second_context(misuse, model):
+    """Steps of the first context would wait for the rank that serves the second one: that is refused on all ranks, and the first goes on."""
+    ran = misuse("servers", 4, "second_on_model")
+    for rank in (0, 1, 2):
+        ((call, code, message),) = ran.said[rank]
+        assert (call, code) == ("weir_init", "WEIR_E_ORDER")
+        assert "rank 2 of this communicator would be a server, but it computes in another context" in message
+    assert times(model.folder / "o.nc") == [0, 60, 120, 180] and ran.done.returncode == 0
+
+
 @pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
 def test_a_program_without_weir_finalize_ends_and_says_so(misuse, model, mode, ranks, servers):
     ran = misuse(mode, ranks, "no_finalize")
