@@ -22,7 +22,10 @@ WEIR_OUTPUT_API int weir_field_create(weir_decomposition *decomposition, const c
 /* [collective] An attribute of the variable: "standard_name", "long_name", "units", "cell_methods", ... */
 WEIR_OUTPUT_API int weir_field_set_text(weir_field *field, const char *name, const char *value, weir_error *err);
 /* [collective] A number: "missing_value" becomes the variable's _FillValue, in its type; others become attributes.
- * fails: WEIR_E_ARGUMENT  the field's type in memory or in files cannot hold the missing value */
+ * "scale_factor" and "add_offset" (CF, packed data) make integers of the values: with them the type in files is WEIR_INT8, WEIR_INT16 or
+ * WEIR_INT32 (weir_field_set_file_type; checked at the end of definitions), readers get the values back within half a scale_factor, the missing
+ * value is of the type in memory alone, and values beyond the integers are WEIR_E_VALUE, as of any other type. Give them before the missing value.
+ * fails: WEIR_E_ARGUMENT  the field's type in memory or in files cannot hold the missing value; scale_factor 0 */
 WEIR_OUTPUT_API int weir_field_set_number(weir_field *field, const char *name, double value, weir_error *err);
 /* [collective] The missing value of a field of 64-bit integers, all of which a double cannot say. */
 WEIR_OUTPUT_API int weir_field_set_missing_int64(weir_field *field, int64_t value, weir_error *err);

@@ -16,9 +16,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written;
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed;
   const char *kind, *format, *path, *type, *second, *chdir, *wait;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, "block", "cdf5", "out.nc", "float", 0, 0, 0};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, 0, "block", "cdf5", "out.nc", "float", 0, 0, 0};
 
 static void options(int argc, char **argv) {
   struct {
@@ -31,7 +31,7 @@ static void options(int argc, char **argv) {
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
              {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
              {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"step_s", &o.step_s, 0},
-             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
+             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"packed", &o.packed, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
              {"second", 0, &o.second}, {"chdir", 0, &o.chdir}, {"wait", 0, &o.wait}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -186,7 +186,15 @@ static int define(int rank, int ranks) {
     SAY(weir_field_create, decomposition, name, as_double ? WEIR_FLOAT64 : WEIR_FLOAT32, 1, &axis, &fields[f]);
     SAY(weir_field_set_text, fields[f], "units", "1");
     if (!strcmp(o.type, "double-float")) SAY(weir_field_set_file_type, fields[f], WEIR_FLOAT32);
-    SAY(weir_stream_add_field, stream, fields[f], o.mean && f == 0 ? WEIR_MEAN : WEIR_INSTANT);
+    if (o.packed) {  // thousandths
+      SAY(weir_field_set_file_type, fields[f], WEIR_INT16);
+      SAY(weir_field_set_number, fields[f], "scale_factor", 1e-3 * (double)o.packed);
+      SAY(weir_field_set_number, fields[f], "add_offset", f * 100000.0 - 10);
+      SAY(weir_field_set_number, fields[f], "missing_value", value(f, 17, 0, 3));
+    }
+    const weir_operation all[] = {WEIR_MEAN, WEIR_MINIMUM, WEIR_MAXIMUM, WEIR_ACCUMULATE, WEIR_MEAN};
+    if (o.mean == 2 && f == 4) SAY(weir_field_set_number, fields[f], "missing_value", value(f, 17, 1, 3));
+    SAY(weir_stream_add_field, stream, fields[f], o.mean == 2 && f < 5 ? all[f] : o.mean && f == 0 ? WEIR_MEAN : WEIR_INSTANT);
   }
   if (o.second) {
     weir_stream *second;

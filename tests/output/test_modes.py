@@ -24,7 +24,7 @@ WAYS = [
     # A window for one frame only.
     (4, "servers", {"kind": "rows", "WEIR_OUTPUT_CLIENT_MEMORY": 4000}),
 ]
-CASE = {"rotation": 2, "every_steps": 2, "steps": 8, "lonlat": 1, "mean": 1, "path": "h{file}.nc"}
+CASE = {"rotation": 2, "every_steps": 2, "steps": 10, "lonlat": 1, "mean": 1, "path": "h{file}.nc"}
 
 
 def value(field: int, points: int, level: int, step: int) -> np.ndarray:
@@ -37,9 +37,10 @@ def expected(model):
     model(1, kind="rows", **CASE).fine()
     for number in (0, 1):
         with Dataset(model.folder / f"h{number}.nc") as file:
-            assert file["time"][:].tolist() == [120 * 2 * number, 120 * 2 * number + 120]
-            for record, step in enumerate((4 * number, 4 * number + 2)):
-                since = max(step - 1, 0)
+            assert file["time"][:].tolist() == [240 * number + 120, 240 * number + 240]
+            assert file["time_bnds"][:].tolist() == [[240 * number, 240 * number + 120], [240 * number + 120, 240 * number + 240]]
+            for record, step in enumerate((4 * number + 2, 4 * number + 4)):
+                since = step - 1
                 for level in range(3):
                     instant = value(1, 240, level, step).astype("f4")
                     mean = np.mean([value(0, 240, level, s) for s in range(since, step + 1)], axis=0).astype("f4")
@@ -47,7 +48,7 @@ def expected(model):
                     assert (file["f0"][record, level].data.ravel() == mean).all()
             assert (file["lat"][:].data.ravel() == 0.25 * (np.arange(240) // 24)).all()
     files = {p.name: p.read_bytes() for p in model.folder.glob("h*.nc")}
-    # What comes after the last frame, step 7, is in no file.
+    # What comes after the last frame, step 9, is in no file, nor is the first step, before which there is none.
     assert sorted(files) == ["h0.nc", "h1.nc"]
     return files
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "output/cf/methods.h"
+#include "output/model/packing.h"
 #include "output/model/text.h"
 
 namespace weir::output {
@@ -36,6 +38,7 @@ class Describer {
     add_time();
     for (int grid : grids_) add_lonlat(grid);
     for (const StreamField& f : stream_.fields) add_field(f);
+    for (int f : out_.fields) drop_dangling(out_.file.variables[static_cast<size_t>(f)].attributes);
     add_global();
     WEIR_TRY(check_names());
     return std::move(out_);
@@ -192,11 +195,30 @@ class Describer {
     if (!horizontal.coordinates.empty() && !text_of(field.attributes, "coordinates")) {
       v.attributes.push_back({"coordinates", horizontal.coordinates});
     }
-    v.fill = field.missing;
+    v.fill = packing_of(field.attributes) ? std::optional<Number>(default_fill(field.file_type)) : field.missing;
     v.chunk = catalogue_.chunk_of(chosen);
     const bool configured = chosen.compression || stream_.compression;
     if (configured || !is_classic(stream_.format)) v.compression = catalogue_.compression_of(stream_, chosen);
     out_.fields.push_back(add_variable(std::move(v)));
+  }
+
+  // Variables that an attribute names are in the file, or it is not.
+  void drop_dangling(Attributes& attributes) const {
+    std::erase_if(attributes, [this](const Attribute& a) {
+      if (a.name != "grid_mapping" && a.name != "ancillary_variables") return false;
+      const std::string* text = std::get_if<std::string>(&a.value);
+      return text == nullptr || !has_all(*text);
+    });
+  }
+
+  bool has_all(const std::string& names) const {
+    std::istringstream words(names);
+    for (std::string word; words >> word;) {
+      if (word.back() == ':') word.pop_back();
+      const auto named = [&](const Variable& v) { return v.name == word; };
+      if (std::none_of(out_.file.variables.begin(), out_.file.variables.end(), named)) return false;
+    }
+    return true;
   }
 
   void add_global() {

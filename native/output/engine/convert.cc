@@ -133,17 +133,17 @@ bool may_lose(Type from, Type to) {
   return real(from) || size_of(to) < size_of(from);
 }
 
+double element_at(Type type, const void* values, int64_t index) {
+  double value = 0;
+  int64_t none = 0;
+  const char* at = static_cast<const char*>(values) + index * static_cast<int64_t>(size_of(type));
+  converter(type, WEIR_FLOAT64, ByteOrder::kNative)(at, &value, 1, {}, &none);
+  return value;
+}
+
 Filling Filling::of(const std::optional<Number>& missing, Type file_type) {
-  if (missing) return {*missing, true};
-  switch (file_type) {
-    case WEIR_FLOAT32:
-    case WEIR_FLOAT64: return {9.9692099683868690e+36, false};
-    case WEIR_INT32: return {-2147483647.0, false};
-    case WEIR_INT64: return {Number::exactly(-9223372036854775806), false};
-    case WEIR_INT16: return {-32767.0, false};
-    case WEIR_INT8: return {-127.0, false};
-  }
-  return {};
+  if (missing) return {*missing, true, {}, {}};
+  return {default_fill(file_type), false, {}, {}};
 }
 
 }  // namespace weir::output

@@ -6,6 +6,7 @@
 
 #include "output/core/number.h"
 #include "output/core/types.h"
+#include "output/model/packing.h"
 
 namespace weir::output {
 
@@ -13,6 +14,8 @@ namespace weir::output {
 struct Filling {
   Number value;
   bool missing = false;  // the field has a missing value: NaN, where the type has none, is that and no fault
+  std::optional<Packing> packing;   // for a packer
+  std::optional<Number> in_memory;  // of a packed field: what is missing has this value, where it has one of its own
 
   static Filling of(const std::optional<Number>& missing, Type file_type);
 };
@@ -20,9 +23,10 @@ struct Filling {
 // Values that the file's type cannot hold: above or below its range, or NaN in integers.
 struct Faults {
   int64_t count = 0, first = -1;  // how many; the lowest place
+  double value = 0;               // there
 
-  void add(int64_t more, int64_t at) {
-    if (more > 0 && (first < 0 || at < first)) first = at;
+  void add(int64_t more, int64_t at, double is) {
+    if (more > 0 && (first < 0 || at < first)) first = at, value = is;
     count += more;
   }
 };
@@ -32,6 +36,11 @@ using Convert = int64_t (*)(const void* from, void* to, int64_t count, const Fil
 
 // From the native order.
 Convert converter(Type from, Type to, ByteOrder order);
+// The same for packed fields, to 8, 16 or 32 bits.
+Convert packer(Type from, Type to, ByteOrder order);
+
+// An element of an array of the type.
+double element_at(Type type, const void* values, int64_t index);
 
 // Whether values of one type may be faults in the other.
 bool may_lose(Type from, Type to);

@@ -12,7 +12,7 @@ namespace {
 bool any_may_lose(const Section& fields) {
   for (const Column& c : fields.columns) {
     const Type type = c.operation == WEIR_INSTANT ? c.type : Accumulator::result_type(c.operation, c.type);
-    if (may_lose(type, c.file_type)) return true;
+    if (c.packing || may_lose(type, c.file_type)) return true;
   }
   return false;
 }
@@ -25,13 +25,17 @@ std::string place_in_words(const Grid& grid, const Column& column, int64_t eleme
   return text + "row " + std::to_string(point / grid.nx) + ", column " + std::to_string(point % grid.nx);
 }
 
+std::string in_words(const Packing& packing) {
+  return " packed with scale_factor " + number_text(packing.scale) + " and add_offset " + number_text(packing.offset);
+}
+
 std::string in_words(const Catalogue& catalogue, const Column& column, const Faults& lost) {
   const Field& field = catalogue.fields[static_cast<size_t>(column.field)];
-  const Filling filling = Filling::of(column.missing, column.file_type);
+  const Filling filling = column.filling();
   const bool real = column.file_type == WEIR_FLOAT32 || column.file_type == WEIR_FLOAT64;
   return "field " + quoted(field.name) + ": " + std::to_string(lost.count) + (lost.count == 1 ? " value is" : " values are") + " outside of what " +
-         name_of(column.file_type) + " holds (the first: " + place_in_words(catalogue.grid_of(field), column, lost.first) +
-         ", counted from 0), written as " + (filling.missing ? "the missing value " : "the fill value ") +
+         name_of(column.file_type) + (column.packing ? in_words(*column.packing) : "") + " holds (the first: " +
+         place_in_words(catalogue.grid_of(field), column, lost.first) + ", counted from 0, is " + number_text(lost.value) + "), written as " + (filling.missing ? "the missing value " : "the fill value ") +
          (real ? number_text(filling.value.real) : std::to_string(filling.value.whole));
 }
 
@@ -56,7 +60,7 @@ Status Writer::tell_faults(const Frame& frame, Open& open) {
       Faults part;
       if (of_owner.size() != bytes) return {WEIR_E_INTERNAL, "an owner's count of lost values came damaged"};
       memcpy(&part, of_owner.data() + c * sizeof part, sizeof part);
-      sum.add(part.count, part.first);
+      sum.add(part.count, part.first, part.value);
     }
     if (sum.count == 0 || !open.told.insert(c).second) continue;
     text += (text.empty() ? "" : "; ") + in_words(setup_.catalogue, fields.columns[c], sum);

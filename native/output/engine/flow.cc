@@ -2,8 +2,11 @@
 #include "output/engine/flow.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "output/model/schedule.h"
+#include "output/model/text.h"
 
 namespace weir::output {
 
@@ -12,31 +15,113 @@ Flow::Flow(const Setup& setup, int stream) : setup_(setup), stream_(stream) {
   put_.resize(setup.layout.streams[static_cast<size_t>(stream)].fields.columns.size());
 }
 
+namespace {
+
+// Of a step: clocks of models are rounded.
+constexpr double kTolerance = 1e-6, kGap = 1.5;
+
+bool is_same_time(double a_s, double b_s, double step_s) { return std::abs(a_s - b_s) <= kTolerance * (step_s > 0 ? step_s : 1); }
+
+}  // namespace
+
+void Flow::resume(const Standing& s) {
+  step_s_ = s.time_s;
+  last_due_s_ = frame_.begin_s = s.begin_s;
+  steps_before_ = s.step;
+  resumed_file_ = s.file;
+  frame_.step = s.step;
+  frame_.file = s.file;
+  frame_.record = s.record;
+  frame_.file_step = s.file_step;
+  frame_.file_time_s = s.file_time_s;
+  frame_.resumed = 1;
+  frame_.resumed_steps = s.steps;
+  frame_.resumed_records = s.record;
+  frame_.longest_step_s = s.longest_step_s;
+  const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
+  const double of_s = stream.period == Period::kNone ? s.file_time_s : due_since_s(stream, s.file_time_s);
+  if (const Result<int64_t> period = period_at(setup_.catalogue, stream.period, of_s); period.ok()) period_ = *period;
+}
+
+Status Flow::check_first(double time_s) const {
+  if (stepped_ || frame_.resumed == 0) return {};
+  const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
+  const double longest_s = frame_.longest_step_s, gap_s = time_s - *step_s_;
+  const std::string what = "weir_step at " + number_text(time_s) + " s: the saved state of stream " + quoted(stream.name) + ", " +
+                           state_path(setup_.settings.folder, stream) + ", is of " + number_text(*step_s_) + " s";
+  if (gap_s < 0 && !is_same_time(time_s, *step_s_, longest_s)) {
+    return {WEIR_E_FILE, what + ", which is later; begin where the run before ended, or take its files and the state away to begin anew"};
+  }
+  if (longest_s > 0 && gap_s > kGap * longest_s) {
+    return {WEIR_E_FILE, what + ", and its steps are of " + number_text(longest_s) + " s: steps between are missing; begin where the run before ended, or take its files and the state away to begin anew"};
+  }
+  return {};
+}
+
+void Flow::begin_saving() {
+  frame_.due = frame_.last = frame_.lonlat = 0;
+  frame_.save = 1;
+  frame_.time_s = *step_s_;
+  frame_.begin_s = last_due_s_;
+  choose_file();
+}
+
+// The number of a step, those of runs before counted; a run's first step may be the last of the run before once more.
+int64_t Flow::number_step(double time_s, int64_t step) {
+  if (!stepped_ && frame_.resumed != 0 && !is_same_time(time_s, *step_s_, frame_.longest_step_s)) ++steps_before_;
+  return steps_before_ + step;
+}
+
+// A value that is reduced stands for the time since the step before. The first step has none before it: it is in no mean, and it gets no frame.
 void Flow::begin(double time_s, int64_t step) {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
-  if (!step_s_) last_due_s_ = time_s;
-  const bool due = is_due(stream, step_s_, time_s, step);
-  step_s_ = time_s;
-  active_ = !stream.fields.empty() && (due || stream.reduces());
+  step = number_step(time_s, step);
+  frame_.step = step;
+  const bool again = !stepped_ && frame_.resumed != 0 && is_same_time(time_s, *step_s_, frame_.longest_step_s);
+  stepped_ = true;
+  active_ = false;
+  if (again) return;
+  const std::optional<double> before_s = std::exchange(step_s_, time_s);
+  if (before_s) frame_.longest_step_s = std::max(frame_.longest_step_s, time_s - *before_s);
+  const bool due = is_due(stream, before_s, time_s, step);
+  if (!before_s) last_due_s_ = time_s;
+  active_ = !stream.fields.empty() && (stream.reduces() ? before_s.has_value() : due);
   if (!active_) return;
   put_.assign(put_.size(), false);
   frame_.due = due;
-  frame_.step = step;
   frame_.time_s = time_s;
   frame_.begin_s = last_due_s_;
-  frame_.previous_s = frame_.number == 0 ? time_s : last_s_;
-  last_s_ = time_s;
+  frame_.previous_s = before_s.value_or(time_s);
   frame_.last = 0;
-  if (due) begin_file(time_s, step);
+  choose_file();
+  if (due) begin_record();
 }
 
-void Flow::begin_file(double time_s, int64_t step) {
+// The time that decides which file a frame is in: an interval belongs to the file in which it begins.
+double Flow::file_time_s() const {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
-  if (stream.period != Period::kNone) time_s = due_since_s(stream, time_s);
-  const Result<int64_t> period = period_at(setup_.catalogue, stream.period, time_s);
+  const double time_s = stream.reduces() ? frame_.begin_s : frame_.time_s;
+  return stream.period == Period::kNone ? time_s : due_since_s(stream, time_s);
+}
+
+// Of the steps of an interval, all have the same.
+void Flow::choose_file() {
+  const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
+  const Result<int64_t> period = period_at(setup_.catalogue, stream.period, file_time_s());
   if (frame_.record > 0 && period.ok() && *period != period_) ++frame_.file, frame_.record = 0;
-  if (frame_.record == 0) frame_.file_step = step, frame_.file_time_s = time_s, period_ = period.ok() ? *period : 0;
-  frame_.last = stream.rotation > 0 ? frame_.record + 1 == stream.rotation : ends_period(setup_.catalogue, stream, time_s);
+  if (frame_.file != resumed_file_) frame_.resumed_records = -1;
+  if (frame_.record == 0) period_ = period.ok() ? *period : 0;
+}
+
+void Flow::begin_record() {
+  const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
+  if (frame_.record == 0) frame_.file_step = frame_.step, frame_.file_time_s = file_time_s();
+  frame_.last = stream.rotation > 0 && frame_.record + 1 == stream.rotation;
+  if (stream.period != Period::kNone) {
+    const double next_s = due_since_s(stream, frame_.time_s) + (stream.reduces() ? 0 : stream.every_s);
+    const Result<int64_t> next = period_at(setup_.catalogue, stream.period, next_s);
+    frame_.last = next.ok() && *next != period_;
+  }
   count_written();
 }
 
@@ -47,7 +132,7 @@ void Flow::refuse() {
 
 bool Flow::wants(int column) const {
   const Section& fields = setup_.layout.streams[static_cast<size_t>(stream_)].fields;
-  return active_ && (frame_.due || fields.columns[static_cast<size_t>(column)].operation != WEIR_INSTANT);
+  return active_ && frame_.save == 0 && (frame_.due || fields.columns[static_cast<size_t>(column)].operation != WEIR_INSTANT);
 }
 
 int Flow::lacking() const {
@@ -71,7 +156,7 @@ void Flow::end() {
 
 Flow::Held* Flow::in_the_way() {
   // Not only at the front: a frame of a group that is behind, or dead, may lie before those that others have finished.
-  std::erase_if(held, [](const Held& h) { return h.released && h.flight == nullptr; });
+  std::erase_if(held, [](const Held& h) { return h.released && !h.is_sending(); });
   for (Held& h : held) {
     if (h.frame.number % setup_.layout.slots == frame_.number % setup_.layout.slots) return &h;
   }
@@ -98,6 +183,7 @@ void Flow::pass_on(const std::vector<int>& dead, const std::vector<int>& alive) 
     if (h.released || !lost(h.group)) continue;
     sends_left = sends_left || h.flight != nullptr;
     h.flight.reset();
+    h.unsent.clear();
     h.released = alive.empty();
     h.group = next(h.frame.file);
     ++h.frame.generation;

@@ -2,12 +2,14 @@
 // A stream as a client sees it: which frame is being filled, where, and what became of the frames before it.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "output/engine/note.h"
+#include "output/engine/saved_state.h"
 #include "output/engine/setup.h"
 
 namespace weir::output {
@@ -15,6 +17,13 @@ namespace weir::output {
 class Flow {
  public:
   Flow(const Setup& setup, int stream);
+
+  // The run goes on with the saved state of another, before its first step.
+  void resume(const Standing& standing);
+  // Whether a run may go on so with a first step at this time.
+  Status check_first(double time_s) const;
+  // After the last step: the frame is the one by which the state is saved.
+  void begin_saving();
 
   // A step has begun: whether the stream has a frame at it.
   void begin(double time_s, int64_t step);
@@ -40,9 +49,19 @@ class Flow {
     Lack lack;
     std::unique_ptr<Flight> flight;
     bool released = false;
+    // Pieces that wait for those before them, or for a call of MPI that has failed to succeed; in order.
+    struct Piece {
+      int to = -1;
+      const char* from = nullptr;
+      int64_t bytes = 0;
+    };
+    std::deque<Piece> unsent;
+
+    bool is_sending() const { return flight != nullptr || !unsent.empty(); }
   };
   std::vector<Held> held;
   bool sends_left = false;  // of frames that went to others: MPI has not ended them
+  bool sends_nothing = false;  // a piece was lost on its way: what came after it would be taken for it
   // Whether the slot of the frame that is being filled is still another frame's; that one, or null.
   Held* in_the_way();
   // The group of the file that is being filled with frames: always the same one, unless it is lost.
@@ -59,11 +78,14 @@ class Flow {
 
   const Setup& setup_;
   int stream_;
-  void begin_file(double time_s, int64_t step);
+  int64_t number_step(double time_s, int64_t step);
+  double file_time_s() const;
+  void choose_file();
+  void begin_record();
 
   bool active_ = false;
   Frame frame_;  // the next one, or the one being filled
-  double last_due_s_ = 0, last_s_ = 0;
+  double last_due_s_ = 0;
   struct Written {
     int64_t frames = 0;
     int32_t generation = 0;  // of the file that has them
@@ -74,6 +96,9 @@ class Flow {
   bool lonlat_given_ = false;  // to the group, for that file
   std::optional<double> step_s_;  // the time of the last step, frame or not
   int64_t period_ = 0;            // of the file
+  bool stepped_ = false;          // in this run
+  int64_t steps_before_ = 0;      // of other runs
+  int64_t resumed_file_ = -1;
   std::vector<bool> put_;
   std::map<int, int64_t> last_finished_;  // by group
 };

@@ -26,7 +26,7 @@ class FlowTest : public ::testing::Test {
     flow_->begin(60.0 * static_cast<double>(steps_), steps_);
     ++steps_;
     const int group = flow_->group(alive);
-    flow_->held.push_back({flow_->frame(), group, {}, nullptr, false});
+    flow_->held.push_back({flow_->frame(), group, {}, nullptr, false, {}});
     flow_->end();
     return flow_->held.back();
   }
@@ -77,6 +77,62 @@ TEST_F(FlowTest, what_is_written_of_a_file_is_known_while_the_next_one_is_writte
   flow_->pass_on({0}, {1, 2});
   EXPECT_EQ(flow_->held[4].frame.file, 0);
   EXPECT_EQ(flow_->held[4].frame.written, 4);
+}
+
+// Days of a year from 28 February 2000 on, a frame a day; which of them are the last of their file, and their files.
+class MonthlyTest : public FlowTest {
+ protected:
+  MonthlyTest() {
+    setup_.catalogue.reference = "2000-02-28";
+    setup_.catalogue.calendar = "standard";
+    Stream& stream = setup_.catalogue.streams.back();
+    stream.rotation = 0;
+    stream.every_s = 86400;
+    stream.period = Period::kMonth;
+  }
+  void run(int days) {
+    for (int step = 0; step < 2 * days; ++step) {
+      flow_->begin(43200.0 * step, step);
+      if (!flow_->active()) continue;
+      if (flow_->due()) files_.push_back(flow_->frame().file);
+      if (flow_->due() && flow_->frame().last) last_.push_back(step / 2);
+      if (flow_->due() && flow_->frame().record == 0) begins_.push_back(flow_->frame().file_time_s / 86400);
+      (void)flow_->group(all_);
+      flow_->end();
+    }
+  }
+  std::vector<int> last_;
+  std::vector<int64_t> files_;
+  std::vector<double> begins_;
+};
+
+TEST_F(MonthlyTest, a_file_ends_with_the_last_multiple_in_its_period) {
+  run(70);
+  EXPECT_EQ(last_, (std::vector<int>{1, 32, 62}));  // 29 February, 31 March, 30 April
+  EXPECT_EQ(begins_, (std::vector<double>{0, 2, 33, 63}));
+}
+
+TEST_F(MonthlyTest, an_interval_belongs_to_the_file_in_which_it_begins) {
+  setup_.catalogue.streams.back().fields.back().operation = WEIR_MEAN;
+  setup_.layout.streams.back().fields.columns.back().operation = WEIR_MEAN;
+  run(70);
+  EXPECT_EQ(last_, (std::vector<int>{2, 33, 63}));  // the mean of 29 February is that of 1 March, 00:00
+  EXPECT_EQ(begins_, (std::vector<double>{0, 2, 33, 63}));
+  EXPECT_EQ(files_[0], 0);
+  EXPECT_EQ(files_[1], 0);
+  EXPECT_EQ(files_[2], 1);
+}
+
+TEST_F(FlowTest, the_first_step_has_no_interval_and_no_frame) {
+  setup_.catalogue.streams.back().fields.back().operation = WEIR_MEAN;
+  flow_->begin(120, 0);
+  EXPECT_FALSE(flow_->active());
+  EXPECT_FALSE(flow_->wants(0));
+  flow_->begin(180, 1);
+  EXPECT_TRUE(flow_->due());
+  EXPECT_EQ(flow_->frame().begin_s, 120);
+  EXPECT_EQ(flow_->frame().previous_s, 120);
+  EXPECT_EQ(flow_->frame().number, 0);
 }
 
 }  // namespace

@@ -34,83 +34,169 @@ std::string_view field_name(const Setup& setup, const Column& column) {
   return setup.catalogue.fields[static_cast<size_t>(column.field)].name;
 }
 
+namespace {
+
+// At the end of the process' output: what is under way mostly ends at once.
+constexpr double kLastWait_s = 0.5;
+
+}  // namespace
+
 Gather::~Gather() {
-  for (Stage& stage : stages_) is_given_up_ = stage.flight.release() != nullptr || is_given_up_;
-  if (!is_given_up_) return;
-  for (Buffer& b : staging_) b.keep();
+  for (Stage& stage : stages_) leave(stage);
+  Patience patience(std::min(kLastWait_s, world_.time_limit()));
+  for (drop_left(); !left_.empty() && patience.wait(); drop_left()) {
+  }
+  for (Left& left : left_) {
+    (void)left.flight.release();
+    new std::shared_ptr<void>(std::move(left.memory));  // MPI may still write to it
+  }
 }
 
 Status Gather::prepare(int64_t staging_bytes) {
-  for (Buffer& b : staging_) WEIR_TRY(b.allocate(staging_bytes));
+  staging_bytes_ = staging_bytes;
+  for (int i = 0; i < 2; ++i) {
+    free_.push_back(std::make_shared<Buffer>());
+    WEIR_TRY(free_.back()->allocate(staging_bytes));
+  }
   return {};
 }
 
-Status Gather::begin(const Section& section, const Part& slab, const Base& base) {
-  Stage stage{&section, slab, base, nullptr, staging_[next_].data()};
-  next_ ^= 1;
-  const Column& column = section.columns[static_cast<size_t>(slab.column)];
+// One that was left to a transfer is made up for.
+Result<std::shared_ptr<Buffer>> Gather::staging() {
+  drop_left();
+  if (free_.empty()) {
+    free_.push_back(std::make_shared<Buffer>());
+    if (Status s = free_.back()->allocate(staging_bytes_); !s.ok()) {
+      free_.clear();
+      return s;
+    }
+  }
+  std::shared_ptr<Buffer> buffer = std::move(free_.back());
+  free_.pop_back();
+  return buffer;
+}
+
+void Gather::leave(std::unique_ptr<Flight> flight, std::shared_ptr<void> memory) {
+  if (flight != nullptr && !flight->idle()) left_.push_back({std::move(flight), std::move(memory)});
+}
+
+void Gather::drop_left() {
+  for (Left& left : left_) (void)left.flight->finished();  // of a failure its stream was told
+  std::erase_if(left_, [](const Left& left) { return left.flight->idle(); });
+}
+
+// Pieces that could not be received come first, and are forgotten: else the next piece's data would be theirs.
+Status Gather::pay(int client) {
+  const auto owed = owed_.find({channel_, client});
+  if (owed == owed_.end()) return {};
+  while (!owed->second.empty()) {
+    auto memory = std::make_shared<Buffer>();
+    WEIR_TRY(memory->allocate(owed->second.front()));
+    std::unique_ptr<Flight> flight = world_.flight(channel_);
+    WEIR_TRY(flight->receive(client, memory->data(), owed->second.front()));
+    leave(std::move(flight), std::move(memory));
+    owed->second.pop_front();
+  }
+  owed_.erase(owed);
+  return {};
+}
+
+Status Gather::receive(Stage& stage, int client, char* to, int64_t bytes) {
+  Status s = to == nullptr ? Status(WEIR_E_MEMORY, "no buffer") : pay(client);
+  if (s.ok()) s = stage.flight->receive(client, to, bytes);
+  if (!s.ok()) owed_[{channel_, client}].push_back(bytes);
+  return s;
+}
+
+// After a failure what clients send is received all the same, and nothing more is fetched.
+Status Gather::begin_pieces(Stage& stage, Status failed) {
+  const Column& column = column_of(stage);
   const auto element = static_cast<int64_t>(size_of(column.type));
-  char* at = stage.memory;
-  Status failed;
+  char* at = stage.memory == nullptr ? nullptr : stage.memory->data();
   for (const ClientView& view : setup_.clients) {
     if (view.route == Route::kShared) continue;
-    if (stage.flight == nullptr) stage.flight = world_.flight();
+    if (stage.flight == nullptr) stage.flight = world_.flight(channel_);
     const Pieces& pieces = view.pieces[static_cast<size_t>(column.decomposition)];
-    const int64_t from = base(view.layout, slab.column);
-    each_strip(column.shape, slab, [&](const Strip& strip) {
+    const int64_t from = stage.base(view.layout, stage.slab.column);
+    each_strip(column.shape, stage.slab, [&](const Strip& strip) {
       const auto [lo, hi] = pieces.bounds(strip.first, strip.last);
       const int64_t bytes = strip.levels * (hi - lo) * element;
-      if (bytes == 0 || !failed.ok()) return;
-      failed = view.route == Route::kTwoSided
-                   ? stage.flight->receive(view.rank, at, bytes)
-                   : stage.flight->fetch(*setup_.rma, view.rank, from + (strip.level * pieces.points() + lo) * element, bytes, at);
-      at += bytes;
+      if (bytes == 0) return;
+      Status s;
+      if (view.route == Route::kTwoSided) {
+        s = receive(stage, view.rank, at, bytes);
+      } else if (failed.ok()) {
+        s = stage.flight->fetch(*setup_.rma, view.rank, from + (strip.level * pieces.points() + lo) * element, bytes, at);
+      }
+      if (failed.ok()) failed = s;
+      if (at != nullptr) at += bytes;
     });
   }
-  stages_.push_back(std::move(stage));
   return failed;
+}
+
+Status Gather::begin(const Section& section, const Part& slab, const Base& base) {
+  Result<std::shared_ptr<Buffer>> memory = staging();
+  Stage stage{&section, slab, base, nullptr, memory.ok() ? std::move(*memory) : nullptr};
+  Status s = begin_pieces(stage, memory.status());
+  if (!s.ok()) {
+    leave(stage);
+    return s;
+  }
+  stages_.push_back(std::move(stage));
+  return {};
 }
 
 Status Gather::wait(Stage& stage) {
   if (stage.flight == nullptr) return {};
   const Column& column = column_of(stage);
   const Traced traced(Event::kFetch, stream_, stage.slab.count * static_cast<int64_t>(size_of(column.type)), field_name(setup_, column));
-  return wait(stage.flight);
+  return wait(*stage.flight);
 }
 
-Status Gather::wait(std::unique_ptr<Flight>& flight) {
+Status Gather::wait(Flight& flight) {
   constexpr double kAskEvery_s = 0.25;
   const double since_s = now_s();
   Patience patience(std::min(kAskEvery_s, world_.time_limit()));
   for (;;) {
-    Result<bool> done = flight->finished();
+    Result<bool> done = flight.finished();
     if (!done.ok()) return done.status();
-    if (*done) break;
+    if (*done) return {};
     on_pause();
     if (patience.wait()) continue;
-    Status why = late(since_s);
-    if (why.ok()) {
-      patience.restart();
-      continue;
-    }
-    (void)flight.release();
-    is_given_up_ = true;
-    return why;
+    WEIR_TRY(late(since_s));
+    patience.restart();
   }
-  return {};
 }
 
 Status Gather::drop() {
   Stage stage = std::move(stages_.front());
   stages_.pop_front();
-  return wait(stage);
+  Status s = wait(stage);
+  s.ok() ? free_.push_back(std::move(stage.memory)) : leave(stage);
+  return s;
 }
 
-Status Gather::end(Type type, ByteOrder order, const Filling& filling, void* to, Faults* faults) {
+Status Gather::end(void* to) {
+  const Type type = column_of(stages_.front()).type;
+  Faults none;
+  return end({type, converter(type, type, ByteOrder::kNative), {}, static_cast<char*>(to)}, &none);
+}
+
+Status Gather::end(ByteOrder order, void* to, Faults* faults) {
+  const Column& column = column_of(stages_.front());
+  return end({column.file_type, column.to_file(column.type, order), column.filling(), static_cast<char*>(to)}, faults);
+}
+
+Status Gather::end(const Target& target, Faults* faults) {
   Stage stage = std::move(stages_.front());
   stages_.pop_front();
-  WEIR_TRY(wait(stage));
-  copy(stage, type, order, filling, static_cast<char*>(to), faults);
+  if (Status s = wait(stage); !s.ok()) {
+    leave(stage);
+    return s;
+  }
+  copy(stage, target, faults);
+  free_.push_back(std::move(stage.memory));
   return {};
 }
 
@@ -123,30 +209,29 @@ Status Gather::check_stamps(const Frame& frame, bool remote) {
     return Status(WEIR_E_LOST, "rank " + std::to_string(view.rank) + " of the model has given this server up and uses the frame's memory for another one; nothing more is written here");
   };
   std::unique_ptr<Flight> flight;
-  auto fetched = std::make_unique<std::vector<int64_t>>(setup_.clients.size(), Stamp::of_frame(frame.number));
-  for (size_t c = 0; c < setup_.clients.size(); ++c) {
+  auto fetched = std::make_shared<std::vector<int64_t>>(setup_.clients.size(), Stamp::of_frame(frame.number));
+  Status failed;
+  for (size_t c = 0; c < setup_.clients.size() && failed.ok(); ++c) {
     const ClientView& view = setup_.clients[c];
-    if (view.route == Route::kShared && !Stamp::is(view.memory->data() + stamp(view), frame.number)) return lost(view);
+    if (view.route == Route::kShared && !Stamp::is(view.memory->data() + stamp(view), frame.number)) failed = lost(view);
     if (view.route != Route::kRma || !remote) continue;
-    if (flight == nullptr) flight = world_.flight();
-    WEIR_TRY(flight->fetch(*setup_.rma, view.rank, stamp(view), sizeof(int64_t), &(*fetched)[c]));
+    if (flight == nullptr) flight = world_.flight(0);
+    failed = flight->fetch(*setup_.rma, view.rank, stamp(view), sizeof(int64_t), &(*fetched)[c]);
   }
-  if (Status s = flight == nullptr ? Status() : wait(flight); !s.ok()) {
-    (void)fetched.release();  // MPI may still write to it
-    return s;
-  }
+  if (failed.ok() && flight != nullptr) failed = wait(*flight);
+  leave(std::move(flight), fetched);
+  WEIR_TRY(failed);
   for (size_t c = 0; c < setup_.clients.size(); ++c) {
     if ((*fetched)[c] != Stamp::of_frame(frame.number)) return lost(setup_.clients[c]);
   }
   return {};
 }
 
-void Gather::copy(const Stage& stage, Type type, ByteOrder order, const Filling& filling, char* to, Faults* faults) const {
+void Gather::copy(const Stage& stage, const Target& file, Faults* faults) const {
   const Column& column = column_of(stage);
-  const Traced traced(Event::kTranspose, stream_, stage.slab.count * static_cast<int64_t>(size_of(type)), field_name(setup_, column));
-  const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(type));
-  const Convert convert = converter(column.type, type, order);
-  const char* staged = stage.memory;
+  const Traced traced(Event::kTranspose, stream_, stage.slab.count * static_cast<int64_t>(size_of(file.type)), field_name(setup_, column));
+  const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(file.type));
+  const char* staged = stage.memory->data();
   for (const ClientView& view : setup_.clients) {
     const Pieces& pieces = view.pieces[static_cast<size_t>(column.decomposition)];
     const int64_t from = stage.base(view.layout, stage.slab.column);
@@ -159,12 +244,13 @@ void Gather::copy(const Stage& stage, Type type, ByteOrder order, const Filling&
         staged += strip.levels * level_points * element;
         level -= lo * element;
       }
-      char* target = to + (strip.level * column.shape.points - stage.slab.first) * out;
+      char* target = file.to + (strip.level * column.shape.points - stage.slab.first) * out;
       for (int64_t l = 0; l < strip.levels; ++l) {
         pieces.each(strip.first, strip.last, [&](int64_t global, int64_t local, int64_t count) {
           int64_t at = 0;
-          const int64_t lost = convert(level + local * element, target + global * out, count, filling, &at);
-          faults->add(lost, (strip.level + l) * column.shape.points + global + at);
+          const char* from_here = level + local * element;
+          const int64_t lost = file.convert(from_here, target + global * out, count, file.filling, &at);
+          if (lost > 0) faults->add(lost, (strip.level + l) * column.shape.points + global + at, element_at(column.type, from_here, at));
         });
         level += level_points * element;
         target += column.shape.points * out;

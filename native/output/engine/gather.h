@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 
 #include "output/engine/convert.h"
 #include "output/engine/note.h"
@@ -21,9 +22,6 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   Status allocate(int64_t bytes);
-  // The memory stays for the life of the process: MPI may still write to it.
-  void keep() { data_ = nullptr; }
-
   char* data() const { return data_; }
 
  private:
@@ -58,16 +56,18 @@ class Gather {
   // Where a section's columns begin in a client's window.
   using Base = std::function<int64_t(const ClientLayout&, int column)>;
 
-  // Begin to bring the slab (remote pieces only); at most two are begun and not ended.
+  // Begin to bring the slab (remote pieces only); at most two are begun and not ended. After an error it is not begun: there is nothing to end.
   Status begin(const Section& section, const Part& slab, const Base& base);
-  // The slab begun first: wait for its pieces, copy all of it to `to` as `type` in `order`. `faults` gets places in the record.
-  Status end(Type type, ByteOrder order, const Filling& filling, void* to, Faults* faults);
+  // The slab begun first: wait for its pieces, copy all of it to `to`, as it is in memory or as `order` has it in files. `faults` gets places in the
+  // record.
+  Status end(void* to);
+  Status end(ByteOrder order, void* to, Faults* faults);
   // The slab begun first is not wanted any more; what clients send of it is taken all the same.
   Status drop();
 
   bool pending() const { return !stages_.empty(); }
   // Whose slabs come now, for the trace.
-  void set_stream(const std::string& name) { stream_ = name; }
+  void set_stream(int number, const std::string& name) { channel_ = number, stream_ = name; }
 
  private:
   struct Stage {
@@ -75,20 +75,43 @@ class Gather {
     Part slab;
     Base base;
     std::unique_ptr<Flight> flight;
-    char* memory = nullptr;
+    std::shared_ptr<Buffer> memory;
+  };
+  // What is still under way of something that was given up, and the memory that it comes to.
+  struct Left {
+    std::unique_ptr<Flight> flight;
+    std::shared_ptr<void> memory;
   };
 
   static const Column& column_of(const Stage& stage) { return stage.section->columns[static_cast<size_t>(stage.slab.column)]; }
   Status wait(Stage& stage);
-  Status wait(std::unique_ptr<Flight>& flight);
-  void copy(const Stage& stage, Type type, ByteOrder order, const Filling& filling, char* to, Faults* faults) const;
+  Status wait(Flight& flight);
+  Status begin_pieces(Stage& stage, Status failed);
+  // A piece that a client sends on the stream's channel.
+  Status receive(Stage& stage, int client, char* to, int64_t bytes);
+  Status pay(int client);
+  // The flight's memory is not used again before all of it has ended.
+  void leave(std::unique_ptr<Flight> flight, std::shared_ptr<void> memory);
+  void leave(Stage& stage) { leave(std::move(stage.flight), std::move(stage.memory)); }
+  void drop_left();
+  Result<std::shared_ptr<Buffer>> staging();
+  struct Target {
+    Type type;
+    Convert convert;
+    Filling filling;
+    char* to;
+  };
+  Status end(const Target& target, Faults* faults);
+  void copy(const Stage& stage, const Target& target, Faults* faults) const;
 
   World& world_;
   const Setup& setup_;
-  Buffer staging_[2];
-  int next_ = 0;
+  int64_t staging_bytes_ = 0;
+  std::vector<std::shared_ptr<Buffer>> free_;
   std::deque<Stage> stages_;
-  bool is_given_up_ = false;  // a slab, some pieces of which may still come
+  std::vector<Left> left_;
+  std::map<std::pair<int, int>, std::deque<int64_t>> owed_;  // by channel and client: bytes of pieces that could not be received, in order
+  int channel_ = 0;
   std::string stream_;
 };
 

@@ -2,6 +2,7 @@
 // Reading back: one rank of each node reads a part of the record, in slabs, and scatters each slab to those who have points in it. Every
 // byte is read once, whatever the number of ranks that wrote the file, and no rank holds more than a slab beside its own data.
 #include <algorithm>
+#include <cmath>
 
 #include "output/core/trace.h"
 #include "output/engine/convert.h"
@@ -9,6 +10,7 @@
 #include "output/engine/target.h"
 #include "output/engine/writer.h"
 #include "output/format/reader.h"
+#include "output/model/text.h"
 #include "output/plan/cover.h"
 
 namespace weir::output {
@@ -23,6 +25,8 @@ using Bytes = std::vector<char>;
 struct Wanted {
   int64_t record = 0;
   Type type = WEIR_FLOAT64;  // in the file
+  std::optional<Packing> packing;
+  std::optional<double> fill;  // of packed values
 };
 
 std::vector<int64_t> lengths_of(const Catalogue& catalogue, const Field& field) {
@@ -56,7 +60,7 @@ Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, const Field& 
     return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " + std::to_string(found->records) +
                                        ", counted from 0"};
   }
-  return Wanted{chosen, found->type};
+  return Wanted{chosen, found->type, found->packing, found->fill};
 }
 
 // All runs of the pieces in the part, with their place in the part and in local memory, in elements.
@@ -69,6 +73,21 @@ void each_piece(const ColumnShape& shape, const Part& part, const Pieces& pieces
       });
     }
   });
+}
+
+// As CF says (section 8.1); what is missing becomes the field's missing value, else NaN.
+Bytes unpacked(const Wanted& wanted, const Field& field, const Bytes& packed, int64_t count) {
+  Bytes bytes(static_cast<size_t>(count) * sizeof(double));
+  double* values = reinterpret_cast<double*>(bytes.data());
+  int64_t none = 0;
+  converter(wanted.type, WEIR_FLOAT64, ByteOrder::kNative)(packed.data(), values, count, {}, &none);
+  const bool whole = field.type != WEIR_FLOAT32 && field.type != WEIR_FLOAT64;
+  const double missing = field.missing && !whole ? field.missing->real : NAN;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = values[i] * wanted.packing->scale + wanted.packing->offset;
+    values[i] = wanted.fill && values[i] == *wanted.fill ? missing : whole ? std::nearbyint(value) : value;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -112,7 +131,7 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
   for (const std::vector<Part>& parts : share(shapes, static_cast<int>(g->leaders.size()))) g->slabs.push_back(slabs(shapes, parts, kSlab));
   std::vector<Bytes> to(static_cast<size_t>(model_->size()));
   for (int leader : g->leaders) g->mine.encode(&to[static_cast<size_t>(leader)]);
-  Result<std::vector<Bytes>> from = model_->exchange(to);
+  Result<std::vector<Bytes>> from = model_->exchange(std::move(to));
   if (!from.ok()) return from.status();
   for (size_t r = 0; r < from->size() && g->leader >= 0; ++r) {
     Result<Pieces> pieces = Pieces::decode((*from)[r]);
@@ -129,20 +148,23 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
   WEIR_TRY(g.reader->read(g.field.name, g.wanted.record, slab.first, slab.count, bytes.data()));
   const Filling filling = Filling::of(g.field.missing, g.field.type);
   Faults lost;
-  const Convert convert = converter(g.wanted.type, g.field.type, ByteOrder::kNative);
+  Type type = g.wanted.type;
+  if (g.wanted.packing) bytes = unpacked(g.wanted, g.field, bytes, slab.count), type = WEIR_FLOAT64;
+  const auto read_element = static_cast<int64_t>(size_of(type));
+  const Convert convert = converter(type, g.field.type, ByteOrder::kNative);
   for (size_t r = 0; r < to->size(); ++r) {
     Bytes& cut = (*to)[r];
     each_piece(g.shape, slab, g.of_rank[r], [&](int64_t at, int64_t, int64_t count) {
       const size_t end = cut.size();
       cut.resize(end + static_cast<size_t>(count * element));
       int64_t first = 0;
-      const int64_t n = convert(bytes.data() + at * file_element, cut.data() + end, count, filling, &first);
-      lost.add(n, slab.first + at + first);
+      const int64_t n = convert(bytes.data() + at * read_element, cut.data() + end, count, filling, &first);
+      if (n > 0) lost.add(n, slab.first + at + first, element_at(type, bytes.data(), at + first));
     });
   }
   if (lost.count == 0) return {};
   return {WEIR_E_VALUE, "field '" + g.field.name + "': " + std::to_string(lost.count) + " values of the file are none that its type in memory, " +
-                            name_of(g.field.type) + ", can hold (the first: element " + std::to_string(lost.first) + " of the record)"};
+                            name_of(g.field.type) + ", can hold (the first: element " + std::to_string(lost.first) + " of the record, " + number_text(lost.value) + ")"};
 }
 
 Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data) {
@@ -181,7 +203,7 @@ Status Session::bring(const Catalogue& catalogue, int field, const std::string& 
       mine = read_slab(g, g.slabs[static_cast<size_t>(g.leader)][round], &to);
     }
     WEIR_TRY(model_->agree(mine));
-    Result<std::vector<Bytes>> from = model_->exchange(to);
+    Result<std::vector<Bytes>> from = model_->exchange(std::move(to));
     if (!from.ok()) return from.status();
     for (size_t l = 0; l < g.leaders.size(); ++l) {
       if (round >= g.slabs[l].size()) continue;

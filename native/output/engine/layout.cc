@@ -20,6 +20,7 @@ Column column_of_field(const Catalogue& catalogue, const StreamField& member, co
   c.file_type = file.file.variables[static_cast<size_t>(c.variable)].type;
   c.operation = member.operation;
   c.missing = f.missing;
+  c.packing = packing_of(f.attributes);
   c.shape.levels = catalogue.levels_of(f);
   c.shape.points = catalogue.grid_of(f).points();
   return c;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "output/cf/describe.h"
+#include "output/engine/convert.h"
 #include "output/engine/topology.h"
 #include "output/plan/pieces.h"
 #include "output/plan/share.h"
@@ -19,7 +20,15 @@ struct Column {
   Type type = WEIR_FLOAT64, file_type = WEIR_FLOAT64;
   weir_operation operation = WEIR_INSTANT;
   std::optional<Number> missing;
+  std::optional<Packing> packing;
   ColumnShape shape;
+
+  // What is written where there is no value.
+  Filling filling() const {
+    if (!packing) return Filling::of(missing, file_type);
+    return {default_fill(file_type), missing.has_value(), packing, missing};
+  }
+  Convert to_file(Type from, ByteOrder order) const { return (packing ? packer : converter)(from, file_type, order); }
 };
 
 // Columns that are written together, and each owner's slabs of them. Groups all have the same number of owners or the first group's

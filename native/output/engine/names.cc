@@ -44,7 +44,7 @@ uint64_t hash_of(const std::string& text) {
 
 // Of files whose names have a time in them the first name is not known before the first step.
 bool is_known(const Stream& stream) {
-  return !path_has(stream.path, PathPart::kTime) && !(stream.every_s > 0 && path_has(stream.path, PathPart::kStep));
+  return !path_has(stream.path, PathPart::kTime) && !((stream.every_s > 0 || stream.reduces()) && path_has(stream.path, PathPart::kStep));
 }
 
 Status compare_streams(const Catalogue& catalogue, const std::vector<std::string>& templates) {

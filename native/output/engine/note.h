@@ -27,7 +27,13 @@ struct Frame {
   int32_t source = 0;      // the generation of the file that has those `written`
   int64_t file_step = 0;
   int64_t interval = 0;  // the number of the frame after the last due one: where means and the like begin
-  double previous_s = 0;  // the time of the frame before; of the first frame: its own
+  double previous_s = 0;  // the time of the step before
+  // Of streams whose state is saved.
+  int32_t save = 0;            // no frame of the stream, but the end of the model: its state is to be saved
+  int32_t resumed = 0;         // the run goes on with a saved state
+  int64_t resumed_steps = 0;   // that it has of the first interval
+  int64_t resumed_records = -1;  // that the file of the first frame has by it; -1: not known
+  double longest_step_s = 0;
   double time_s = 0, begin_s = 0, file_time_s = 0;  // of the frame, of its interval, of the file's first record
 };
 

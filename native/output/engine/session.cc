@@ -28,10 +28,12 @@ Session::Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, cons
   farewell_.resize(alive_.size());
 }
 
-// A receiver that is late reads what a rank has that has given it up, and MPI ends it when that is gone.
+// A receiver that is late reads what a rank has that has given it up, and MPI ends it when that is gone. A window that could not be freed is
+// fetched from.
 Session::~Session() {
+  if (setup_.rma != nullptr) setup_.window.keep();
   for (const Flow& flow : flows_) {
-    if (flow.sends_left || std::any_of(flow.held.begin(), flow.held.end(), [](const Flow::Held& h) { return h.flight != nullptr; })) {
+    if (flow.sends_left || std::any_of(flow.held.begin(), flow.held.end(), [](const Flow::Held& h) { return h.is_sending(); })) {
       setup_.window.keep();
     }
   }
@@ -88,6 +90,8 @@ Status Session::end_definition(const Catalogue& catalogue) {
     }
   }
   if (setup_.topology.has_servers()) agreement_ = world_->agreement(*model_);
+  WEIR_TRY(resume());
+  WEIR_TRY(model_->agree(sync_window()));
   defined_ = true;
   if (setup_.settings.verbose && model_->rank() == 0) fprintf(stderr, "weir: %s\n", choices().c_str());
   // Nobody's window may be read before it is filled, and nobody's server may wait for a frame of a rank that is still here.
@@ -98,6 +102,7 @@ std::string Session::choices() const {
   std::string text = "this rank's output buffers take " + std::to_string(setup_.mine.bytes) + " bytes, " +
                      std::to_string(setup_.layout.slots) + " frames of each stream; its data reach";
   for (const auto& [rank, route] : setup_.owner_routes) text += " rank " + std::to_string(rank) + " (" + name_of(route) + ")";
+  if (setup_.rma != nullptr) text += "; MPI's memory model of windows is " + std::string(setup_.rma->memory_model());
   return text;
 }
 
@@ -109,6 +114,7 @@ Status Session::step(double time_s) {
   if (steps_ > 0 && !(time_s > time_s_)) {
     return {WEIR_E_ORDER, "weir_step at " + text(time_s) + ": time must be later than that of the step before, " + text(time_s_)};
   }
+  for (const Flow& flow : flows_) WEIR_TRY(flow.check_first(time_s));
   in_step_ = true;
   time_s_ = time_s;
   for (Flow& flow : flows_) {
@@ -136,26 +142,52 @@ Status Session::poll() {
     if (!message->has_value()) break;
     hear(**message);
   }
-  for (Flow& flow : flows_) {
-    for (Flow::Held& h : flow.held) {
-      if (h.flight == nullptr) continue;
-      Result<bool> done = h.flight->finished();
-      if (!done.ok()) return done.status();
-      if (!*done) continue;
-      h.flight.reset();
+  for (Flow& flow : flows_) drive(flow);
+  return {};
+}
+
+// What is being sent of the stream's frames, in their order.
+void Session::drive(Flow& flow) {
+  bool behind = false;
+  for (Flow::Held& h : flow.held) {
+    if (!behind) send_pieces(h);
+    behind = behind || !h.unsent.empty();
+    if (h.flight == nullptr) continue;
+    Result<bool> done = h.flight->finished();
+    if (!done.ok()) blame(done.status());
+    if (!h.flight->idle() || !h.unsent.empty()) continue;
+    h.flight.reset();
+    if (done.ok()) {
       say_kept(h);
+    } else {
+      flow.sends_nothing = true;
     }
   }
-  return {};
+}
+
+void Session::send_pieces(Flow::Held& held) {
+  for (; !held.unsent.empty(); held.unsent.pop_front()) {
+    const Flow::Held::Piece& piece = held.unsent.front();
+    if (held.flight == nullptr) held.flight = world_->flight(held.frame.stream);
+    Status sent = held.flight->send(piece.to, piece.from, piece.bytes);
+    if (sent.ok()) continue;
+    blame(sent);
+    return;
+  }
 }
 
 // The slot is free for the frame that is being filled, and marked as its.
 Status Session::take_slot(Flow& flow) {
   WEIR_TRY(wait_for_slot(flow));
   const ClientStream& stream = setup_.mine.streams[static_cast<size_t>(flow.frame().stream)];
-  Stamp::set(setup_.window.data() + stream.slot(flow.frame().number, setup_.layout.slots) + stream.stamp, flow.frame().number);
-  return {};
+  char* stamp = setup_.window.data() + stream.slot(flow.frame().number, setup_.layout.slots) + stream.stamp;
+  if (Stamp::is(stamp, flow.frame().number)) return {};
+  Stamp::set(stamp, flow.frame().number);
+  return sync_window();
 }
+
+// What is fetched from the window from now on is what is stored in it, and nothing that is stored later comes before this.
+Status Session::sync_window() { return setup_.rma == nullptr ? Status() : setup_.rma->sync(); }
 
 Status Session::wait_for_slot(Flow& flow) {
   if (flow.in_the_way() == nullptr) return {};
@@ -262,7 +294,8 @@ Status Session::lack_in_words(const Flow& flow, int column) const {
 }
 
 // Send what owners want of the frame and cannot fetch, in the order in which they take it.
-void Session::push(Flow::Held& held) {
+void Session::push(Flow& flow, Flow::Held& held) {
+  if (flow.sends_nothing || held.frame.save != 0) return;
   const auto s = static_cast<size_t>(held.frame.stream);
   const StreamLayout& stream = setup_.layout.streams[s];
   const ClientStream& mine = setup_.mine.streams[s];
@@ -275,10 +308,7 @@ void Session::push(Flow::Held& held) {
     each_strip(c.shape, slab, [&](const Strip& strip) {
       const auto [lo, hi] = pieces.bounds(strip.first, strip.last);
       if (lo == hi) return;
-      if (held.flight == nullptr) held.flight = world_->flight();
-      Status sent = held.flight->send(to, setup_.window.data() + from + (strip.level * pieces.points() + lo) * element,
-                                      strip.levels * (hi - lo) * element);
-      if (!sent.ok()) blame(sent);
+      held.unsent.push_back({to, setup_.window.data() + from + (strip.level * pieces.points() + lo) * element, strip.levels * (hi - lo) * element});
     });
   };
   for (int owner = 0; owner < owners; ++owner) {
@@ -289,6 +319,10 @@ void Session::push(Flow::Held& held) {
     }
     const int64_t slot = mine.slot(held.frame.number, setup_.layout.slots);
     for (const Part& slab : stream.fields.of(owners, owner)) send(rank, stream.fields, slab, slot + mine.fields[static_cast<size_t>(slab.column)]);
+  }
+  for (const Flow::Held& before : flow.held) {
+    if (&before == &held) return send_pieces(held);
+    if (!before.unsent.empty()) return;
   }
 }
 
@@ -314,6 +348,7 @@ Status Session::end_step() {
   if (!broken_.ok()) return stopped();
   const double began = now_s();
   Traced traced(Event::kEndStep);
+  if (Status s = sync_window(); !s.ok()) blame(s);
   Status result = setup_.topology.has_servers() ? end_step_handing_over() : end_step_together();
   // The same on all ranks, as time and names are.
   const Status repeated = std::exchange(repeated_, {});

@@ -58,7 +58,13 @@ class Session {
   Status take_slot(Flow& flow);
   void store(const Use& use, const void* data);
   Status lack_in_words(const Flow& flow, int column) const;
-  void push(Flow::Held& held);
+  void push(Flow& flow, Flow::Held& held);
+  void send_pieces(Flow::Held& held);
+  void drive(Flow& flow);
+  Status sync_window();
+  // Saved states of streams: of the run before, and for the next.
+  Status resume();
+  void save_states();
   Status poll();
   // What calls after the one that told of broken_ have as their error.
   Status stopped() const;
@@ -70,7 +76,7 @@ class Session {
   // Modes with servers.
   Status end_step_handing_over();
   void hand_over(Flow& flow);
-  void announce(Flow::Held& held);
+  void announce(Flow& flow, Flow::Held& held);
   void say_kept(const Flow::Held& held);
   Status settle(bool last);
   Status begin_agreement(int64_t place, const std::string& words);

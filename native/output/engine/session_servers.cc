@@ -57,11 +57,11 @@ void Session::look_for_dead(int group) {
   }
 }
 
-void Session::announce(Flow::Held& held) {
+void Session::announce(Flow& flow, Flow::Held& held) {
   const Note note{NoteKind::kFrame, held.group, held.frame, held.lack, {}};
   if (Status sent = world_->send(setup_.topology.gate(held.group, model_->rank()), note.encode()); !sent.ok()) blame(sent);
-  push(held);
-  if (held.flight == nullptr) say_kept(held);
+  push(flow, held);
+  if (!held.is_sending()) say_kept(held);
 }
 
 // What this rank sent has left the slot while it was the frame's. An owner that was given up in the meantime never hears it.
@@ -77,10 +77,10 @@ void Session::say_kept(const Flow::Held& held) {
 
 void Session::hand_over(Flow& flow) {
   const int group = flow.group(alive_);
-  Flow::Held held{flow.frame(), group, {}, nullptr, false};
+  Flow::Held held{flow.frame(), group, {}, nullptr, false, {}};
   if (const int column = flow.lacking(); column >= 0) held.lack = {column, world_->rank(), 1};
   flow.held.push_back(std::move(held));
-  announce(flow.held.back());
+  announce(flow, flow.held.back());
   flow.end();
   ++costs_.frames;
 }
@@ -117,7 +117,7 @@ Status Session::settle(bool last) {
   if (!trouble.ok()) return broken_ = trouble.status();
   Status result = *trouble ? resolve() : Status();
   if (last || alive_.empty()) return result;
-  WEIR_TRY(begin_agreement(steps_, words_of_step()));
+  if (Status s = begin_agreement(steps_, words_of_step()); !s.ok()) return broken_ = s;
   return result;
 }
 
@@ -197,7 +197,7 @@ void Session::take_over(const std::vector<int>& dead) {
     }
     flow.pass_on(dead, alive_);
     for (Flow::Held& h : flow.held) {
-      if (!h.released && std::find(moved.begin(), moved.end(), h.frame.number) != moved.end()) announce(h);
+      if (!h.released && std::find(moved.begin(), moved.end(), h.frame.number) != moved.end()) announce(flow, h);
     }
   }
 }
@@ -282,6 +282,7 @@ Status Session::finalize() {
     if (first.ok()) first = std::move(s);
   };
   keep(broken_.ok() ? arrive() : stopped());
+  if (broken_.ok()) save_states();
   if (setup_.topology.has_servers()) {
     if (Status s = wait_for_servers({}); !s.ok()) blame(s);
   } else if (broken_.ok() && writer_ != nullptr) {

@@ -46,8 +46,8 @@ Status Session::end_step_together() {
       refused = model_->agree(column >= 0 ? lack_in_words(*flow, column) : Status());
     }
     const int group = flow->group(alive_);
-    flow->held.push_back({flow->frame(), group, {}, nullptr, false});
-    push(flow->held.back());
+    flow->held.push_back({flow->frame(), group, {}, nullptr, false, {}});
+    push(*flow, flow->held.back());
     if (writer_ != nullptr) {
       writer_->on_pause([this] {
         if (Status s = poll(); !s.ok()) blame(s);

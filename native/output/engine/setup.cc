@@ -210,7 +210,7 @@ Status introduce(World& world, Setup* setup) {
     const Bytes mine = introduction(*setup);
     for (int owner : owners) to[static_cast<size_t>(owner)] = mine;
   }
-  Result<std::vector<Bytes>> from = world.team().exchange(to);
+  Result<std::vector<Bytes>> from = world.team().exchange(std::move(to));
   if (!from.ok()) return from.status();
   Status met;
   for (size_t c = 0; c < setup->topology.clients.size() && met.ok() && setup->owner >= 0; ++c) {
@@ -224,7 +224,7 @@ Status introduce(World& world, Setup* setup) {
 Status tell_routes(World& world, Setup* setup) {
   std::vector<Bytes> to(static_cast<size_t>(world.size()));
   for (const ClientView& view : setup->clients) to[static_cast<size_t>(view.rank)] = {static_cast<char>(view.route)};
-  Result<std::vector<Bytes>> from = world.team().exchange(to);
+  Result<std::vector<Bytes>> from = world.team().exchange(std::move(to));
   if (!from.ok()) return from.status();
   if (setup->client < 0) return {};
   for (int owner : owner_ranks(setup->topology)) {
@@ -303,7 +303,9 @@ Status agree_setup(World& world, Setup* setup) {
 
 // Freeing a window waits for all ranks without end; so all must first show, within the time limit, that they are there.
 void release_window(World& world, Setup* setup) {
-  if (setup->rma != nullptr && world.team().barrier().ok()) setup->rma->release();
+  if (setup->rma == nullptr || !world.team().barrier().ok()) return;
+  setup->rma->release();
+  setup->rma.reset();
 }
 
 }  // namespace weir::output

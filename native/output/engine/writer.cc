@@ -90,8 +90,19 @@ Status Writer::look_before(const Frame& frame, Open* open) const {
   const StreamFile& stream = setup_.layout.streams[static_cast<size_t>(frame.stream)].file;
   const std::optional<double> time_s = frame.written == 0 ? std::optional<double>(frame.time_s) : std::nullopt;
   Result<int64_t> records = records_to_follow(*setup_.formats[static_cast<size_t>(frame.stream)], stream, open->target, time_s);
-  if (records.ok()) open->before = *records;
-  return records.status();
+  if (!records.ok()) return records.status();
+  open->before = *records;
+  const std::string has = open->target + " has " + std::to_string(*records) + " records";
+  const Stream& defined = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
+  if (frame.resumed_records >= 0 && frame.resumed_records != *records) {
+    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + has + ", and " + std::to_string(frame.resumed_records) + " when " +
+                             state_path(setup_.settings.folder, defined) + " was saved; they are not of one run"};
+  }
+  if (frame.resumed == 0 && frame.interval == 0 && *records > 0 && keeps_state(defined)) {
+    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + state_path(setup_.settings.folder, defined) +
+                             " is not there, with what the means, sums and extremes have of the steps before; bring it, or write to another path"};
+  }
+  return {};
 }
 
 Status Writer::put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file) {
@@ -110,8 +121,7 @@ Status Writer::accumulate(const Frame& frame, const Column& column, size_t index
   const auto key = std::pair<int, size_t>{frame.stream, index};
   const auto at = accumulators_.try_emplace(key, column.operation, column.type, column.missing, slab.count).first;
   Accumulator& sum = at->second;
-  Faults none;
-  WEIR_TRY(gather_.end(column.type, ByteOrder::kNative, {}, this->slab(), &none));
+  WEIR_TRY(gather_.end(this->slab()));
   if (setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
   sum.add(this->slab(), 0, slab.count);
   sum.end_step();
@@ -123,9 +133,10 @@ Status Writer::accumulate(const Frame& frame, const Column& column, size_t index
   sum.result(0, slab.count, whole ? NAN : column.missing.value_or(0).real, result_.data());
   sum.restart();
   int64_t at_first = 0;
-  const int64_t lost = converter(type, column.file_type, layout.facts.order)(result_.data(), this->slab(), slab.count,
-                                                                             Filling::of(column.missing, column.file_type), &at_first);
-  lost_[static_cast<size_t>(slab.column)].add(lost, slab.first + at_first);
+  Filling filling = column.filling();
+  if (type != column.type) filling.in_memory.reset();  // a sum or mean of this value is not missing: it is what they are
+  const int64_t lost = column.to_file(type, layout.facts.order)(result_.data(), this->slab(), slab.count, filling, &at_first);
+  if (lost > 0) lost_[static_cast<size_t>(slab.column)].add(lost, slab.first + at_first, element_at(type, result_.data(), at_first));
   return put(frame, column, record, slab, *file);
 }
 
@@ -136,7 +147,7 @@ Status Writer::write_slab(const Frame& frame, const Section& section, size_t ind
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   Faults none;
   Faults* lost = column.field < 0 ? &none : &lost_[static_cast<size_t>(slab.column)];
-  WEIR_TRY(gather_.end(column.file_type, layout.facts.order, Filling::of(column.missing, column.file_type), this->slab(), lost));
+  WEIR_TRY(gather_.end(layout.facts.order, this->slab(), lost));
   if (column.field >= 0 && setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
   return put(frame, column, column.field < 0 ? 0 : record, slab, *file);
 }
@@ -162,16 +173,23 @@ Status Writer::walk_slabs(const Frame& frame, const Section& section, bool lonla
   Status result = before;
   size_t begun = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const bool write = result.ok() && (file != nullptr || !frame.due);
-    if (!write && !drains_) break;
-    for (; begun < wanted.size() && begun < i + 2; ++begun) WEIR_TRY(gather_.begin(section, all[wanted[begun]], base));
-    Status s = write ? write_slab(frame, section, wanted[i], all[wanted[i]], file, files_[frame.stream].written) : gather_.drop();
+    if (!result.ok() || (file == nullptr && frame.due)) break;
+    for (; begun < wanted.size() && begun < i + 2 && result.ok(); ++begun) result = gather_.begin(section, all[wanted[begun]], base);
+    if (!result.ok()) break;
+    Status s = write_slab(frame, section, wanted[i], all[wanted[i]], file, files_[frame.stream].written);
     if (result.ok()) result = s;
     gather_.on_pause();
   }
+  // After a failure nothing stays begun, and what clients send is taken all the same.
   while (gather_.pending()) {
     Status s = gather_.drop();
     if (result.ok()) result = s;
+  }
+  for (; drains_ && begun < wanted.size(); ++begun) {
+    Status s = gather_.begin(section, all[wanted[begun]], base);
+    if (s.ok()) s = gather_.drop();
+    if (result.ok()) result = s;
+    gather_.on_pause();
   }
   return result;
 }
@@ -194,11 +212,14 @@ Status Writer::write_times(const Frame& frame, Open& open) {
 }
 
 // Sums of steps that belong to another interval, whose due frame never came here, are given up.
-void Writer::begin_interval(const Frame& frame) {
-  if (!intervals_[frame.stream].enter(frame.interval)) return;
+Status Writer::begin_interval(const Frame& frame) {
+  if (!intervals_[frame.stream].enter(frame.interval)) return {};
   for (auto at = accumulators_.lower_bound({frame.stream, 0}); at != accumulators_.end() && at->first.first == frame.stream; ++at) {
     at->second.restart();
   }
+  // What a group that is lost had read of the saved state is lost with what it had added.
+  const bool resumes = frame.resumed != 0 && frame.interval == 0 && frame.number == 0 && frame.resumed_steps > 0;
+  return resumes ? restore(frame) : Status();
 }
 
 // The frame is accumulated; a due one is in the file as well.
@@ -227,7 +248,8 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   Team& owners = team(frame.stream);
   Status s = open.failed;
   const bool reduces = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].reduces();
-  if (reduces) begin_interval(frame);
+  if (reduces && s.ok()) s = begin_interval(frame);
+  if (reduces && frame.resumed != 0 && frame.number == 0) s = owners.agree(s);
   lost_.assign(layout.fields.columns.size(), {});
   // Who was given up leaves no new file either.
   const bool begins = frame.due && refused.ok() && open.file == nullptr && setup_.topology.has_servers();
@@ -253,7 +275,7 @@ Status Writer::write(const Frame& frame, const Status& refused) {
   if (!given_up_.ok()) return setup_.owners->agree(given_up_);
   const std::string& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name;
   Traced traced(!frame.due ? Event::kAccumulate : setup_.owner == 0 ? Event::kFrame : Event::kPart, stream);
-  gather_.set_stream(stream);
+  gather_.set_stream(frame.stream, stream);
   Open& open = files_[frame.stream];
   if (open.number != frame.file) {
     // A step longer than every_s has left out the frame that would have been the last of the period.
@@ -262,6 +284,10 @@ Status Writer::write(const Frame& frame, const Status& refused) {
     open = Open{};
   }
   open.number = frame.file;
+  if (frame.save != 0) {
+    const Status saved = open.failed.ok() ? save(frame) : team(frame.stream).agree({});
+    return traced.ended(setup_.owners->agree(saved));
+  }
   Status s = write_frame(frame, refused, open);
   if (!s.ok()) open.failed = s;
   if (!s.ok() && given_up_.ok()) s = explain(s, frame.stream, open.path);

@@ -12,6 +12,7 @@
 #include "output/engine/file_lock.h"
 #include "output/engine/gather.h"
 #include "output/engine/note.h"
+#include "output/engine/saved_state.h"
 #include "output/engine/write_behind.h"
 #include "output/format/format.h"
 #include "output/reduce/accumulator.h"
@@ -75,10 +76,15 @@ class Writer {
   Status still_ours(const Frame& frame, const Status& before);
   Status write_frame(const Frame& frame, const Status& refused, Open& open);
   Status publish(Open& open, int stream);
-  void begin_interval(const Frame& frame);
+  Status begin_interval(const Frame& frame);
   void end_interval(const Frame& frame, const Open& open);
   // [collective over the stream's owners] The first one notes what values of the frame were lost, once for each field and file.
   Status tell_faults(const Frame& frame, Open& open);
+  Status each_accumulator(int stream, const std::function<Status(const Part& slab, Accumulator& sums)>& visit);
+  Status restore(const Frame& frame);
+  // [collective over the stream's owners]
+  Status save(const Frame& frame);
+  Status write_state(const std::string& path, const SavedState& state, const Frame& frame, const Standing& standing);
   void remark(const Status& more);
   Status explain(const Status& cause, int stream, const std::string& path) const;
 

@@ -26,7 +26,10 @@ class NetcdfReader : public Reader {
     if (!shape.known_type) {
       return Status(WEIR_E_FORMAT, path_ + ": variable " + variable + " is of a type that weir does not read (text or unsigned)");
     }
-    return Found{shape.type, shape.over_time, shape.records, {shape.lengths, shape.lengths + shape.rank}};
+    Found found{shape.type, shape.over_time, shape.records, {shape.lengths, shape.lengths + shape.rank}};
+    if (shape.packed) found.packing = Packing{shape.scale, shape.offset};
+    if (shape.has_fill) found.fill = shape.fill;
+    return found;
   }
 
   Status read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) override {

@@ -9,6 +9,7 @@
 
 #include "output/core/status.h"
 #include "output/core/types.h"
+#include "output/model/packing.h"
 
 namespace weir::output {
 
@@ -18,6 +19,8 @@ struct Found {
   bool over_time = false;
   int64_t records = 1;           // of the file; 1 without time
   std::vector<int64_t> lengths;  // without time, slowest first
+  std::optional<Packing> packing = {};
+  std::optional<double> fill = {};  // _FillValue
   int64_t elements() const {
     int64_t n = 1;
     for (int64_t length : lengths) n *= length;

@@ -51,9 +51,9 @@ class TeamOfThreads {
       if (rank_ != root) result.clear();
       return result;
     }
-    Result<std::vector<Bytes>> exchange(const std::vector<Bytes>& to) override {
+    Result<std::vector<Bytes>> exchange(std::vector<Bytes> to) override {
       std::vector<Bytes> result;
-      const Shared all = all_.swap(rank_, to);
+      const Shared all = all_.swap(rank_, std::move(to));
       for (auto& each : *all) result.push_back(each[static_cast<size_t>(rank_)]);
       return result;
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields and streams, and whole catalogues.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "output/model/check.h"
+#include "output/model/packing.h"
 #include "output/model/path.h"
 #include "output/model/text.h"
 
@@ -66,8 +68,39 @@ bool exists_in(Type type, const Number& n) {
 Status check_missing(const Field& field, const std::string& what) {
   if (!field.missing) return {};
   const std::string text = "missing_value " + (field.missing->is_whole ? std::to_string(field.missing->whole) : number_text(field.missing->real));
-  if (!exists_in(field.file_type, *field.missing)) return wrong(what, text + " is no number of the field's type in files, " + name_of(field.file_type));
+  if (!packing_of(field.attributes) && !exists_in(field.file_type, *field.missing)) {
+    return wrong(what, text + " is no number of the field's type in files, " + name_of(field.file_type) + "; of a packed field set scale_factor or add_offset first");
+  }
   if (!exists_in(field.type, *field.missing)) return wrong(what, text + " is no number of the field's type in memory, " + name_of(field.type));
+  return {};
+}
+
+Status check_packing_number(const Attribute& attribute, const std::string& what) {
+  if (attribute.name != "scale_factor" && attribute.name != "add_offset") return {};
+  const double* number = std::get_if<double>(&attribute.value);
+  if (number == nullptr) return wrong(what, attribute.name + " is text; expected a number");
+  if (std::isfinite(*number) && (*number != 0 || attribute.name == "add_offset")) return {};
+  return wrong(what, attribute.name + " is " + number_text(*number) + "; expected a finite number" + (attribute.name == "add_offset" ? "" : " that is not 0"));
+}
+
+// At the end of definitions: until then the type in files may still be set.
+Status check_packing(const Field& field) {
+  if (!packing_of(field.attributes) || field.file_type == WEIR_INT8 || field.file_type == WEIR_INT16 || field.file_type == WEIR_INT32) return {};
+  return wrong("field " + quoted(field.name), std::string("scale_factor and add_offset pack the field's values into integers of 8, 16 or 32 bits, but its type in files is ") +
+                                                  name_of(field.file_type) + "; set the type in files to int16, or leave the two attributes out");
+}
+
+// At the end of definitions: weir writes no variable for a mapping of its own.
+Status check_grid_mapping(const Catalogue& catalogue, const Field& field) {
+  for (const Attribute& attribute : field.attributes) {
+    if (attribute.name != "grid_mapping") continue;
+    const std::string* text = std::get_if<std::string>(&attribute.value);
+    const std::string name = text == nullptr ? "" : text->substr(0, text->find_first_of(": "));
+    const auto is_named = [&](const Field& other) { return other.name == name; };
+    if (std::any_of(catalogue.fields.begin(), catalogue.fields.end(), is_named)) continue;
+    return wrong("field " + quoted(field.name), "grid_mapping " + quoted(text == nullptr ? "" : *text) +
+                                                    " names no field of the program, and weir writes no variable of that name; leave the attribute out");
+  }
   return {};
 }
 
@@ -165,6 +198,7 @@ Status check_field(const Catalogue& catalogue, const Field& field) {
   for (const Attribute& attribute : field.attributes) {
     WEIR_TRY(check_attribute(what, attribute));
     WEIR_TRY(check_own_type(field, attribute, what));
+    WEIR_TRY(check_packing_number(attribute, what));
   }
   return check_chunk(catalogue, field, field.chunk, what);
 }
@@ -197,6 +231,8 @@ Status check_catalogue(const Catalogue& catalogue, std::vector<std::string>* war
   for (const Decomposition& decomposition : catalogue.decompositions) WEIR_TRY(check_decomposition(catalogue, decomposition));
   for (const Field& field : catalogue.fields) {
     WEIR_TRY(check_field(catalogue, field));
+    WEIR_TRY(check_packing(field));
+    WEIR_TRY(check_grid_mapping(catalogue, field));
     const std::string* units = text_attribute(field.attributes, "units");
     if (!units || units->empty()) warnings->push_back("field " + quoted(field.name) + " has no units; readers take it for dimensionless ('1' says so)");
   }

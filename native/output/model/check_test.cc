@@ -72,6 +72,11 @@ TEST(check, each_mistake_is_named_with_its_object) {
       {"writes to the same path", [](Catalogue& c) { c.streams.push_back(c.streams[0]); c.streams[1].name = "other"; }},
       {"stream 'history': its field is none of this context's", [](Catalogue& c) { c.streams[0].fields[0].field = 7; }},
       {"field 't': its axis is none of this context's", [](Catalogue& c) { c.fields[0].axes = {3}; }},
+      {"grid_mapping 'crs' names no field of the program", [](Catalogue& c) { c.fields[0].attributes.push_back({"grid_mapping", "crs"}); }},
+      {"fine", [](Catalogue& c) { c.fields[0].attributes.push_back({"grid_mapping", "ps: lon lat"}); }},
+      {"field 't': scale_factor and add_offset pack", [](Catalogue& c) { c.fields[0].attributes.push_back({"scale_factor", 0.5}); }},
+      {"field 't': scale_factor is 0; expected", [](Catalogue& c) { c.fields[0].attributes.push_back({"scale_factor", 0.0}); }},
+      {"fine", [](Catalogue& c) { c.fields[0].attributes.push_back({"add_offset", 0.0}); c.fields[0].file_type = WEIR_INT8; }},
       {"reference of time: date '2001-02-29'", [](Catalogue& c) { c.reference = "2001-02-29"; }},
       {"more elements than can be counted", [](Catalogue& c) { c.grids[0].nx = int64_t{1} << 55; c.grids[0].ny = 2; c.axes[0].values.resize(16); }},
   };
@@ -123,22 +128,6 @@ TEST(schedule, steps_that_do_not_divide_the_interval_are_due_at_or_after_each_mu
   EXPECT_EQ(due, (std::vector<double>{-7140, -3360, 0, 3780, 7560, 10920, 14700}));
   EXPECT_TRUE(is_due(s, 100, 9000, 1));   // a step over several multiples has one frame
   EXPECT_FALSE(is_due(s, 3780, 7199, 1));
-}
-
-TEST(schedule, a_period_ends_with_the_last_multiple_in_it) {
-  Catalogue c = small_catalogue();
-  c.reference = "2000-02-28";
-  c.calendar = "standard";
-  Stream& s = c.streams[0];
-  s.every_s = 86400;
-  s.period = Period::kMonth;
-  std::vector<int> last;
-  for (int day = 0; day < 70; day++) {
-    if (ends_period(c, s, 86400.0 * day + 100)) last.push_back(day);
-  }
-  EXPECT_EQ(last, (std::vector<int>{1, 32, 62}));  // 29 February, 31 March, 30 April
-  s.period = Period::kNone;
-  EXPECT_FALSE(ends_period(c, s, 86400));
 }
 
 TEST(text, words_of_messages) {

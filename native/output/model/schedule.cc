@@ -34,12 +34,4 @@ Result<int64_t> period_at(const Catalogue& catalogue, Period period, double time
 
 double due_since_s(const Stream& stream, double time_s) { return intervals_until(stream, time_s) * stream.every_s; }
 
-bool ends_period(const Catalogue& catalogue, const Stream& stream, double time_s) {
-  if (stream.period == Period::kNone) return false;
-  const double since_s = due_since_s(stream, time_s);
-  const Result<int64_t> now = period_at(catalogue, stream.period, since_s);
-  const Result<int64_t> next = period_at(catalogue, stream.period, since_s + stream.every_s);
-  return now.ok() && next.ok() && *now != *next;
-}
-
 }  // namespace weir::output

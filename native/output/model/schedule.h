@@ -21,7 +21,4 @@ Result<int64_t> period_at(const Catalogue& catalogue, Period period, double time
 // known when it is written.
 double due_since_s(const Stream& stream, double time_s);
 
-// Whether the next multiple of every_s is in another period.
-bool ends_period(const Catalogue& catalogue, const Stream& stream, double time_s);
-
 }  // namespace weir::output

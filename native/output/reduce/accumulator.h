@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "output/core/number.h"
@@ -28,6 +29,16 @@ class Accumulator {
   void result(int64_t first, int64_t count, double missing_sum, void* to) const;
   void restart() { steps_ = 0; }
   int64_t steps() const { return steps_; }
+
+  // What it has, for a run that goes on with it: sums, or extremes, by element; and how many values were not missing. Of nothing: no meaning.
+  std::span<char> values() {
+    if (!sums_.empty()) return {reinterpret_cast<char*>(sums_.data()), sums_.size() * sizeof(double)};
+    return extremes_;
+  }
+  std::span<char> counts() { return {reinterpret_cast<char*>(counts_.data()), counts_.size() * sizeof(uint32_t)}; }
+  // They have been filled with those of so many steps.
+  void restore(int64_t steps) { steps_ = steps; }
+  static bool counts_values(weir_operation operation, bool missing) { return missing && (operation == WEIR_MEAN || operation == WEIR_ACCUMULATE); }
 
  private:
   weir_operation operation_;

@@ -18,6 +18,8 @@ class Interval {
 
   // At the due frame `number`, after add: whether a step is lacking.
   bool lacks(int64_t number) const { return steps_ < number - first_ + 1; }
+  // That were added since it was entered.
+  int64_t steps() const { return steps_; }
   // Where the values begin: what a file's bounds of time must say.
   double since_s() const { return since_s_; }
   // "cover 2 of 5 steps, from 180 s on: the values of the steps before were lost with the server that had them".

@@ -14,7 +14,7 @@ class LoneTeam : public Team {
   Result<std::vector<std::vector<char>>> gather(std::span<const char> bytes, int) override {
     return std::vector<std::vector<char>>{{bytes.begin(), bytes.end()}};
   }
-  Result<std::vector<std::vector<char>>> exchange(const std::vector<std::vector<char>>& to) override { return to; }
+  Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>> to) override { return to; }
   Result<std::pair<int64_t, int>> maximum(int64_t value) override { return std::pair<int64_t, int>{value, 0}; }
   Status agree(const Status& mine) override { return mine; }
   Result<std::unique_ptr<Team>> split(int colour, int) override { return colour < 0 ? nullptr : lone_team(); }

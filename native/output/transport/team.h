@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group of ranks that act together, without MPI's names: transport/mpi implements it over a communicator of weir's own. Every wait is
 // bounded by the team's time limit and ends in WEIR_E_LOST instead of a hang, naming the ranks that were waited for where that is known.
+// A rank on which a collective has failed takes part in no later one: it would be matched with what others have not finished.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class Team {
   // [collective] Every rank's bytes on root, one vector a rank; empty elsewhere.
   virtual Result<std::vector<std::vector<char>>> gather(std::span<const char> bytes, int root) = 0;
   // [collective] 64-bit counts: to[r] goes to rank r; the result's [r] came from rank r.
-  virtual Result<std::vector<std::vector<char>>> exchange(const std::vector<std::vector<char>>& to) = 0;
+  virtual Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>> to) = 0;
   // [collective] The greatest of all ranks' values, and the lowest rank that has it.
   virtual Result<std::pair<int64_t, int>> maximum(int64_t value) = 0;
   // [collective] The first failed rank's status on all ranks, with the rank named, or fine on all.

@@ -26,18 +26,26 @@ class Window {
   virtual ~Window() = default;
   // [collective over the world] Without it, when a rank is lost, the window stays to the end of the process.
   virtual void release() = 0;
+  // What this rank has stored in its memory before is what a fetch that begins afterwards gets, and not what it stores after this alone. MPI
+  // promises neither under MPI_WIN_SEPARATE.
+  virtual Status sync() = 0;
+  // For messages: "unified" or "separate".
+  virtual const char* memory_model() const = 0;
 };
 
-// Pieces on their way. Pieces of data between two ranks arrive in the order in which they were sent. Destroying a flight that is not
-// finished abandons it.
+// Pieces on their way. Pieces that one rank sends to another on one channel arrive in the order in which they were sent: a piece that
+// could not be sent or received must be made up for before the next one. A piece whose call failed is not under way.
 class Flight {
  public:
+  // What is still under way is abandoned: memory that it receives or fetches into stays for the life of the process.
   virtual ~Flight() = default;
   virtual Status send(int to, const void* data, int64_t bytes) = 0;
   virtual Status receive(int from, void* data, int64_t bytes) = 0;
   virtual Status fetch(Window& window, int from, int64_t offset, int64_t bytes, void* data) = 0;
-  // Drives what was started; true when all of it has ended.
+  // Drives what was started; true when all of it has ended. After an error other pieces may be under way still, until idle.
   virtual Result<bool> finished() = 0;
+  // Nothing is under way: memory may be used again.
+  virtual bool idle() const = 0;
 };
 
 // A lasting agreement of a team on the greatest of values, one after the other, which nobody waits for.
@@ -66,7 +74,8 @@ class World {
   virtual Status send(int to, std::span<const char> bytes) = 0;
   virtual Result<std::optional<Message>> receive() = 0;
 
-  virtual std::unique_ptr<Flight> flight() = 0;
+  // channel: from 0; of the pieces that it sends and receives.
+  virtual std::unique_ptr<Flight> flight(int channel) = 0;
   virtual std::unique_ptr<Agreement> agreement(Team& team) = 0;
   // [collective over the world]
   virtual Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) = 0;

@@ -31,14 +31,14 @@ class PostWorld : public World, public Team {
     return {};
   }
   Result<std::optional<Message>> receive() override { return std::optional<Message>(); }
-  std::unique_ptr<Flight> flight() override { return nullptr; }
+  std::unique_ptr<Flight> flight(int) override { return nullptr; }
   std::unique_ptr<Agreement> agreement(Team&) override { return nullptr; }
   Result<std::unique_ptr<Window>> window(void*, int64_t) override { return kNone; }
   Result<bool> fetches_progress() override { return kNone; }
   Status barrier() override { return kNone; }
   Status broadcast(std::vector<char>&, int) override { return kNone; }
   Result<std::vector<std::vector<char>>> gather(std::span<const char>, int) override { return kNone; }
-  Result<std::vector<std::vector<char>>> exchange(const std::vector<std::vector<char>>&) override { return kNone; }
+  Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>>) override { return kNone; }
   Result<std::pair<int64_t, int>> maximum(int64_t) override { return kNone; }
   Status agree(const Status&) override { return kNone; }
   Result<std::unique_ptr<Team>> split(int, int) override { return kNone; }

@@ -12,7 +12,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 5;
+constexpr int kModuleVersion = 6;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -30,6 +30,8 @@ struct Shape {
   int rank;         // without time
   int64_t lengths[8];
   int64_t records;  // of the file; 1 without time
+  bool packed, has_fill;
+  double scale, offset, fill;  // scale_factor, add_offset, _FillValue
 };
 
 // One chunk (or contiguous variable) that is to have a place in a netCDF-4 file.

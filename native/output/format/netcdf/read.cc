@@ -61,6 +61,20 @@ Box cut(const Shape& shape, int64_t first, int64_t count) {
   return box;
 }
 
+void find_packing(int file, int variable, Shape& shape) {
+  const auto number = [&](const char* name, double* to) {
+    size_t length = 0;
+    double value = 0;
+    if (nc_inq_attlen(file, variable, name, &length) != NC_NOERR || length != 1 || nc_get_att_double(file, variable, name, &value) != NC_NOERR) return false;
+    *to = value;
+    return true;
+  };
+  shape.scale = 1;
+  shape.packed = number("scale_factor", &shape.scale);
+  shape.packed = number("add_offset", &shape.offset) || shape.packed;
+  shape.has_fill = number("_FillValue", &shape.fill);
+}
+
 }  // namespace
 
 void* open_file(const char* path, Why& why) {
@@ -107,6 +121,7 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
       return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), "too many dimensions");
     }
   }
+  find_packing(open.file, id, shape);
   return error == NC_NOERR || say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), nc_strerror(error));
 }
 

@@ -98,6 +98,14 @@ Status parse_shape(const Json& json, Stored& out) {
   return {};
 }
 
+void find_packing(const Json& json, Stored& out) {
+  const Json& scale = json.at("attributes").at("scale_factor");
+  const Json& offset = json.at("attributes").at("add_offset");
+  const bool scaled = scale.kind == Json::Kind::kNumber, shifted = offset.kind == Json::Kind::kNumber;
+  if (scaled || shifted) out.found.packing = Packing{scaled ? scale.number : 1, shifted ? offset.number : 0};
+  if (json.at("fill_value").kind == Json::Kind::kNumber) out.found.fill = json.at("fill_value").number;
+}
+
 }  // namespace
 
 Result<Stored> parse_array(const Json& json) {
@@ -107,6 +115,7 @@ Result<Stored> parse_array(const Json& json) {
   WEIR_TRY(parse_storage(json, out));
   WEIR_TRY(parse_shape(json, out));
   out.fill = fill_of(json.at("fill_value"), out.found.type);
+  find_packing(json, out);
   const Json& encoding = json.at("chunk_key_encoding");
   if (!encoding.at("name").is("default")) return refuse("its chunk key encoding");
   const Json& separator = encoding.at("configuration").at("separator");

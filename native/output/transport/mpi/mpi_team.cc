@@ -69,6 +69,10 @@ Status MpiTeam::give_up(std::shared_ptr<void> keep, Status why) {
   return why;
 }
 
+Status MpiTeam::begun(int code, const char* call, std::shared_ptr<void> keep) {
+  return code == MPI_SUCCESS ? Status() : give_up(std::move(keep), mpi_status(code, call));
+}
+
 void MpiTeam::find_members() {
   if (!members_.empty()) return;
   std::vector<int> ranks(static_cast<size_t>(size_));
@@ -124,7 +128,7 @@ Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void>
 Status MpiTeam::barrier() {
   if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(mpi_status(MPI_Ibarrier(comm_, &requests[0]), "MPI_Ibarrier"));
+  WEIR_TRY(begun(MPI_Ibarrier(comm_, &requests[0]), "MPI_Ibarrier", nullptr));
   return finish(requests, nullptr, "barrier");
 }
 
@@ -132,13 +136,13 @@ Status MpiTeam::broadcast(Bytes& bytes, int root) {
   if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
   auto size = std::make_shared<int64_t>(static_cast<int64_t>(bytes.size()));
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(mpi_status(MPI_Ibcast(size.get(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Ibcast"));
+  WEIR_TRY(begun(MPI_Ibcast(size.get(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Ibcast", size));
   WEIR_TRY(finish(requests, size, "broadcast"));
   auto buffer = std::make_shared<Bytes>(std::move(bytes));
   buffer->resize(static_cast<size_t>(*size));
   for (int64_t at = 0; at < *size; at += kMpiPiece) {
     const int count = static_cast<int>(std::min(kMpiPiece, *size - at));
-    WEIR_TRY(mpi_status(MPI_Ibcast(buffer->data() + at, count, MPI_BYTE, root, comm_, &requests[0]), "MPI_Ibcast"));
+    WEIR_TRY(begun(MPI_Ibcast(buffer->data() + at, count, MPI_BYTE, root, comm_, &requests[0]), "MPI_Ibcast", buffer));
     WEIR_TRY(finish(requests, buffer, "broadcast"));
   }
   bytes = std::move(*buffer);
@@ -150,8 +154,7 @@ Result<std::vector<int64_t>> MpiTeam::gather_sizes(int64_t mine, int root) {
   buffers->out = {mine};
   buffers->in.resize(rank_ == root ? static_cast<size_t>(size_) : 0);
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(mpi_status(
-      MPI_Igather(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Igather"));
+  WEIR_TRY(begun(MPI_Igather(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Igather", buffers));
   WEIR_TRY(finish(requests, buffers, "gather"));
   return std::move(buffers->in);
 }
@@ -177,7 +180,7 @@ Result<std::vector<Bytes>> MpiTeam::gather(std::span<const char> bytes, int root
     buffers->out.emplace_back(bytes.begin(), bytes.end());
     code = start_send(comm_, root, kTagGather, buffers->out[0].data(), static_cast<int64_t>(bytes.size()), &requests);
   }
-  WEIR_TRY(mpi_status(code, "MPI_Isend"));
+  WEIR_TRY(begun(code, "MPI_Isend", buffers));
   WEIR_TRY(finish(requests, buffers, "gather"));
   return std::move(buffers->in);
 }
@@ -187,13 +190,12 @@ Result<std::vector<int64_t>> MpiTeam::exchange_sizes(std::vector<int64_t> to) {
   buffers->out = std::move(to);
   buffers->in.resize(static_cast<size_t>(size_));
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(mpi_status(
-      MPI_Ialltoall(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, comm_, &requests[0]), "MPI_Ialltoall"));
+  WEIR_TRY(begun(MPI_Ialltoall(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, comm_, &requests[0]), "MPI_Ialltoall", buffers));
   WEIR_TRY(finish(requests, buffers, "exchange"));
   return std::move(buffers->in);
 }
 
-Result<std::vector<Bytes>> MpiTeam::exchange(const std::vector<Bytes>& to) {
+Result<std::vector<Bytes>> MpiTeam::exchange(std::vector<Bytes> to) {
   if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
   std::vector<int64_t> out;
   for (const Bytes& bytes : to) out.push_back(static_cast<int64_t>(bytes.size()));
@@ -201,6 +203,7 @@ Result<std::vector<Bytes>> MpiTeam::exchange(const std::vector<Bytes>& to) {
   if (!sizes.ok()) return sizes.status();
   auto buffers = std::make_shared<Buffers<Bytes>>();
   buffers->in.resize(static_cast<size_t>(size_));
+  buffers->out = std::move(to);
   std::vector<MPI_Request> requests;
   int code = MPI_SUCCESS;
   for (int i = 0; i < size_ && code == MPI_SUCCESS; ++i) {
@@ -208,17 +211,16 @@ Result<std::vector<Bytes>> MpiTeam::exchange(const std::vector<Bytes>& to) {
     const int from = (rank_ + i) % size_;
     buffers->in[from].resize(static_cast<size_t>((*sizes)[from]));
     if (from == rank_) {
-      buffers->in[from] = to[from];
+      buffers->in[from] = std::move(buffers->out[from]);
     } else {
       code = start_receive(comm_, from, kTagExchange, buffers->in[from].data(), (*sizes)[from], &requests);
     }
   }
   for (int i = 1; i < size_ && code == MPI_SUCCESS; ++i) {
     const int target = (rank_ + size_ - i) % size_;
-    code = start_send(comm_, target, kTagExchange, to[target].data(), out[target], &requests);
+    code = start_send(comm_, target, kTagExchange, buffers->out[target].data(), out[target], &requests);
   }
-  WEIR_TRY(mpi_status(code, "MPI_Isend"));
-  // What is sent is the caller's and may be gone when a lost rank asks for it: after a loss nobody completes this exchange any more.
+  WEIR_TRY(begun(code, "MPI_Isend", buffers));
   WEIR_TRY(finish(requests, buffers, "exchange"));
   return std::move(buffers->in);
 }
@@ -230,8 +232,7 @@ Result<std::pair<int64_t, int>> MpiTeam::maximum(int64_t value) {
   buffers->in.resize(1);
   std::vector<MPI_Request> requests(1);
   const auto reduce = [&](MPI_Op op) {
-    WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 1, MPI_INT64_T, op, comm_, &requests[0]),
-                        "MPI_Iallreduce"));
+    WEIR_TRY(begun(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 1, MPI_INT64_T, op, comm_, &requests[0]), "MPI_Iallreduce", buffers));
     return finish(requests, buffers, "agreement");
   };
   WEIR_TRY(reduce(MPI_MAX));
@@ -260,8 +261,7 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
   buffers->in.resize(3);
   std::vector<MPI_Request> requests(1);
   // Always all three: ranks that have come by different ways find each other here, and are to see it.
-  WEIR_TRY(mpi_status(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T, MPI_MIN, comm_, &requests[0]),
-                      "MPI_Iallreduce"));
+  WEIR_TRY(begun(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T, MPI_MIN, comm_, &requests[0]), "MPI_Iallreduce", buffers));
   WEIR_TRY(finish(requests, buffers, "agreement"));
   if (buffers->in[1] != -buffers->in[2]) return places_differ(place, words);
   const int failed = static_cast<int>(buffers->in[0]);
@@ -280,6 +280,7 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
 }
 
 Result<std::unique_ptr<Team>> MpiTeam::split(int colour, int key) {
+  if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
   MPI_Comm part = MPI_COMM_NULL;
   WEIR_TRY(mpi_status(MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split"));
   if (part == MPI_COMM_NULL) return std::unique_ptr<Team>();

@@ -37,7 +37,7 @@ class MpiTeam : public Team {
   Status barrier() override;
   Status broadcast(std::vector<char>& bytes, int root) override;
   Result<std::vector<std::vector<char>>> gather(std::span<const char> bytes, int root) override;
-  Result<std::vector<std::vector<char>>> exchange(const std::vector<std::vector<char>>& to) override;
+  Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>> to) override;
   Result<std::pair<int64_t, int>> maximum(int64_t value) override;
   Status agree(const Status& mine) override { return agree_at(mine, 0, {}); }
   Status agree_at(const Status& mine, int64_t place, const std::string& words) override;
@@ -60,6 +60,8 @@ class MpiTeam : public Team {
   // A rank as messages name it: that of the world.
   int named(int rank);
   Status give_up(std::shared_ptr<void> keep, Status why);
+  // Of the call that begins a collective: the team is lost when it fails, and what was begun of it keeps `keep`.
+  Status begun(int code, const char* call, std::shared_ptr<void> keep);
   // The same number of bytes from every rank on root.
   Result<std::vector<int64_t>> gather_sizes(int64_t mine, int root);
   Result<std::vector<int64_t>> exchange_sizes(std::vector<int64_t> to);

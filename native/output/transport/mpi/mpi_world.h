@@ -23,7 +23,7 @@ class MpiWorld : public World {
   double time_limit() const override { return limit_->seconds; }
   Status send(int to, std::span<const char> bytes) override;
   Result<std::optional<Message>> receive() override;
-  std::unique_ptr<Flight> flight() override;
+  std::unique_ptr<Flight> flight(int channel) override;
   std::unique_ptr<Agreement> agreement(Team& team) override;
   Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override;
   Result<bool> fetches_progress() override;
