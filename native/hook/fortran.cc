@@ -89,11 +89,11 @@ void begin_data(Op op, Block* block, FortranLibrary* library, Real call) {
 }
 
 template <typename Real>
-void end_data(Block* block, const void* return_address, Real real) {
+void end_data(Block* block, Real real) {
   FortranStatement* s = find_statement(block);
-  if (s == nullptr) return real(library_of_caller(return_address));
+  if (s == nullptr) return real();
   if (!s->internal) enter_library();
-  real(s->library);
+  real();
   end_statement(*s, outcome_of(*block), error_of(*block));
 }
 
@@ -142,14 +142,14 @@ void flush_call(bool all, int32_t unit, FortranLibrary* library, Real real) {
 
 // A hook that passes its library and the call there on to one of the shapes above.
 #define WEIR_SHAPED(symbol, argument, shape, ...)   \
-  FortranLibrary* library = WEIR_CALLERS_LIBRARY(); \
-  shape(__VA_ARGS__, library, [&] { WEIR_FORTRAN_REAL(symbol, library)(argument); });
+  FortranLibrary* library = fortran_library(bound); \
+  shape(__VA_ARGS__, library, [&] { WEIR_BOUND_REAL(symbol)(argument); });
 
-WEIR_HOOK(void, _gfortran_st_open, OpenBlock* block) { WEIR_SHAPED(_gfortran_st_open, block, open_unit, block) }
-WEIR_HOOK(void, _gfortran_st_inquire, InquireBlock* block) { WEIR_SHAPED(_gfortran_st_inquire, block, inquire, block) }
+WEIR_OPTIONAL_HOOK(void, _gfortran_st_open, OpenBlock* block) { WEIR_BOUND(_gfortran_st_open); WEIR_SHAPED(_gfortran_st_open, block, open_unit, block) }
+WEIR_OPTIONAL_HOOK(void, _gfortran_st_inquire, InquireBlock* block) { WEIR_BOUND(_gfortran_st_inquire); WEIR_SHAPED(_gfortran_st_inquire, block, inquire, block) }
 
 #define WEIR_STATEMENT(shape, symbol, op) \
-  WEIR_HOOK(void, symbol, FortranBlock* block) { WEIR_SHAPED(symbol, block, shape, Op::op, block) }
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block) { WEIR_BOUND(symbol); WEIR_SHAPED(symbol, block, shape, Op::op, block) }
 WEIR_STATEMENT(begin_data, _gfortran_st_read, kFortranRead)
 WEIR_STATEMENT(begin_data, _gfortran_st_write, kFortranWrite)
 WEIR_STATEMENT(on_unit, _gfortran_st_close, kFortranClose)
@@ -161,17 +161,18 @@ WEIR_STATEMENT(on_unit, _gfortran_st_wait, kFortranWait)
 WEIR_STATEMENT(on_unit, _gfortran_st_wait_async, kFortranWait)
 
 #define WEIR_FLUSH(symbol, integer)                                                    \
-  WEIR_HOOK(void, symbol, integer* unit) {                                             \
+  WEIR_OPTIONAL_HOOK(void, symbol, integer* unit) {                                    \
+    WEIR_BOUND(symbol);                                                                \
     const bool all = unit == nullptr;                                                  \
     WEIR_SHAPED(symbol, unit, flush_call, all, all ? -1 : static_cast<int32_t>(*unit)) \
   }
 WEIR_FLUSH(_gfortran_flush_i4, int32_t)
 WEIR_FLUSH(_gfortran_flush_i8, int64_t)
 
-#define WEIR_DATA_END(symbol)                                                              \
-  WEIR_HOOK(void, symbol, FortranBlock* block) {                                           \
-    end_data(block, __builtin_return_address(0),                                           \
-             [&](FortranLibrary* library) { WEIR_FORTRAN_REAL(symbol, library)(block); }); \
+#define WEIR_DATA_END(symbol)                                 \
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block) {     \
+    WEIR_BOUND(symbol);                                       \
+    end_data(block, [&] { WEIR_BOUND_REAL(symbol)(block); }); \
   }
 WEIR_DATA_END(_gfortran_st_read_done)
 WEIR_DATA_END(_gfortran_st_write_done)

@@ -40,11 +40,11 @@ uint64_t bytes_of(const Array& array, int kind, size_t characters) {
 // Adds an item to the payload of the running statement, if it is the block's. The library's own calls from one of these functions
 // to another pass the hooks, too: the outermost has the last word. No clock, no record.
 template <typename Real>
-inline void item(FortranBlock* block, uint64_t bytes, const void* return_address, Real real) {
+inline void item(FortranBlock* block, uint64_t bytes, Real real) {
   FortranStatement* s = running(block);
-  if (WEIR_UNLIKELY(s == nullptr)) return real(library_of_caller(return_address));
+  if (WEIR_UNLIKELY(s == nullptr)) return real();
   const uint64_t before = s->payload;
-  real(s->library);
+  real();
   s->payload = before + bytes;
 }
 
@@ -53,10 +53,11 @@ uint64_t real_bytes(int kind) { return kind == 10 ? 16 : static_cast<uint64_t>(k
 
 }  // namespace
 
-#define WEIR_IN(symbol, ...) [&](FortranLibrary* library) { WEIR_FORTRAN_REAL(symbol, library)(__VA_ARGS__); }
-#define WEIR_SCALAR(symbol, bytes)                                                       \
-  WEIR_HOOK(void, symbol, FortranBlock* block, void* data, int kind) {                   \
-    item(block, bytes, __builtin_return_address(0), WEIR_IN(symbol, block, data, kind)); \
+#define WEIR_IN(symbol, ...) [&] { WEIR_BOUND_REAL(symbol)(__VA_ARGS__); }
+#define WEIR_SCALAR(symbol, bytes)                                              \
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block, void* data, int kind) { \
+    WEIR_BOUND(symbol);                                                         \
+    item(block, bytes, WEIR_IN(symbol, block, data, kind));                     \
   }
 #define WEIR_BOTH_WAYS(hook, symbol, ...) hook(symbol, __VA_ARGS__) hook(symbol##_write, __VA_ARGS__)
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_integer, static_cast<uint64_t>(kind))
@@ -66,20 +67,23 @@ WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_complex, 2 * real_bytes(kind))
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_real128, static_cast<uint64_t>(kind))
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_complex128, 2 * static_cast<uint64_t>(kind))
 
-#define WEIR_CHARACTER(symbol, unused)                                                  \
-  WEIR_HOOK(void, symbol, FortranBlock* block, void* data, size_t size) {               \
-    item(block, size, __builtin_return_address(0), WEIR_IN(symbol, block, data, size)); \
+#define WEIR_CHARACTER(symbol, unused)                                             \
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block, void* data, size_t size) { \
+    WEIR_BOUND(symbol);                                                            \
+    item(block, size, WEIR_IN(symbol, block, data, size));                         \
   }
 WEIR_BOTH_WAYS(WEIR_CHARACTER, _gfortran_transfer_character, )
 
-#define WEIR_WIDE(symbol, unused)                                                                                           \
-  WEIR_HOOK(void, symbol, FortranBlock* block, void* data, size_t size, int kind) {                                         \
-    item(block, size * static_cast<uint64_t>(kind), __builtin_return_address(0), WEIR_IN(symbol, block, data, size, kind)); \
+#define WEIR_WIDE(symbol, unused)                                                              \
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block, void* data, size_t size, int kind) {   \
+    WEIR_BOUND(symbol);                                                                        \
+    item(block, size * static_cast<uint64_t>(kind), WEIR_IN(symbol, block, data, size, kind)); \
   }
 WEIR_BOTH_WAYS(WEIR_WIDE, _gfortran_transfer_character_wide, )
 
-#define WEIR_ARRAY(symbol, unused)                                                                                                 \
-  WEIR_HOOK(void, symbol, FortranBlock* block, Array* array, int kind, size_t characters) {                                        \
-    item(block, bytes_of(*array, kind, characters), __builtin_return_address(0), WEIR_IN(symbol, block, array, kind, characters)); \
+#define WEIR_ARRAY(symbol, unused)                                                                    \
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block, Array* array, int kind, size_t characters) {  \
+    WEIR_BOUND(symbol);                                                                               \
+    item(block, bytes_of(*array, kind, characters), WEIR_IN(symbol, block, array, kind, characters)); \
   }
 WEIR_BOTH_WAYS(WEIR_ARRAY, _gfortran_transfer_array, )

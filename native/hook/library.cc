@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hook/library.h"
 
-#include <dlfcn.h>
-#include <link.h>
+#include <string.h>
 
 #include "hook/mpi_io.h"
+#include "hook/names.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
 
@@ -14,99 +14,52 @@ WEIR_THREAD int library_depth = 0;
 
 namespace {
 
-constexpr size_t kSites = 8192, kProbes = 16, kCopies = 16;
-constinit CallSite sites[kSites] = {};
+constexpr size_t kCopies = 32;
 constinit LibraryCopy copies[kCopies] = {};
-
-// Two threads that meet a copy at the same time may both note it: nothing is lost but an entry.
-LibraryCopy* copy_of(void* function) {
-  Dl_info info;
-  if (function == nullptr || dladdr(function, &info) == 0) return nullptr;
-  for (LibraryCopy& copy : copies) {
-    if (base::load(&copy.base) == info.dli_fbase) return &copy;
-  }
-  void* const handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY | RTLD_NODELETE);
-  for (LibraryCopy& copy : copies) {
-    if (base::exchange(&copy.taken, 1u) != 0) continue;
-    copy.handle = handle;
-    base::store(&copy.base, info.dli_fbase);
-    return &copy;
-  }
-  return nullptr;
-}
-
-// The copy that this thread has called last.
-WEIR_THREAD LibraryCopy* last_copy = nullptr;
-
-void* loaded_at(const void* address) {
-  Dl_info info;
-  return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
-}
-
-bool is_own(const void* address) { return loaded_at(address) == loaded_at(reinterpret_cast<void*>(copy_of)); }
-
-// What the caller would be bound to if weir were not there: the first of its own dependences that has it; the program itself, and what
-// depends on none, takes the first that was loaded for all.
-void* bound_for(const char* symbol, Library library, const void* caller) {
-  Dl_info info;
-  link_map* loaded = nullptr;
-  const bool known = dladdr1(caller, &info, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP) != 0 && loaded != nullptr;
-  // The program has no name there; by the one that dladdr gives for it, its argv[0], ld.so would look through its folders.
-  if (known && loaded->l_name != nullptr && loaded->l_name[0] != 0) {
-    void* const handle = dlopen(loaded->l_name, RTLD_NOLOAD | RTLD_LAZY);
-    void* const found = handle != nullptr ? dlsym(handle, symbol) : nullptr;
-    if (handle != nullptr) dlclose(handle);
-    if (found != nullptr && !is_own(found)) return found;
-  }
-  return find_function(symbol, library);
-}
-
-// The library went on, by a jump, from one of its functions to another: the return address is still that in the hook of the first.
-CallSite continued(const char* symbol, Library library, const void* caller) {
-  void* function = function_of(last_copy, symbol);
-  if (function == nullptr) function = find_function(symbol, library);
-  return {symbol, caller, function, copy_of(function)};
-}
-
-CallSite& probed(const char* symbol, const void* caller, size_t probe) {
-  const uint64_t both = reinterpret_cast<uintptr_t>(caller) ^ reinterpret_cast<uintptr_t>(symbol) << 20;
-  const uint64_t first = both * 0x9e3779b97f4a7c15u >> 40;
-  return sites[(first + probe) % kSites];
-}
 
 }  // namespace
 
-CallSite find_call_site(const char* symbol, Library library, const void* caller) {
-  for (size_t i = 0; i < kProbes; ++i) {
-    const CallSite& site = probed(symbol, caller, i);
-    if (WEIR_LIKELY(base::load(&site.caller) == caller && site.symbol == symbol)) {
-      last_copy = site.copy;
-      return site;
-    }
+// The library that has a function: what defines it may be another tool's wrapper. Then it is the next one in the order of loading.
+bool find_library_behind(const void* target, Library library, Object& found) {
+  const char* const own = own_function_of(library);
+  const char* const file = file_of(library);
+  const uint32_t hash = gnu_hash_of(own);
+  Object target_object{}, next{}, first{};
+  for_each_object([&](const Object& one) {
+    const bool here = one.holds(target);
+    const bool owns = find_defined(one, own, hash) != 0;
+    if (here) target_object = one;
+    if (here && owns) next = one;
+    if (!owns || next.dynamic != nullptr) return next.dynamic != nullptr;
+    if (target_object.dynamic != nullptr && strncmp(one.file(), file, strlen(file)) == 0) next = one;
+    if (first.dynamic == nullptr) first = one;
+    return next.dynamic != nullptr;
+  });
+  found = next.dynamic != nullptr ? next : first.dynamic != nullptr ? first : target_object;
+  return found.dynamic != nullptr;
+}
+
+// Two threads that meet a copy at the same time may both note it: nothing is lost but an entry.
+LibraryCopy* CallSite::find_copy() const {
+  Object object;
+  const uint32_t now = base::load(&unloadings);
+  if (!find_library_behind(binding_.target, library_of(binding_.slot), object)) return nullptr;
+  LibraryCopy* copy = nullptr;
+  for (LibraryCopy& one : copies) {
+    if (base::load(&one.unloadings) != 0 && one.object.dynamic == object.dynamic) copy = &one;
   }
-  const int before = errno;
-  if (is_own(caller)) {
-    const CallSite next = continued(symbol, library, caller);
-    errno = before;
-    return next;
+  for (size_t i = 0; copy == nullptr && i < kCopies; ++i) {
+    if (base::exchange(&copies[i].taken, 1u) == 0) copy = &copies[i];
   }
-  CallSite made{symbol, caller, bound_for(symbol, library, caller), nullptr};
-  last_copy = made.copy = copy_of(made.function);
-  for (size_t i = 0; made.copy != nullptr && i < kProbes; ++i) {
-    CallSite& site = probed(symbol, caller, i);
-    void* expected = nullptr;
-    if (!base::compare_exchange(&site.function, &expected, made.function)) continue;
-    site.symbol = symbol;
-    site.copy = made.copy;
-    base::store(&site.caller, caller);
-    break;
-  }
-  errno = before;
-  return made;
+  if (copy == nullptr) return nullptr;
+  copy->object = object;
+  base::store(&copy->unloadings, now);
+  base::store(&binding_.copy, static_cast<void*>(copy));
+  return copy;
 }
 
 void* function_of(const LibraryCopy* copy, const char* name) {
-  return copy != nullptr && copy->handle != nullptr ? dlsym(copy->handle, name) : nullptr;
+  return copy != nullptr ? reinterpret_cast<void*>(find_defined(copy->object, name, gnu_hash_of(name))) : nullptr;
 }
 
 void end_library_call(const LibraryCall& call, Span span) {

@@ -1,36 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of PnetCDF, netCDF-C and HDF5 on their data sets. A process may hold several copies of such a library (each Python package brings
-// its own), whose handles mean nothing to each other: a call reaches the copy that its caller was linked to, and that copy alone is asked
-// for names and sizes.
+// its own), whose handles mean nothing to each other: a call goes to what its caller was bound to, and the copy behind it is asked for
+// names and sizes: the library itself, also where another tool's wrapper stands in front of it.
 #pragma once
 
+#include "hook/binding.h"
+#include "hook/object.h"
 #include "hook/observe.h"
+#include "hook/redirect.h"
 
 namespace weir::hook {
 
-// One loaded copy of a library. It stays loaded.
+// The library that a function belongs to: what defines it may be another tool's wrapper, and then it is the next one in the order of
+// loading. False: there is none.
+bool find_library_behind(const void* target, Library library, Object& found);
+
+// One loaded copy of a library.
 struct LibraryCopy {
-  void* base;     // where it is loaded; stored last, null: none
-  void* handle;   // of dlopen
+  Object object;
+  uint32_t unloadings;  // when it was found; stored last, 0: never
   uint32_t taken;
 };
 
-// One place that calls, and where it is bound to. An indirect call reaches several functions from one place.
-struct CallSite {
-  const char* symbol;  // a literal: it is told by its address
-  const void* caller;  // the return address; stored last
-  void* function;      // null: the library is not there
-  LibraryCopy* copy;
-};
+// What a call is bound to.
+class CallSite {
+ public:
+  explicit CallSite(const Bound& bound) : binding_(bound.binding()) {}
 
-CallSite find_call_site(const char* symbol, Library library, const void* caller);
+  // Null: there is no room for it.
+  LibraryCopy* copy() const {
+    auto* known = static_cast<LibraryCopy*>(base::load(&binding_.copy));
+    if (WEIR_LIKELY(known != nullptr && base::load(&known->unloadings) == base::load_relaxed(&unloadings))) return known;
+    return find_copy();
+  }
+
+ private:
+  WEIR_COLD LibraryCopy* find_copy() const;
+
+  Binding& binding_;
+};
 
 // A function of the copy; null when it has none of that name.
 void* function_of(const LibraryCopy* copy, const char* name);
-// The same, of the copy that the place is bound to: what is asked of the library about a call.
+// The same, of the copy that the call is bound to: what is asked of the library about a call.
 template <typename Function>
 Function ask(const CallSite& site, const char* name) {
-  return reinterpret_cast<Function>(function_of(site.copy, name));
+  return reinterpret_cast<Function>(function_of(site.copy(), name));
 }
 
 // Calls of these libraries that this thread is within: the outermost is the program's.
@@ -56,8 +71,3 @@ void end_library_call(const LibraryCall& call, Span span);
 uint32_t name_of_variable(const char* library, const char* path, const char* variable);
 
 }  // namespace weir::hook
-
-// In a hook: the real function of the caller's copy.
-#define WEIR_CALL_SITE(symbol, library) \
-  weir::hook::find_call_site(#symbol, weir::hook::Library::library, __builtin_return_address(0))
-#define WEIR_LIBRARY_REAL(symbol, site) reinterpret_cast<decltype(&hook_##symbol)>((site).function)

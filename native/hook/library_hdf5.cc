@@ -86,26 +86,26 @@ auto on_file(Op op, uint32_t name, Real real) {
 
 using namespace weir::hook;
 
-#define WEIR_HDF5_TRANSFER(op, symbol)                                                                                                      \
-  WEIR_HOOK(int, symbol, int64_t set, int64_t type, int64_t in_memory, int64_t in_file, int64_t properties, void* data) {                   \
-    const CallSite site = WEIR_CALL_SITE(symbol, hdf5);                                                                                     \
-    if (site.function == nullptr) return -1;                                                                                                \
-    const auto real = WEIR_LIBRARY_REAL(symbol, site);                                                                                      \
-    if (WEIR_LIKELY(begin_library_call() == 0)) return real(set, type, in_memory, in_file, properties, data);                               \
-    const Transfer about = look_up(site, set, type, in_memory, in_file);                                                                    \
-    const uint64_t start = weir::os::ticks();                                                                                               \
-    const int result = real(set, type, in_memory, in_file, properties, data);                                                               \
-    end_library_call({Op::op, Layer::hdf5, about.name, result < 0 ? 0 : about.bytes, result < 0}, {start, weir::os::ticks()});              \
-    return result;                                                                                                                          \
+#define WEIR_HDF5_TRANSFER(op, symbol)                                                                                             \
+  WEIR_OPTIONAL_HOOK(int, symbol, int64_t set, int64_t type, int64_t in_memory, int64_t in_file, int64_t properties, void* data) { \
+    WEIR_BOUND(symbol);                                                                                                            \
+    const CallSite site(bound);                                                                                                    \
+    const auto real = WEIR_BOUND_REAL(symbol);                                                                                     \
+    if (WEIR_LIKELY(begin_library_call() == 0)) return real(set, type, in_memory, in_file, properties, data);                      \
+    const Transfer about = look_up(site, set, type, in_memory, in_file);                                                           \
+    const uint64_t start = weir::os::ticks();                                                                                      \
+    const int result = real(set, type, in_memory, in_file, properties, data);                                                      \
+    end_library_call({Op::op, Layer::hdf5, about.name, result < 0 ? 0 : about.bytes, result < 0}, {start, weir::os::ticks()});     \
+    return result;                                                                                                                 \
   }
 WEIR_HDF5_TRANSFER(kLibraryPut, H5Dwrite)
 WEIR_HDF5_TRANSFER(kLibraryGet, H5Dread)
 
 #define WEIR_HDF5_OPENS(op, symbol, parameters, ...)                                           \
-  WEIR_HOOK(int64_t, symbol, WEIR_LIST parameters) {                                           \
-    const CallSite site = WEIR_CALL_SITE(symbol, hdf5);                                        \
-    if (site.function == nullptr) return -1;                                                   \
-    const auto real = WEIR_LIBRARY_REAL(symbol, site);                                         \
+  WEIR_OPTIONAL_HOOK(int64_t, symbol, WEIR_LIST parameters) {                                  \
+    WEIR_BOUND(symbol);                                                                        \
+    const CallSite site(bound);                                                                \
+    const auto real = WEIR_BOUND_REAL(symbol);                                                 \
     if (WEIR_LIKELY(begin_library_call() == 0)) return real(__VA_ARGS__);                      \
     const uint32_t name = path != nullptr ? weir::record::process().names().path_id(path) : 0; \
     return on_file(Op::op, name, [&] { return real(__VA_ARGS__); });                           \
@@ -113,10 +113,10 @@ WEIR_HDF5_TRANSFER(kLibraryGet, H5Dread)
 WEIR_HDF5_OPENS(kLibraryCreate, H5Fcreate, (const char* path, unsigned flags, int64_t making, int64_t access), path, flags, making, access)
 WEIR_HDF5_OPENS(kLibraryOpen, H5Fopen, (const char* path, unsigned flags, int64_t access), path, flags, access)
 
-WEIR_HOOK(int, H5Fclose, int64_t file) {
-  const CallSite site = WEIR_CALL_SITE(H5Fclose, hdf5);
-  if (site.function == nullptr) return -1;
-  const auto real = WEIR_LIBRARY_REAL(H5Fclose, site);
+WEIR_OPTIONAL_HOOK(int, H5Fclose, int64_t file) {
+  WEIR_BOUND(H5Fclose);
+  const CallSite site(bound);
+  const auto real = WEIR_BOUND_REAL(H5Fclose);
   if (WEIR_LIKELY(begin_library_call() == 0)) return real(file);
   return on_file(Op::kLibraryClose, name_of_file(site, file), [&] { return real(file); });
 }

@@ -72,7 +72,7 @@ Variable look_up(const CallSite& site, const NetcdfAccess& access) {
   Variable& slot = variables[(key * 0x9e3779b97f4a7c15u >> 48) % kVariables];
   const Variable known = slot;
   const uint32_t now = base::load_relaxed(&generation);
-  if (base::load(&slot.key) == key && known.key == key && known.copy == site.copy && known.generation == now) return known;
+  if (base::load(&slot.key) == key && known.key == key && known.copy == site.copy() && known.generation == now) return known;
   const Spelling& spelling = spelling_of(access.library);
   const auto get_name = ask<int (*)(int, int, char*)>(site, spelling.name);
   const auto get_dimensions = ask<int (*)(int, int, int*)>(site, spelling.dimensions);
@@ -86,7 +86,7 @@ Variable look_up(const CallSite& site, const NetcdfAccess& access) {
     return {};
   }
   add_group(site, spelling, access.file, name);
-  const Variable made{key, site.copy, now, name_of_variable(spelling.library, path, name), static_cast<uint32_t>(dimensions),
+  const Variable made{key, site.copy(), now, name_of_variable(spelling.library, path, name), static_cast<uint32_t>(dimensions),
                       bytes_of_external(site, spelling, access.file, type)};
   base::store(&slot.key, uint64_t{0});
   slot.copy = made.copy;

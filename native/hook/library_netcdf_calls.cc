@@ -24,35 +24,38 @@ using namespace weir::hook;
 #define WEIR_SAYS_varm WEIR_SAYS_vara
 #define WEIR_SAYS_varn access.extent = Extent::pieces, access.pieces = pieces, access.piece_counts = counts;
 
-#define WEIR_CALLED(library, op, symbol, shape, bytes, says, ...)                              \
-  const CallSite site = WEIR_CALL_SITE(symbol, library);                                       \
-  if (site.function == nullptr) return -1;                                                     \
-  const uint64_t begun = begin_library_call();                                                 \
-  const int result = WEIR_LIBRARY_REAL(symbol, site)(file, variable, WEIR_GIVES_##shape __VA_ARGS__); \
-  if (WEIR_LIKELY(begun == 0)) return result;                                                  \
-  NetcdfAccess access{Op::op, Library::library, file, variable, Extent::one, bytes};           \
-  WEIR_SAYS_##shape says end_netcdf_access(site, access, result, begun);                       \
+#define WEIR_CALLED(library, op, symbol, shape, bytes, says, ...)                             \
+  const CallSite site(bound);                                                                 \
+  const uint64_t begun = begin_library_call();                                                \
+  const int result = WEIR_BOUND_REAL(symbol)(file, variable, WEIR_GIVES_##shape __VA_ARGS__); \
+  if (WEIR_LIKELY(begun == 0)) return result;                                                 \
+  NetcdfAccess access{Op::op, Library::library, file, variable, Extent::one, bytes};          \
+  WEIR_SAYS_##shape says end_netcdf_access(site, access, result, begun);                      \
   return result;
 
-#define WEIR_TYPED_plain(library, op, symbol, shape, bytes)                                    \
-  WEIR_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data) {              \
-    WEIR_CALLED(library, op, symbol, shape, bytes, , data)                                     \
+#define WEIR_TYPED_plain(library, op, symbol, shape, bytes)                                \
+  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data) { \
+    WEIR_BOUND(symbol);                                                                    \
+    WEIR_CALLED(library, op, symbol, shape, bytes, , data)                                 \
   }
-#define WEIR_TYPED_request(library, op, symbol, shape, bytes)                                  \
-  WEIR_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int* request) { \
-    WEIR_CALLED(library, op, symbol, shape, bytes, , data, request)                            \
+#define WEIR_TYPED_request(library, op, symbol, shape, bytes)                                            \
+  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int* request) { \
+    WEIR_BOUND(symbol);                                                                                  \
+    WEIR_CALLED(library, op, symbol, shape, bytes, , data, request)                                      \
   }
 
 // Of any type: netCDF-C's has the variable's own type in memory, PnetCDF's says MPI's type and how many of it.
 #define WEIR_OF_BUFFER access.elements = elements, access.type = type;
 #define WEIR_ANY_netcdf_plain(op, symbol, shape) WEIR_TYPED_plain(netcdf, op, symbol, shape, 0)
-#define WEIR_ANY_pnetcdf_plain(op, symbol, shape)                                                                          \
-  WEIR_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int64_t elements, Handle type) {           \
-    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type)                                       \
+#define WEIR_ANY_pnetcdf_plain(op, symbol, shape)                                                                         \
+  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int64_t elements, Handle type) { \
+    WEIR_BOUND(symbol);                                                                                                   \
+    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type)                                      \
   }
-#define WEIR_ANY_pnetcdf_request(op, symbol, shape)                                                                        \
-  WEIR_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int64_t elements, Handle type, int* request) { \
-    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type, request)                              \
+#define WEIR_ANY_pnetcdf_request(op, symbol, shape)                                                                                     \
+  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int64_t elements, Handle type, int* request) { \
+    WEIR_BOUND(symbol);                                                                                                                 \
+    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type, request)                                           \
   }
 
 #define WEIR_NETCDF(library, op, begin, end, shape, form)                  \

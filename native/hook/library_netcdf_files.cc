@@ -14,25 +14,25 @@ uint32_t name_of_path(const char* path) { return path != nullptr ? record::proce
 
 using namespace weir::hook;
 
-#define WEIR_OPENS(library, op, symbol, parameters, ...)                                       \
-  WEIR_HOOK(int, symbol, WEIR_LIST parameters) {                                               \
-    const CallSite site = WEIR_CALL_SITE(symbol, library);                                     \
-    if (site.function == nullptr) return -1;                                                   \
-    const uint64_t begun = begin_library_call();                                               \
-    const int result = WEIR_LIBRARY_REAL(symbol, site)(__VA_ARGS__);                           \
-    forget_netcdf_variables();                                                                 \
+#define WEIR_OPENS(library, op, symbol, parameters, ...)                                          \
+  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                                         \
+    WEIR_BOUND(symbol);                                                                           \
+    const CallSite site(bound);                                                                   \
+    const uint64_t begun = begin_library_call();                                                  \
+    const int result = WEIR_BOUND_REAL(symbol)(__VA_ARGS__);                                      \
+    forget_netcdf_variables();                                                                    \
     if (begun != 0) end_netcdf_call(Op::op, Library::library, name_of_path(path), result, begun); \
-    return result;                                                                             \
+    return result;                                                                                \
   }
-#define WEIR_ON_FILE(library, op, symbol, parameters, ...)                                     \
-  WEIR_HOOK(int, symbol, WEIR_LIST parameters) {                                               \
-    const CallSite site = WEIR_CALL_SITE(symbol, library);                                     \
-    if (site.function == nullptr) return -1;                                                   \
-    const uint64_t begun = begin_library_call();                                               \
-    const uint32_t name = begun != 0 ? name_of_netcdf(site, Library::library, file) : 0;       \
-    const int result = WEIR_LIBRARY_REAL(symbol, site)(__VA_ARGS__);                           \
-    if (begun != 0) end_netcdf_call(Op::op, Library::library, name, result, begun);            \
-    return result;                                                                             \
+#define WEIR_ON_FILE(library, op, symbol, parameters, ...)                               \
+  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                                \
+    WEIR_BOUND(symbol);                                                                  \
+    const CallSite site(bound);                                                          \
+    const uint64_t begun = begin_library_call();                                         \
+    const uint32_t name = begun != 0 ? name_of_netcdf(site, Library::library, file) : 0; \
+    const int result = WEIR_BOUND_REAL(symbol)(__VA_ARGS__);                             \
+    if (begun != 0) end_netcdf_call(Op::op, Library::library, name, result, begun);      \
+    return result;                                                                       \
   }
 
 WEIR_OPENS(netcdf, kLibraryCreate, nc_create, (const char* path, int mode, int* file), path, mode, file)

@@ -147,63 +147,71 @@ bool went_well(const int* error) { return error == nullptr || *error == 0; }
 
 using namespace weir::hook;
 
-WEIR_HOOK(int, MPI_Init_thread, int* argc, char*** argv, int required, int* provided) {
+WEIR_OPTIONAL_HOOK(int, MPI_Init_thread, int* argc, char*** argv, int required, int* provided) {
+  WEIR_BOUND(MPI_Init_thread);
   int result = 0;
   starting([&] {
     const Level level("MPI_Init_thread", required);
-    result = WEIR_REAL(MPI_Init_thread)(argc, argv, level.asked(), provided);
+    result = WEIR_BOUND_REAL(MPI_Init_thread)(argc, argv, level.asked(), provided);
     level.granted(provided);
     return result == 0;
   });
   return result;
 }
-WEIR_HOOK(int, MPI_Init, int* argc, char*** argv) {
+WEIR_OPTIONAL_HOOK(int, MPI_Init, int* argc, char*** argv) {
+  WEIR_BOUND(MPI_Init);
   int result = 0;
   starting([&] {
     const Level level("MPI_Init_thread", 0);
     int provided = 0;
-    result = level.raised() ? WEIR_REAL(MPI_Init_thread)(argc, argv, level.asked(), &provided) : WEIR_REAL(MPI_Init)(argc, argv);
+    result = level.raised() ? WEIR_REAL(MPI_Init_thread)(argc, argv, level.asked(), &provided) : WEIR_BOUND_REAL(MPI_Init)(argc, argv);
     level.granted(&provided);
     return result == 0;
   });
   return result;
 }
-WEIR_HOOK(int, MPI_Finalize) {
+WEIR_OPTIONAL_HOOK(int, MPI_Finalize) {
+  WEIR_BOUND(MPI_Finalize);
   int result = 0;
-  finishing([&] { return (result = WEIR_REAL(MPI_Finalize)()) == 0; });
+  finishing([&] { return (result = WEIR_BOUND_REAL(MPI_Finalize)()) == 0; });
   return result;
 }
-WEIR_HOOK(int, MPI_Abort, Communicator communicator, int code) {
+WEIR_OPTIONAL_HOOK(int, MPI_Abort, Communicator communicator, int code) {
+  WEIR_BOUND(MPI_Abort);
   aborting();
-  return WEIR_REAL(MPI_Abort)(communicator, code);
+  return WEIR_BOUND_REAL(MPI_Abort)(communicator, code);
 }
 
-#define WEIR_FORTRAN_MPI(init, init_thread, finalize, abort_)                                      \
-  WEIR_HOOK(void, init_thread, int* required, int* provided, int* error) {                         \
-    starting([&] {                                                                                 \
-      const Level level(#init_thread, *required);                                                  \
-      int asked = level.asked();                                                                   \
-      WEIR_REAL(init_thread)(&asked, provided, error);                                             \
-      level.granted(provided);                                                                     \
-      return went_well(error);                                                                     \
-    });                                                                                            \
-  }                                                                                                \
-  WEIR_HOOK(void, init, int* error) {                                                              \
-    starting([&] {                                                                                 \
-      const Level level(#init_thread, 0);                                                          \
-      int asked = level.asked(), provided = 0;                                                     \
-      if (level.raised()) WEIR_REAL(init_thread)(&asked, &provided, error);                        \
-      else WEIR_REAL(init)(error);                                                                 \
-      level.granted(&provided);                                                                    \
-      return went_well(error);                                                                     \
-    });                                                                                            \
-  }                                                                                                \
-  WEIR_HOOK(void, finalize, int* error) {                                                          \
-    finishing([&] { return WEIR_REAL(finalize)(error), went_well(error); });                       \
-  }                                                                                                \
-  WEIR_HOOK(void, abort_, void* communicator, int* code, int* error) {                             \
-    aborting();                                                                                    \
-    WEIR_REAL(abort_)(communicator, code, error);                                                  \
+#define WEIR_FORTRAN_MPI(init, init_thread, finalize, abort_)                       \
+  WEIR_OPTIONAL_HOOK(void, init_thread, int* required, int* provided, int* error) { \
+    WEIR_BOUND(init_thread);                                                        \
+    starting([&] {                                                                  \
+      const Level level(#init_thread, *required);                                   \
+      int asked = level.asked();                                                    \
+      WEIR_BOUND_REAL(init_thread)(&asked, provided, error);                        \
+      level.granted(provided);                                                      \
+      return went_well(error);                                                      \
+    });                                                                             \
+  }                                                                                 \
+  WEIR_OPTIONAL_HOOK(void, init, int* error) {                                      \
+    WEIR_BOUND(init);                                                               \
+    starting([&] {                                                                  \
+      const Level level(#init_thread, 0);                                           \
+      int asked = level.asked(), provided = 0;                                      \
+      if (level.raised()) WEIR_REAL(init_thread)(&asked, &provided, error);         \
+      else WEIR_BOUND_REAL(init)(error);                                            \
+      level.granted(&provided);                                                     \
+      return went_well(error);                                                      \
+    });                                                                             \
+  }                                                                                 \
+  WEIR_OPTIONAL_HOOK(void, finalize, int* error) {                                  \
+    WEIR_BOUND(finalize);                                                           \
+    finishing([&] { return WEIR_BOUND_REAL(finalize)(error), went_well(error); });  \
+  }                                                                                 \
+  WEIR_OPTIONAL_HOOK(void, abort_, void* communicator, int* code, int* error) {     \
+    WEIR_BOUND(abort_);                                                             \
+    aborting();                                                                     \
+    WEIR_BOUND_REAL(abort_)(communicator, code, error);                             \
   }
 WEIR_FORTRAN_MPI(mpi_init_, mpi_init_thread_, mpi_finalize_, mpi_abort_)
 WEIR_FORTRAN_MPI(mpi_init__, mpi_init_thread__, mpi_finalize__, mpi_abort__)

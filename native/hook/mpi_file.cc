@@ -103,22 +103,24 @@ void set_hints(const rules::Rules& rules, int rank) {
 
 using namespace weir::hook;
 
-WEIR_HOOK(int, MPI_File_open, Handle communicator, const char* name, int mode, Handle info, Handle* file) {
-  return opening({communicator, info, name, mode}, [&](Handle given) { return WEIR_REAL(MPI_File_open)(communicator, name, mode, given, file); },
+WEIR_OPTIONAL_HOOK(int, MPI_File_open, Handle communicator, const char* name, int mode, Handle info, Handle* file) {
+  WEIR_BOUND(MPI_File_open);
+  return opening({communicator, info, name, mode}, [&](Handle given) { return WEIR_BOUND_REAL(MPI_File_open)(communicator, name, mode, given, file); },
                  [&] { return *file; });
 }
 
 // The hints go in as Fortran's number of the info that has them.
 #define WEIR_FORTRAN_FILE_OPEN(symbol)                                                                                                \
-  WEIR_HOOK(void, symbol, int* communicator, const char* name, int* mode, int* info, int* file, int* error, size_t length) {          \
+  WEIR_OPTIONAL_HOOK(void, symbol, int* communicator, const char* name, int* mode, int* info, int* file, int* error, size_t length) { \
+    WEIR_BOUND(symbol);                                                                                                               \
     char room[kFortranPathBytes];                                                                                                     \
     const char* const path = is_looked_at() ? text_of_fortran(name, length, room, sizeof room) : nullptr;                             \
-    if (path == nullptr) return WEIR_REAL(symbol)(communicator, name, mode, info, file, error, length);                               \
+    if (path == nullptr) return WEIR_BOUND_REAL(symbol)(communicator, name, mode, info, file, error, length);                         \
     const Handle own = from_fortran("PMPI_Info_f2c", *info);                                                                          \
     opening({from_fortran("PMPI_Comm_f2c", *communicator), own, path, *mode},                                                         \
             [&](Handle given) {                                                                                                       \
               int number = given == own ? *info : to_fortran("PMPI_Info_c2f", given);                                                 \
-              WEIR_REAL(symbol)(communicator, name, mode, &number, file, error, length);                                              \
+              WEIR_BOUND_REAL(symbol)(communicator, name, mode, &number, file, error, length);                                        \
               return error_of(error);                                                                                                 \
             },                                                                                                                        \
             [&] { return file_of_fortran(*file); });                                                                                  \

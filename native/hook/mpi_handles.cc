@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hook/mpi_handles.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,12 +29,8 @@ bool is_int(const char* converter) { return mpi_kind() == MpiKind::kMpich && str
 
 }  // namespace
 
-// A program that names the object may hold it itself (copy relocation), so the program is asked first.
-Handle open_mpi_object(const char* name) {
-  void* found = dlsym(RTLD_DEFAULT, name);
-  if (found == nullptr) found = find_function(name, Library::mpi);
-  return reinterpret_cast<Handle>(found);
-}
+// A program that names the object may hold it itself (copy relocation): it is asked first.
+Handle open_mpi_object(const char* name) { return reinterpret_cast<Handle>(find_function(name, Library::mpi)); }
 
 const char* mpi_version() {
   static char text[kVersionBytes];

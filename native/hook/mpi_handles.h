@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hook/binding.h"
 #include "hook/real.h"
 #include "wire/format.h"
 

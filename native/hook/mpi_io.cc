@@ -55,25 +55,29 @@ void keep_access(const FileAccess& access, uint64_t at, int error, Span span) {
 
 using namespace weir::hook;
 
-#define WEIR_ACCESS(symbol, op, place, offset, count, type, ...)                                \
-  if (WEIR_LIKELY(!observed())) return WEIR_REAL(symbol)(__VA_ARGS__);                         \
-  return accessing({Op::op, Place::place, file, offset, count, type}, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });
+#define WEIR_ACCESS(symbol, op, place, offset, count, type, ...)             \
+  if (WEIR_LIKELY(!observed())) return WEIR_BOUND_REAL(symbol)(__VA_ARGS__); \
+  return accessing({Op::op, Place::place, file, offset, count, type}, [&] { return WEIR_BOUND_REAL(symbol)(__VA_ARGS__); });
 
-#define WEIR_LAST(symbol, Count, op, place)                                                    \
-  WEIR_HOOK(int, symbol, Handle file, void* buffer, Count count, Handle type, void* last) {    \
-    WEIR_ACCESS(symbol, op, place, 0, count, type, file, buffer, count, type, last)            \
+#define WEIR_LAST(symbol, Count, op, place)                                                          \
+  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, void* buffer, Count count, Handle type, void* last) { \
+    WEIR_BOUND(symbol);                                                                              \
+    WEIR_ACCESS(symbol, op, place, 0, count, type, file, buffer, count, type, last)                  \
   }
-#define WEIR_AT_LAST(symbol, Count, op, place)                                                                 \
-  WEIR_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count, Handle type, void* last) {    \
-    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type, last)               \
+#define WEIR_AT_LAST(symbol, Count, op, place)                                                                       \
+  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count, Handle type, void* last) { \
+    WEIR_BOUND(symbol);                                                                                              \
+    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type, last)                     \
   }
-#define WEIR_BEGIN(symbol, Count, op, place)                                                   \
-  WEIR_HOOK(int, symbol, Handle file, void* buffer, Count count, Handle type) {                \
-    WEIR_ACCESS(symbol, op, place, 0, count, type, file, buffer, count, type)                  \
+#define WEIR_BEGIN(symbol, Count, op, place)                                             \
+  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, void* buffer, Count count, Handle type) { \
+    WEIR_BOUND(symbol);                                                                  \
+    WEIR_ACCESS(symbol, op, place, 0, count, type, file, buffer, count, type)            \
   }
-#define WEIR_AT_BEGIN(symbol, Count, op, place)                                                \
-  WEIR_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count, Handle type) { \
-    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type)     \
+#define WEIR_AT_BEGIN(symbol, Count, op, place)                                                          \
+  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count, Handle type) { \
+    WEIR_BOUND(symbol);                                                                                  \
+    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type)               \
   }
 
 // Each for an int and, since MPI 4, for a large count.
@@ -81,9 +85,10 @@ using namespace weir::hook;
 #define WEIR_IO_at_last(op, name, place) WEIR_AT_LAST(MPI_File_##name, int, op, place) WEIR_AT_LAST(MPI_File_##name##_c, int64_t, op, place)
 #define WEIR_IO_begin(op, name, place) WEIR_BEGIN(MPI_File_##name, int, op, place) WEIR_BEGIN(MPI_File_##name##_c, int64_t, op, place)
 #define WEIR_IO_at_begin(op, name, place) WEIR_AT_BEGIN(MPI_File_##name, int, op, place) WEIR_AT_BEGIN(MPI_File_##name##_c, int64_t, op, place)
-#define WEIR_IO_end(op, name, place)                                                           \
-  WEIR_HOOK(int, MPI_File_##name, Handle file, void* buffer, void* status) {                   \
-    WEIR_ACCESS(MPI_File_##name, op, place, 0, 0, 0, file, buffer, status)                     \
+#define WEIR_IO_end(op, name, place)                                                  \
+  WEIR_OPTIONAL_HOOK(int, MPI_File_##name, Handle file, void* buffer, void* status) { \
+    WEIR_BOUND(MPI_File_##name);                                                      \
+    WEIR_ACCESS(MPI_File_##name, op, place, 0, 0, 0, file, buffer, status)            \
   }
 
 #define WEIR_MPI_IO(shape, op, name, NAME, place) WEIR_IO_##shape(op, name, place)

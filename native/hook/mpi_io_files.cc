@@ -130,76 +130,91 @@ uint64_t sought(Handle file, int64_t offset, int whence) {
 using namespace weir::hook;
 
 #define WEIR_UNLESS_OBSERVED(symbol, ...) \
-  if (WEIR_LIKELY(!observed())) return WEIR_REAL(symbol)(__VA_ARGS__)
-#define WEIR_MANAGED(symbol, op, offset, size, ...)                                            \
-  WEIR_UNLESS_OBSERVED(symbol, __VA_ARGS__);                                                   \
-  return managing(Op::op, file, offset, size, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });
+  if (WEIR_LIKELY(!observed())) return WEIR_BOUND_REAL(symbol)(__VA_ARGS__)
+#define WEIR_MANAGED(symbol, op, offset, size, ...) \
+  WEIR_UNLESS_OBSERVED(symbol, __VA_ARGS__);        \
+  return managing(Op::op, file, offset, size, [&] { return WEIR_BOUND_REAL(symbol)(__VA_ARGS__); });
 
-WEIR_HOOK(int, MPI_File_close, Handle* file) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_close, Handle* file) {
+  WEIR_BOUND(MPI_File_close);
   WEIR_UNLESS_OBSERVED(MPI_File_close, file);
-  return closing(file != nullptr ? *file : 0, [&] { return WEIR_REAL(MPI_File_close)(file); });
+  return closing(file != nullptr ? *file : 0, [&] { return WEIR_BOUND_REAL(MPI_File_close)(file); });
 }
-WEIR_HOOK(int, MPI_File_delete, const char* name, Handle info) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_delete, const char* name, Handle info) {
+  WEIR_BOUND(MPI_File_delete);
   WEIR_UNLESS_OBSERVED(MPI_File_delete, name, info);
-  return deleting(name, [&] { return WEIR_REAL(MPI_File_delete)(name, info); });
+  return deleting(name, [&] { return WEIR_BOUND_REAL(MPI_File_delete)(name, info); });
 }
-WEIR_HOOK(int, MPI_File_set_size, Handle file, int64_t size) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_set_size, Handle file, int64_t size) {
+  WEIR_BOUND(MPI_File_set_size);
   WEIR_MANAGED(MPI_File_set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(size), file, size)
 }
-WEIR_HOOK(int, MPI_File_preallocate, Handle file, int64_t size) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_preallocate, Handle file, int64_t size) {
+  WEIR_BOUND(MPI_File_preallocate);
   WEIR_MANAGED(MPI_File_preallocate, kMpiFilePreallocate, kUnknownOffset, static_cast<uint64_t>(size), file, size)
 }
-WEIR_HOOK(int, MPI_File_seek, Handle file, int64_t offset, int whence) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_seek, Handle file, int64_t offset, int whence) {
+  WEIR_BOUND(MPI_File_seek);
   WEIR_MANAGED(MPI_File_seek, kMpiFileSeek, sought(file, offset, whence), 0, file, offset, whence)
 }
-WEIR_HOOK(int, MPI_File_seek_shared, Handle file, int64_t offset, int whence) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_seek_shared, Handle file, int64_t offset, int whence) {
+  WEIR_BOUND(MPI_File_seek_shared);
   WEIR_MANAGED(MPI_File_seek_shared, kMpiFileSeek, sought(file, offset, whence), 0, file, offset, whence)
 }
-WEIR_HOOK(int, MPI_File_sync, Handle file) { WEIR_MANAGED(MPI_File_sync, kMpiFileSync, kUnknownOffset, 0, file) }
-WEIR_HOOK(int, MPI_File_set_info, Handle file, Handle info) { WEIR_MANAGED(MPI_File_set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info) }
-WEIR_HOOK(int, MPI_File_set_view, Handle file, int64_t displacement, Handle etype, Handle filetype, const char* representation, Handle info) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_sync, Handle file) { WEIR_BOUND(MPI_File_sync); WEIR_MANAGED(MPI_File_sync, kMpiFileSync, kUnknownOffset, 0, file) }
+WEIR_OPTIONAL_HOOK(int, MPI_File_set_info, Handle file, Handle info) { WEIR_BOUND(MPI_File_set_info); WEIR_MANAGED(MPI_File_set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info) }
+WEIR_OPTIONAL_HOOK(int, MPI_File_set_view, Handle file, int64_t displacement, Handle etype, Handle filetype, const char* representation, Handle info) {
+  WEIR_BOUND(MPI_File_set_view);
   WEIR_UNLESS_OBSERVED(MPI_File_set_view, file, displacement, etype, filetype, representation, info);
   return viewing(file, {displacement, etype, filetype},
-                 [&] { return WEIR_REAL(MPI_File_set_view)(file, displacement, etype, filetype, representation, info); });
+                 [&] { return WEIR_BOUND_REAL(MPI_File_set_view)(file, displacement, etype, filetype, representation, info); });
 }
 
-#define WEIR_FORTRAN_MANAGED(symbol, op, offset, size, ...)                                    \
-  WEIR_UNLESS_OBSERVED(symbol, __VA_ARGS__);                                                   \
-  const Handle handle = file_of_fortran(*file);                                                \
-  managing(Op::op, handle, offset, size, [&] { return WEIR_REAL(symbol)(__VA_ARGS__), error_of(error); });
+#define WEIR_FORTRAN_MANAGED(symbol, op, offset, size, ...) \
+  WEIR_UNLESS_OBSERVED(symbol, __VA_ARGS__);                \
+  const Handle handle = file_of_fortran(*file);             \
+  managing(Op::op, handle, offset, size, [&] { return WEIR_BOUND_REAL(symbol)(__VA_ARGS__), error_of(error); });
 
-#define WEIR_FORTRAN_FILES(close_, delete_, set_size, preallocate, seek, seek_shared, sync_, set_info, set_view)                       \
-  WEIR_HOOK(void, close_, int* file, int* error) {                                                                                     \
-    WEIR_UNLESS_OBSERVED(close_, file, error);                                                                                         \
-    closing(file_of_fortran(*file), [&] { return WEIR_REAL(close_)(file, error), error_of(error); });                                  \
-  }                                                                                                                                    \
-  WEIR_HOOK(void, delete_, const char* name, int* info, int* error, size_t length) {                                                   \
-    WEIR_UNLESS_OBSERVED(delete_, name, info, error, length);                                                                          \
-    char room[kFortranPathBytes];                                                                                                      \
-    deleting(text_of_fortran(name, length, room, sizeof room), [&] { return WEIR_REAL(delete_)(name, info, error, length), error_of(error); }); \
-  }                                                                                                                                    \
-  WEIR_HOOK(void, set_size, int* file, int64_t* size, int* error) {                                                                    \
-    WEIR_FORTRAN_MANAGED(set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(*size), file, size, error)                   \
-  }                                                                                                                                    \
-  WEIR_HOOK(void, preallocate, int* file, int64_t* size, int* error) {                                                                 \
-    WEIR_FORTRAN_MANAGED(preallocate, kMpiFilePreallocate, kUnknownOffset, static_cast<uint64_t>(*size), file, size, error)            \
-  }                                                                                                                                    \
-  WEIR_HOOK(void, seek, int* file, int64_t* offset, int* whence, int* error) {                                                         \
-    WEIR_FORTRAN_MANAGED(seek, kMpiFileSeek, sought(handle, *offset, *whence), 0, file, offset, whence, error)                         \
-  }                                                                                                                                    \
-  WEIR_HOOK(void, seek_shared, int* file, int64_t* offset, int* whence, int* error) {                                                  \
-    WEIR_FORTRAN_MANAGED(seek_shared, kMpiFileSeek, sought(handle, *offset, *whence), 0, file, offset, whence, error)                  \
-  }                                                                                                                                    \
-  WEIR_HOOK(void, sync_, int* file, int* error) { WEIR_FORTRAN_MANAGED(sync_, kMpiFileSync, kUnknownOffset, 0, file, error) }          \
-  WEIR_HOOK(void, set_info, int* file, int* info, int* error) {                                                                        \
-    WEIR_FORTRAN_MANAGED(set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info, error)                                              \
-  }                                                                                                                                    \
-  WEIR_HOOK(void, set_view, int* file, int64_t* displacement, int* etype, int* filetype, const char* representation, int* info,        \
-            int* error, size_t length) {                                                                                               \
-    WEIR_UNLESS_OBSERVED(set_view, file, displacement, etype, filetype, representation, info, error, length);                          \
-    viewing(file_of_fortran(*file), {*displacement, type_of_fortran(*etype), type_of_fortran(*filetype)}, [&] {                        \
-      return WEIR_REAL(set_view)(file, displacement, etype, filetype, representation, info, error, length), error_of(error);           \
-    });                                                                                                                                \
+#define WEIR_FORTRAN_FILES(close_, delete_, set_size, preallocate, seek, seek_shared, sync_, set_info, set_view)                                          \
+  WEIR_OPTIONAL_HOOK(void, close_, int* file, int* error) {                                                                                               \
+    WEIR_BOUND(close_);                                                                                                                                   \
+    WEIR_UNLESS_OBSERVED(close_, file, error);                                                                                                            \
+    closing(file_of_fortran(*file), [&] { return WEIR_BOUND_REAL(close_)(file, error), error_of(error); });                                               \
+  }                                                                                                                                                       \
+  WEIR_OPTIONAL_HOOK(void, delete_, const char* name, int* info, int* error, size_t length) {                                                             \
+    WEIR_BOUND(delete_);                                                                                                                                  \
+    WEIR_UNLESS_OBSERVED(delete_, name, info, error, length);                                                                                             \
+    char room[kFortranPathBytes];                                                                                                                         \
+    deleting(text_of_fortran(name, length, room, sizeof room), [&] { return WEIR_BOUND_REAL(delete_)(name, info, error, length), error_of(error); });     \
+  }                                                                                                                                                       \
+  WEIR_OPTIONAL_HOOK(void, set_size, int* file, int64_t* size, int* error) {                                                                              \
+    WEIR_BOUND(set_size);                                                                                                                                 \
+    WEIR_FORTRAN_MANAGED(set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(*size), file, size, error)                                      \
+  }                                                                                                                                                       \
+  WEIR_OPTIONAL_HOOK(void, preallocate, int* file, int64_t* size, int* error) {                                                                           \
+    WEIR_BOUND(preallocate);                                                                                                                              \
+    WEIR_FORTRAN_MANAGED(preallocate, kMpiFilePreallocate, kUnknownOffset, static_cast<uint64_t>(*size), file, size, error)                               \
+  }                                                                                                                                                       \
+  WEIR_OPTIONAL_HOOK(void, seek, int* file, int64_t* offset, int* whence, int* error) {                                                                   \
+    WEIR_BOUND(seek);                                                                                                                                     \
+    WEIR_FORTRAN_MANAGED(seek, kMpiFileSeek, sought(handle, *offset, *whence), 0, file, offset, whence, error)                                            \
+  }                                                                                                                                                       \
+  WEIR_OPTIONAL_HOOK(void, seek_shared, int* file, int64_t* offset, int* whence, int* error) {                                                            \
+    WEIR_BOUND(seek_shared);                                                                                                                              \
+    WEIR_FORTRAN_MANAGED(seek_shared, kMpiFileSeek, sought(handle, *offset, *whence), 0, file, offset, whence, error)                                     \
+  }                                                                                                                                                       \
+  WEIR_OPTIONAL_HOOK(void, sync_, int* file, int* error) { WEIR_BOUND(sync_); WEIR_FORTRAN_MANAGED(sync_, kMpiFileSync, kUnknownOffset, 0, file, error) } \
+  WEIR_OPTIONAL_HOOK(void, set_info, int* file, int* info, int* error) {                                                                                  \
+    WEIR_BOUND(set_info);                                                                                                                                 \
+    WEIR_FORTRAN_MANAGED(set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info, error)                                                                 \
+  }                                                                                                                                                       \
+  WEIR_OPTIONAL_HOOK(void, set_view, int* file, int64_t* displacement, int* etype, int* filetype, const char* representation, int* info,                  \
+            int* error, size_t length) {                                                                                                                  \
+    WEIR_BOUND(set_view);                                                                                                                                 \
+    WEIR_UNLESS_OBSERVED(set_view, file, displacement, etype, filetype, representation, info, error, length);                                             \
+    viewing(file_of_fortran(*file), {*displacement, type_of_fortran(*etype), type_of_fortran(*filetype)}, [&] {                                           \
+      return WEIR_BOUND_REAL(set_view)(file, displacement, etype, filetype, representation, info, error, length), error_of(error);                        \
+    });                                                                                                                                                   \
   }
 #define WEIR_SPELLED(name, end)                                                                                                 \
   WEIR_FORTRAN_FILES(name##close##end, name##delete##end, name##set_size##end, name##preallocate##end, name##seek##end,          \

@@ -53,17 +53,19 @@ using namespace weir::hook;
 #define WEIR_NAMES_10 WEIR_NAMES_9, a9
 #define WEIR_NAMES_12 WEIR_NAMES_10, a10, a11
 
-#define WEIR_MPI_IN_C(Name, words)                                                                                           \
-  WEIR_HOOK(int, MPI_##Name, WEIR_WORDS_##words) {                                                                           \
-    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>())) return WEIR_REAL(MPI_##Name)(WEIR_NAMES_##words);   \
-    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words};                                                             \
-    return mpi_called(kForm_##Name, false, given, reinterpret_cast<void*>(WEIR_REAL(MPI_##Name)), __builtin_return_address(0)); \
+#define WEIR_MPI_IN_C(Name, words)                                                                                                    \
+  WEIR_OPTIONAL_HOOK(int, MPI_##Name, WEIR_WORDS_##words) {                                                                           \
+    WEIR_BOUND(MPI_##Name);                                                                                                           \
+    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>())) return WEIR_BOUND_REAL(MPI_##Name)(WEIR_NAMES_##words);      \
+    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words};                                                                      \
+    return mpi_called(kForm_##Name, false, given, reinterpret_cast<void*>(WEIR_BOUND_REAL(MPI_##Name)), __builtin_return_address(0)); \
   }
-#define WEIR_MPI_IN_FORTRAN(symbol, Name, words)                                                                             \
-  WEIR_HOOK(void, symbol, WEIR_WORDS_##words, uintptr_t error) {                                                             \
-    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>())) return WEIR_REAL(symbol)(WEIR_NAMES_##words, error); \
-    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words, error};                                                      \
-    mpi_called(kForm_##Name, true, given, reinterpret_cast<void*>(WEIR_REAL(symbol)), nullptr);                              \
+#define WEIR_MPI_IN_FORTRAN(symbol, Name, words)                                                                                    \
+  WEIR_OPTIONAL_HOOK(void, symbol, WEIR_WORDS_##words, uintptr_t error) {                                                           \
+    WEIR_BOUND(symbol);                                                                                                             \
+    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>())) return WEIR_BOUND_REAL(symbol)(WEIR_NAMES_##words, error); \
+    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words, error};                                                             \
+    mpi_called(kForm_##Name, true, given, reinterpret_cast<void*>(WEIR_BOUND_REAL(symbol)), nullptr);                               \
   }
 #define WEIR_MPI_CALL(Name, name, NAME, words, ...)      \
   WEIR_MPI_IN_C(Name, words)                             \

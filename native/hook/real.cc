@@ -3,23 +3,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <string.h>
+
+#include "hook/binding.h"
+#include "hook/loading.h"
+#include "hook/names.h"
+#include "hook/object.h"
 
 namespace weir::hook {
 namespace {
-
-struct Known {
-  const char* name;
-  Library library;
-  Result result;
-};
-
-constexpr Known kKnown[kSlots] = {
-#define WEIR_HOOKED(symbol, library, result) {#symbol, Library::library, Result::result},
-#include "hook/table.def"
-#undef WEIR_HOOKED
-};
 
 long no_number() {
   errno = ENOSYS;
@@ -31,56 +23,30 @@ void* no_pointer() {
   return nullptr;
 }
 
-struct Search {
-  const char* function;
-  const char* library;
-  void* found;
-};
-
-// dl_iterate_phdr's callback: the function in a loaded library whose file name begins as wanted.
-int look_into(dl_phdr_info* info, size_t, void* argument) {
-  auto* search = static_cast<Search*>(argument);
-  const char* slash = strrchr(info->dlpi_name, '/');
-  const char* file = slash != nullptr ? slash + 1 : info->dlpi_name;
-  if (strncmp(file, search->library, strlen(search->library)) != 0) return 0;
-  void* handle = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-  if (handle == nullptr) return 0;
-  search->found = dlsym(handle, search->function);
-  dlclose(handle);
-  return search->found != nullptr;
-}
-
-const char* file_of(Library library) {
-  switch (library) {
-    case Library::gfortran: return "libgfortran";
-    case Library::mpi: return "libmpi";
-    case Library::netcdf: return "libnetcdf";
-    case Library::pnetcdf: return "libpnetcdf";
-    case Library::hdf5: return "libhdf5";
-    case Library::c: break;
-  }
-  return "libc.so";
-}
-
 }  // namespace
 
 constinit void* real_functions[kSlots] = {};
 
 void* find_function(const char* name, Library library) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found != nullptr || library == Library::c) return found;
-  Search search{name, file_of(library), nullptr};
-  dl_iterate_phdr(look_into, &search);
-  return search.found;
+  if (void* const found = look_up(RTLD_DEFAULT, name)) return found;
+  const uint32_t hash = gnu_hash_of(name);
+  const char* const file = file_of(library);
+  uintptr_t found = 0;
+  for_each_object([&](const Object& one) {
+    if (strncmp(one.file(), file, strlen(file)) == 0) found = find_defined(one, name, hash);
+    return found != 0;
+  });
+  return reinterpret_cast<void*>(found);
 }
 
 void* resolve(Slot slot) {
   const int before = errno;
-  const Known& known = kKnown[slot];
-  void* found = find_function(known.name, known.library);
+  void* found = nullptr;
+  if (!is_optional(slot)) found = look_up(RTLD_NEXT, name_of(slot));
+  else if ((found = first_target(slot)) == nullptr) found = find_function(name_of(slot), library_of(slot));
   if (found == nullptr) {
-    found = known.result == Result::pointer ? reinterpret_cast<void*>(no_pointer) : reinterpret_cast<void*>(no_number);
-    if (known.library != Library::c) {  // may be loaded later
+    found = result_of(slot) == Result::pointer ? reinterpret_cast<void*>(no_pointer) : reinterpret_cast<void*>(no_number);
+    if (is_optional(slot)) {  // may be loaded later
       errno = before;
       return found;
     }
@@ -92,7 +58,7 @@ void* resolve(Slot slot) {
 
 void resolve_libc() {
   for (uint16_t slot = 0; slot < kSlots; ++slot) {
-    if (kKnown[slot].library == Library::c) resolve(static_cast<Slot>(slot));
+    if (!is_optional(static_cast<Slot>(slot))) resolve(static_cast<Slot>(slot));
   }
 }
 

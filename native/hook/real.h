@@ -9,7 +9,12 @@
 
 namespace weir::hook {
 
-enum class Library : uint8_t { c, gfortran, mpi, netcdf, pnetcdf, hdf5 };
+enum class Library : uint8_t {
+  c,
+#define WEIR_LIBRARY(name, file, own) name,
+#include "hook/libraries.def"
+#undef WEIR_LIBRARY
+};
 enum class Result : uint8_t { number, pointer };
 
 enum Slot : uint16_t {
@@ -21,12 +26,12 @@ enum Slot : uint16_t {
 
 extern WEIR_OWN void* real_functions[kSlots];
 
-// Finds the real function: the next one in the order of loading, or, for libraries that were loaded privately (mpi4py, f2py),
-// the one in the loaded library of that kind. Where there is none, a function that fails with ENOSYS (null for pointers).
+// Finds the real function: of libc the next one in the order of loading; of an optional library the one that the program was bound to
+// (binding.h), or would be. Where there is none, a function that fails with ENOSYS (null for pointers).
 WEIR_COLD void* resolve(Slot slot);
 // Finds those of libc ahead of time, so that hooks in signal handlers need no dynamic linker.
 void resolve_libc();
-// A function that weir needs but does not hook, e.g. MPI_Comm_rank. Null when it is nowhere.
+// A function of an optional library, e.g. PMPI_Comm_rank, also of one that was loaded privately (mpi4py, f2py). Null when it is nowhere.
 void* find_function(const char* name, Library library);
 
 template <typename Function>
@@ -38,7 +43,7 @@ inline Function real(Slot slot) {
 
 }  // namespace weir::hook
 
-// Defines the exported function `symbol`. Its name in C++ is hook_symbol, so that libc's own declarations (and their
+// Defines the exported function `symbol`, of libc (those of optional libraries are in binding.h). Its name in C++ is hook_symbol, so that libc's own declarations (and their
 // noexcept, attributes and macros) cannot disagree with it.
 #if !defined(WEIR_LINKED)
 

@@ -12,6 +12,7 @@
 #include "hook/mpi_file.h"
 #include "hook/observe.h"
 #include "hook/real.h"
+#include "hook/redirect.h"
 #include "node/registry.h"
 #include "os/clock.h"
 #include "os/syscall.h"
@@ -136,6 +137,7 @@ void begin() {
   hook::resolve_libc();
   pthread_atfork(before_fork, after_fork, in_forked_child);
   if (wishes.record) begin_trace(wishes);
+  hook::begin_redirecting();
 }
 
 bool last_part_begins(const char* path, base::Text with) {

@@ -8,6 +8,7 @@
 #include "hook/mpi_between.h"
 #include "hook/mpi_file.h"
 #include "hook/real.h"
+#include "hook/redirect.h"
 
 namespace weir::hook {
 
@@ -20,6 +21,7 @@ void want_between(const rules::Rules&) {}
 void leave_between() {}
 
 void resolve_libc() {}
+void begin_redirecting() {}
 
 long missing() {
   errno = ENOSYS;

@@ -136,3 +136,9 @@ static void by_library(const char *file) {
 }
 SEEN(dlopen, "open; read 10 @0; close; fopen; fread 10; fclose") { by_library(file); }
 SEEN(dlsym, "open; read 10 @0; close; fopen; fread 10; fclose") { by_library(file); }
+
+SEEN(dlvsym, "") {
+  (void)file;
+  tell(dlvsym(RTLD_DEFAULT, "getpid", "GLIBC_2.2.5") != NULL);
+  tell(dlvsym(RTLD_DEFAULT, "getpid", "GLIBC_0") != NULL);
+}
