@@ -53,6 +53,7 @@ enum Count : uint32_t {
   kOtherWrites,  // requests for parts of blocks
   kStalls,       // writers that waited for others to complete a block
   kTakenOver,    // blocks whose reader or writer had died
+  kRevoked,      // blocks taken from a task that lives and did not go on, or bypassed because of it
   kCounts,
 };
 
@@ -78,6 +79,7 @@ struct Opening {
   uint32_t claimed_home, claimed_place;
   bool helping;         // reading a block while another is waited for: waits for nothing
   char* spare;          // one block, for merging
+  bool held_up;         // bypassed something whose owner lives and does not go on
   uint32_t barriers;    // between::barriers when the file was last looked at
 };
 

@@ -3,6 +3,8 @@
 #include "cache/cache.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +86,7 @@ struct Task {
   int fd;
   Opening o{};
   void (*before_read)(Task&, uint64_t offset) = nullptr;
+  void (*before_write)(Task&) = nullptr;
   int fail_writes = 0;
   uint64_t lost = 0;
 
@@ -100,6 +103,7 @@ struct Task {
     auto& t = *static_cast<Task*>(context);
     base::fetch_add(&t.shared->writes, 1u);
     if (t.fail_writes != 0) return -t.fail_writes;
+    if (t.before_write != nullptr) t.before_write(t);
     base::fetch_add(&t.shared->written_bytes, bytes);
     const ssize_t n = pwritev(t.fd, pieces, count, static_cast<off_t>(offset));
     return n < 0 ? -errno : n;
@@ -432,4 +436,142 @@ TEST_F(CacheTest, nodes_of_a_job_read_each_block_once) {
 }
 
 }  // namespace
+// What a task may have locked when it is stopped.
+enum class Where { kSlot, kPiece, kSet, kFiles, kWriting };
+
+node::Lock& lock_of(Task& t, Where where) {
+  Slot* s = find(*t.o.cache, tag(t.o, 0));
+  if (where == Where::kSet) return t.o.cache->directory->set_locks[t.o.cache->set_of(1)];
+  if (where == Where::kFiles) return t.o.cache->directory->files_lock;
+  return s->lock;
+}
+
+Slot* find_revoked(const Cache& c) {
+  for (uint32_t i = 0; i < c.slots; ++i) {
+    if (c.slot(i).revoked != 0) return &c.slot(i);
+  }
+  return nullptr;
+}
+
+// Writes 100 bytes, and stops with the lock of it; goes on to the end when it may.
+void stop_with(Shared* shared, const char* path, Where where) {
+  Task t{shared, -1};
+  if (!t.open(path, {16384, 8}, 0)) _exit(3);
+  const std::vector<char> data(100, 'a');
+  if (cache::write(t.o, data.data(), 100, 0) != 100) _exit(4);
+  if (where == Where::kWriting) {
+    t.before_write = [](Task& own) {
+      own.before_write = nullptr;
+      base::store(&own.shared->go, 1u);
+      ::raise(SIGSTOP);
+    };
+    flush(t.o, false);
+  } else {
+    if (where == Where::kPiece) drain::lock_block(t.o.cache->arena, t.o.cache->arena_block(*find(*t.o.cache, tag(t.o, 0)), 0));
+    node::Lock& lock = lock_of(t, where);
+    if (node::take(lock) == node::Taken::kNot) _exit(5);
+    base::store(&shared->go, 1u);
+    ::raise(SIGSTOP);
+    if (where == Where::kSlot || where == Where::kPiece) unlock(*t.o.cache, *find_revoked(*t.o.cache));
+    else node::release(lock);
+  }
+  t.finish();
+}
+
+void go_beside(Shared* shared, const char* path) {
+  Task t{shared, -1};
+  if (!t.open(path, {16384, 8}, 1)) _exit(13);
+  char piece[200];
+  if (cache::read(t.o, piece, 200, 0) != 100 || piece[0] != 'a' || piece[99] != 'a') _exit(14);
+  const std::vector<char> data(60, 'b');
+  if (cache::write(t.o, data.data(), 60, 70) != 60 || cache::write(t.o, data.data(), 60, 20'000) != 60) _exit(15);
+  if (cache::read(t.o, piece, 200, 0) < 130 || piece[69] != 'a' || piece[70] != 'b' || piece[129] != 'b') _exit(16);
+  t.finish();
+}
+
+class StoppedTest : public CacheTest, public ::testing::WithParamInterface<Where> {};
+
+TEST_P(StoppedTest, a_task_that_is_stopped_holds_up_nobody) {
+  setenv("WEIR_LOCK_WAIT_MS", "200", 1);
+  const pid_t stopped = start([&] { stop_with(shared_, path_, GetParam()); });
+  while (base::load(&shared_->go) == 0) usleep(1000);
+  int status = 0;
+  ASSERT_EQ(stopped, waitpid(stopped, &status, WUNTRACED));
+  ASSERT_TRUE(WIFSTOPPED(status)) << status;
+  const pid_t beside = start([&] {
+    if (GetParam() == Where::kFiles) {
+      Task t{shared_, -1};
+      _exit(t.open(path_, {16384, 8}, 1) ? 13 : 0);  // refused within the bound: the file has no layer then
+    }
+    go_beside(shared_, path_);
+  });
+  wait_for(beside);
+  if (GetParam() != Where::kFiles) {
+    EXPECT_GE(shared_->counts[1][kRevoked], 1u);
+  }
+  kill(stopped, SIGCONT);
+  wait_for(stopped);
+  if (GetParam() == Where::kFiles) return;
+  char got[20'060];
+  ASSERT_EQ(static_cast<ssize_t>(sizeof got), pread(fd_, got, sizeof got, 0));
+  for (int i = 0; i < 130; ++i) ASSERT_EQ(i < 70 ? 'a' : 'b', got[i]) << i;
+  EXPECT_EQ('b', got[20'059]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cache, StoppedTest, ::testing::Values(Where::kSlot, Where::kPiece, Where::kSet, Where::kFiles, Where::kWriting));
+
+TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {
+  const pid_t parent = start([&] {
+    static sigjmp_buf out;
+    Task t{shared_, -1};
+    if (!t.open(path_, {16384, 8}, 0)) _exit(3);
+    std::vector<char> data(100, 'a');
+    if (cache::write(t.o, data.data(), 100, 0) != 100) _exit(4);
+    t.before_write = [](Task& own) {
+      own.before_write = nullptr;
+      siglongjmp(out, 1);
+    };
+    if (sigsetjmp(out, 1) == 0) {
+      flush(t.o, false);
+      _exit(5);
+    }
+    if (cache::write(t.o, data.data(), 100, 100) != 100) _exit(6);
+    if (t.shared->counts[0][kDirect] != 0) _exit(7);  // as ever, not past the cache
+    const pid_t child = start([&] {
+      node::forked();
+      Task u{shared_, -1};
+      char piece[200];
+      if (!u.open(path_, {16384, 8}, 1) || cache::read(u.o, piece, 200, 0) != 200 || piece[199] != 'a') _exit(10);
+      u.finish();
+    });
+    int status = -1;
+    waitpid(child, &status, 0);
+    if (status != 0) _exit(WEXITSTATUS(status));
+    char piece[200];
+    if (cache::read(t.o, piece, 200, 0) != 200 || piece[0] != 'a' || piece[199] != 'a') _exit(8);
+    t.finish();
+  });
+  wait_for(parent);
+  EXPECT_EQ(0u, shared_->counts[1][kRevoked]);
+}
+
+TEST_F(CacheTest, a_thread_that_was_cancelled_is_dead_while_its_process_lives) {
+  const pid_t parent = start([&] {
+    static Task t{shared_, -1};
+    if (!t.open(path_, {16384, 8}, 0)) _exit(3);
+    pthread_t thread;
+    pthread_create(&thread, nullptr, [](void*) -> void* {
+      char data[100] = "a";
+      if (cache::write(t.o, data, 100, 0) != 100 || !lock(t.o, *find(*t.o.cache, tag(t.o, 0)))) _exit(4);
+      return nullptr;
+    }, nullptr);
+    pthread_join(thread, nullptr);
+    char piece[200];
+    if (cache::write(t.o, "b", 1, 100) != 1 || cache::read(t.o, piece, 200, 0) != 101 || piece[100] != 'b') _exit(5);
+    t.finish();
+  });
+  wait_for(parent);
+  EXPECT_EQ(0u, shared_->counts[0][kRevoked]);
+}
+
 }  // namespace weir::cache

@@ -45,8 +45,8 @@ bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
   if (c.arena == nullptr) return false;
   c.directory = static_cast<Directory*>(drain::extra(c.arena));
   c.blocks = reinterpret_cast<uint32_t*>(static_cast<char*>(drain::extra(c.arena)) + directory);
-  node::acquire(c.directory->files_lock);
   Directory& d = *c.directory;
+  if (node::take(d.files_lock) == node::Taken::kNot) return base::load(&d.ready) == kVersion;
   if (base::load(&d.ready) != kVersion) {
     d.slots = slots;
     d.sets = c.sets;
@@ -59,16 +59,16 @@ bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
   return true;
 }
 
-// Nothing of the file is in the cache any more; false when something is dirty.
+// Nothing of the file is in the cache any more; false when something is dirty, or has an owner that does not go on.
 bool forget_file(Cache& c, uint32_t file) {
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
     if (s.tag == 0 || file_of(s.tag) != file) continue;
-    lock(c, s);
+    if (node::take(s.lock) == node::Taken::kNot) return false;
     const bool dirty = s.tag != 0 && file_of(s.tag) == file && s.touched != 0;
     if (!dirty && s.tag != 0 && file_of(s.tag) == file && s.state != kLoading) make_free(s);
     const bool there = s.tag != 0 && file_of(s.tag) == file;
-    unlock(s);
+    unlock(c, s);
     if (there) return false;
   }
   return true;
@@ -174,7 +174,8 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   const Inside in;
   if (in.nested()) return -EAGAIN;
   Directory& d = *o.cache->directory;
-  node::acquire(d.files_lock);
+  const os::SignalsBlocked blocked;
+  if (node::take(d.files_lock) == node::Taken::kNot) return -EBUSY;
   FileEntry* e = entry_for(*o.cache, device, inode);
   bool changed = false;
   if (e != nullptr) {
@@ -203,7 +204,8 @@ void close(Opening& o, bool wait) {
   if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled, wait, o.below.descriptor);
   o.enrolled = -1;
   Directory& d = *o.cache->directory;
-  node::acquire(d.files_lock);
+  const os::SignalsBlocked blocked;
+  if (node::take(d.files_lock) == node::Taken::kNot) return;  // as if this task had been killed
   FileEntry& e = entry(o);
   if (e.openings > 0) e.openings -= 1;
   if (o.below.writes && e.writers > 0) e.writers -= 1;
@@ -234,11 +236,12 @@ void look(Opening& o) {
   Stamp stamp;
   if (!o.below.about(o.below.context, &stamp)) return;
   Directory& d = *o.cache->directory;
-  node::acquire(d.files_lock);
+  const node::Taken taken = node::take(d.files_lock);
   FileEntry& e = entry(o);
-  const bool changed = compare(e, stamp);
-  if (changed && base::load(&e.end) == 0) base::store(&e.extent, uint64_t{0});
-  node::release(d.files_lock);
+  const bool changed = taken == node::Taken::kNot || compare(e, stamp);
+  if (taken == node::Taken::kNot) o.held_up = true;
+  else if (changed && base::load(&e.end) == 0) base::store(&e.extent, uint64_t{0});
+  if (taken != node::Taken::kNot) node::release(d.files_lock);
   if (changed) invalidate(o);
 }
 
@@ -249,7 +252,7 @@ void invalidate(Opening& o) {
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
     if (s.tag == 0 || file_of(s.tag) != o.file) continue;
-    lock(c, s);
+    if (!lock(o, s)) continue;  // taken away
     if (s.tag != 0 && file_of(s.tag) == o.file) {
       if (s.state == kLoading) {
         base::store(&s.discard, 1u);
@@ -260,7 +263,7 @@ void invalidate(Opening& o) {
         base::store(&s.state, uint32_t{kPartial});
       }
     }
-    unlock(s);
+    unlock(c, s);
   }
 }
 
@@ -270,7 +273,7 @@ void truncated(Opening& o, uint64_t bytes) {
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
     if (s.tag == 0 || file_of(s.tag) != o.file) continue;
-    lock(c, s);
+    if (!lock(o, s)) continue;  // taken away, and written
     const uint64_t begin = block_of(s.tag) * c.block_bytes;
     if (s.tag != 0 && file_of(s.tag) == o.file && s.state != kLoading && begin + c.block_bytes > bytes) {
       const uint32_t keep = bytes > begin ? static_cast<uint32_t>(bytes - begin) : 0;
@@ -284,7 +287,7 @@ void truncated(Opening& o, uint64_t bytes) {
       }
       count_pieces(c, s);
     }
-    unlock(s);
+    unlock(c, s);
   }
   invalidate(o);
   base::store(&e.end, bytes < e.end ? bytes : e.end);

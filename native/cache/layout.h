@@ -41,7 +41,8 @@ struct alignas(128) Slot {
   uint64_t complete;     // by piece: dirty from its first to its last byte
   uint64_t touched;      // by piece: some of it is dirty
   uint32_t backed;       // its pieces have been taken
-  uint32_t unused;
+  uint32_t revoked;      // owner that was waited for in vain (node::revoke) and may still be at it: the slot is nobody's until that is over
+  uint64_t revoked_tag;  // what it had then: a write that this owner may still make has to be of today's bytes
 };
 
 // What shows that somebody else changed a file.
@@ -77,6 +78,7 @@ struct Directory {
   uint32_t ready;  // kVersion, when the rest is there
   uint32_t slots, sets, pieces, piece_bytes, block_bytes;
   uint64_t clock;
+  uint32_t revoked;      // slots that are
   node::Lock files_lock;
   node::Lock set_locks[kMostSlots / kWays];
   FileEntry files[kFiles];

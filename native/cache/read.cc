@@ -65,7 +65,7 @@ int64_t fetch(Opening& o, Slot& s, uint64_t block) {
 // Fills a slot that this task has claimed. Bytes, 0 at the end of the file, or -errno; the slot is whole or free after it.
 int64_t load(Opening& o, Slot& s, uint64_t block) {
   const int64_t got = fetch(o, s, block);
-  lock(*o.cache, s);
+  if (!lock(o, s)) return got;  // whoever waits for the block loads it again
   if (s.tag == tag(o, block) && s.state == kLoading && s.loader == node::self()) {
     if (got <= 0 || s.discard != 0) {
       make_free(s);
@@ -75,7 +75,7 @@ int64_t load(Opening& o, Slot& s, uint64_t block) {
       node::wake(&s.state);
     }
   }
-  unlock(s);
+  unlock(*o.cache, s);
   return got;
 }
 
@@ -169,9 +169,22 @@ bool make_whole(Opening& o, Slot& s, uint64_t block) {
   return true;
 }
 
+// Without the lock, which somebody has who does not go on: what the file has, under what is marked dirty. Both change together only
+// when that one goes on.
+int64_t beside(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo, uint32_t n) {
+  const uint32_t generation = base::load(&s.generation);
+  const int64_t got = direct(o, to, n, block * o.cache->block_bytes + lo);
+  if (got < 0) return got;
+  memset(to + got, 0, n - static_cast<uint64_t>(got));
+  uint64_t covered = 0;
+  const uint32_t end = overlay(*o.cache, s, to, lo, n, &covered);
+  if (base::load(&s.generation) != generation || base::load(&s.tag) != tag(o, block)) return kAgain;
+  return end > got ? end : got;
+}
+
 int64_t from_partial(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
-  lock(c, s);
+  if (!lock(o, s)) return find(c, tag(o, block)) == &s ? beside(o, s, block, to, lo, n) : kAgain;
   int64_t result = kAgain;
   if (s.tag == tag(o, block) && s.state == kPartial) {
     uint64_t covered = 0;
@@ -190,8 +203,7 @@ int64_t from_partial(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo,
       }
     }
   }
-  unlock(s);
-  return result;
+  return unlock(c, s) ? result : kAgain;
 }
 
 }  // namespace

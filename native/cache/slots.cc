@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/slots.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "cache/job.h"
@@ -11,7 +12,23 @@
 namespace weir::cache {
 namespace {
 
-WEIR_THREAD bool inside = false;
+constexpr uint64_t kMark = 0x656469736e692077;
+WEIR_THREAD volatile uint64_t* inside = nullptr;  // the mark of the outermost call's frame
+
+bool on_signal_stack() {
+  stack_t about{};
+  return os::system_call(SYS_sigaltstack, 0, reinterpret_cast<long>(&about)) == 0 && (about.ss_flags & SS_ONSTACK) != 0;
+}
+
+constexpr uintptr_t kSignalFrame = 1024;  // bytes that the kernel puts on the stack for a handler, at least
+
+// Whether the outermost call is over. A handler that interrupted it stands below it (stacks grow downwards), with room between for what
+// the kernel saves; deeper ones stand where its frame was.
+bool was_left(const volatile uint64_t* outermost, const volatile uint64_t* here) {
+  if (reinterpret_cast<uintptr_t>(here) + kSignalFrame >= reinterpret_cast<uintptr_t>(outermost)) return !on_signal_stack();
+  const auto at = reinterpret_cast<uintptr_t>(outermost);
+  return !os::can_read(at) || *outermost != (kMark ^ at);
+}
 constexpr uint32_t kHopeless = 64;
 uint32_t alone_in_vain = 0;  // times that this process waited for others to open what it writes, and nobody came
 
@@ -29,12 +46,59 @@ bool take_memory(Cache& c, Slot& s) {
 
 // The owner of the slot's lock died: bytes that are not marked dirty may be half copied.
 void repair(Cache& c, Slot& s) {
+  for (uint32_t piece = 0; s.backed != 0 && piece < c.pieces; ++piece) {
+    drain::free_block_of_dead(c.arena, c.arena_block(s, piece));
+  }
   count_pieces(c, s);
   if (s.state == kWhole || s.state == kPartial) {
     base::fetch_add(&s.generation, 1u);
     if (s.touched != 0) base::store(&s.state, uint32_t{kPartial});
     else make_free(s);
   }
+}
+
+// What is dirty in a slot that belongs to nobody is of no use to anybody: whoever had it writes it again.
+void empty(Cache& c, Slot& s) {
+  for (uint32_t piece = 0; s.backed != 0 && piece < c.pieces; ++piece) {
+    const int block = c.arena_block(s, piece);
+    drain::lock_block(c.arena, block);
+    drain::mark_clean(c.arena, block);
+    drain::unlock_block(c.arena, block);
+  }
+  s.touched = s.complete = 0;
+  make_free(s);
+  base::store(&s.revoked, 0u);
+  base::fetch_add(&c.directory->revoked, ~0u);
+}
+
+// The slot's owner, which lives, was waited for in vain. What it had accepted goes to the file, the block leaves the slot, and the slot
+// waits until its owner is known to be out of it. False: nothing was done.
+bool take_away(Opening& o, Slot& s) {
+  Cache& c = *o.cache;
+  const uint32_t owner = node::revoke(s.lock);
+  if (owner == 0) return false;
+  count_pieces(c, s);
+  const uint64_t tag = s.tag;
+  const bool writable = s.tag != 0 && file_of(s.tag) == o.file && o.below.writes;
+  if (s.touched != 0 && (!writable || write_out(o, s, false) != 0)) {
+    node::give_back(s.lock, owner);
+    return false;
+  }
+  base::store(&s.revoked_tag, tag);
+  base::store(&s.revoked, owner);
+  base::fetch_add(&c.directory->revoked, 1u);
+  make_free(s);
+  node::release(s.lock);
+  return true;
+}
+
+// Of a slot that was taken away: its owner has died since.
+bool is_over(Cache& c, Slot& s) {
+  const uint32_t owner = base::load(&s.revoked);
+  if (owner == 0 || node::revoked_lives(owner) || !node::try_acquire(s.lock)) return false;
+  if (s.revoked == owner) empty(c, s);
+  node::release(s.lock);
+  return true;
 }
 
 bool abandoned(const Slot& s) { return s.state == kLoading && !node::alive(s.loader); }
@@ -51,6 +115,7 @@ Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
   for (uint32_t way = 0; way < kWays; ++way) {
     Slot& s = c.slot(set * kWays + way);
     const uint32_t state = base::load(&s.state);
+    if (base::load(&s.revoked) != 0) continue;
     if (base::load(&s.tag) == 0 && state == kFree) return &s;
     if (state == kLoading) continue;
     if (s.touched != 0) {
@@ -63,7 +128,7 @@ Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
   if (best != nullptr || oldest != nullptr) return best;
   for (uint32_t way = 0; way < kWays; ++way) {
     Slot& s = c.slot(set * kWays + way);
-    if (abandoned(s)) return &s;
+    if ((base::load(&s.revoked) == 0 && abandoned(s)) || is_over(c, s)) return &s;
   }
   return nullptr;
 }
@@ -72,22 +137,62 @@ Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
 
 uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC); }
 
-Inside::Inside() : nested_(inside) { inside = true; }
+Inside::Inside() {
+  if (WEIR_UNLIKELY(inside != nullptr) && was_left(inside, &here_)) {
+    node::forfeit_held();
+    inside = nullptr;
+  }
+  nested_ = inside != nullptr;
+  if (nested_) return;
+  here_ = kMark ^ reinterpret_cast<uintptr_t>(&here_);
+  inside = &here_;
+}
 Inside::~Inside() {
-  if (!nested_) inside = false;
+  if (nested_) return;
+  inside = nullptr;
+  here_ = 0;
 }
 
-void lock(Cache& c, Slot& s) {
-  if (node::acquire(s.lock)) repair(c, s);
+bool lock(Opening& o, Slot& s) {
+  switch (node::take(s.lock)) {
+    case node::Taken::kFree: return true;
+    case node::Taken::kFromDead: repair(*o.cache, s); return true;
+    case node::Taken::kNot: break;
+  }
+  o.held_up = true;
+  count(o, kRevoked);
+  take_away(o, s);
+  return false;
 }
 
-Slot* find_locked(Cache& c, uint64_t tag) {
+bool unlock(Cache& c, Slot& s) {
+  if (WEIR_LIKELY(node::release(s.lock))) return true;
+  if (node::take(s.lock) == node::Taken::kNot) return false;
+  if (base::load(&s.revoked) == node::owner_word()) empty(c, s);
+  node::release(s.lock);
+  return false;
+}
+
+void renew_revoked(Cache& c, uint64_t tag, const char* from, uint32_t lo, uint32_t n) {
+  const uint32_t set = c.set_of(block_of(tag));
+  for (uint32_t way = 0; way < kWays; ++way) {
+    Slot& s = c.slot(set * kWays + way);
+    if (base::load(&s.revoked) != 0 && base::load(&s.revoked_tag) == tag) copy_in(c, s, lo, n, from);
+  }
+}
+
+Slot* find_locked(Opening& o, uint64_t tag, bool* stuck) {
+  *stuck = false;
   for (;;) {
-    Slot* s = find(c, tag);
+    Slot* s = find(*o.cache, tag);
     if (s == nullptr) return nullptr;
-    lock(c, *s);
-    if (s->tag == tag) return s;
-    unlock(*s);
+    if (!lock(o, *s)) {
+      *stuck = find(*o.cache, tag) == s;
+      if (*stuck) return nullptr;
+      continue;
+    }
+    if (s->tag == tag && s->revoked == 0) return s;
+    unlock(*o.cache, *s);
   }
 }
 
@@ -113,14 +218,21 @@ Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {
   Cache& c = *o.cache;
   const uint32_t set = c.set_of(block_of(tag));
   node::Lock& set_lock = c.directory->set_locks[set];
-  node::acquire(set_lock);
+  if (node::take(set_lock) == node::Taken::kNot) {
+    o.held_up = true;
+    count(o, kRevoked);
+    return Claimed::kNone;
+  }
   Claimed result = Claimed::kNone;
   Slot* dirty = nullptr;
   if (find(c, tag) != nullptr) {
     result = Claimed::kThere;
   } else if (Slot* s = choose(o, set, &dirty); s != nullptr) {
-    lock(c, *s);  // held for a moment only, or by one who is writing it
-    if (s->touched == 0 && (s->state != kLoading || abandoned(*s)) && take_memory(c, *s)) {
+    if (!lock(o, *s)) {  // held for a moment only, or by one who is writing it
+      node::release(set_lock);
+      return Claimed::kThere;
+    }
+    if (s->revoked == 0 && s->touched == 0 && (s->state != kLoading || abandoned(*s)) && take_memory(c, *s)) {
       base::fetch_add(&s->generation, 1u);
       __atomic_thread_fence(__ATOMIC_SEQ_CST);  // before any byte of the next block
       s->discard = s->failures = 0;
@@ -135,7 +247,7 @@ Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {
     } else {
       result = Claimed::kThere;  // it has changed: look again
     }
-    if (result != Claimed::kMine || to_load) unlock(*s);
+    if ((result != Claimed::kMine || to_load) && !unlock(c, *s)) result = Claimed::kThere;
     if (result == Claimed::kThere && s->backed == 0) result = Claimed::kNone;
   } else if (dirty != nullptr) {
     *slot = dirty;
@@ -155,13 +267,15 @@ Waited wait_loaded(Opening& o, Slot& s, uint64_t tag) {
     const uint64_t waited = now_ns() - begun;
     if (waited < kLookNs / 2) continue;
     if (abandoned(s)) {
-      lock(*o.cache, s);
-      const bool mine = s.tag == tag && abandoned(s);
+      bool mine = lock(o, s);
       if (mine) {
-        s.loader = node::self();
-        base::store(&s.discard, 0u);
+        mine = s.tag == tag && abandoned(s);
+        if (mine) {
+          s.loader = node::self();
+          base::store(&s.discard, 0u);
+        }
+        mine = unlock(*o.cache, s) && mine;
       }
-      unlock(s);
       if (!mine) continue;
       count(o, kTakenOver);
       result = Waited::kMine;

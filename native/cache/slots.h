@@ -15,6 +15,7 @@ inline constexpr uint64_t kLookNs = 5 * kMillisecond;            // between look
 uint64_t now_ns();
 
 // A call of the cache within another of the same thread (a signal handler's) would wait for itself.
+// One that was left by a jump (siglongjmp) is found out by the next one, and gives up what it had locked.
 class Inside {
  public:
   Inside();
@@ -24,6 +25,7 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 
  private:
+  volatile uint64_t here_;  // while the frame is there
   bool nested_;
 };
 
@@ -54,15 +56,20 @@ inline void touch(Cache& c, Slot& s) {
 inline Slot* find(const Cache& c, uint64_t tag) {
   Slot* s = &c.slot(c.set_of(block_of(tag)) * kWays);
   for (uint32_t way = 0; way < kWays; ++way, ++s) {
-    if (base::load(&s->tag) == tag) return s;
+    if (base::load(&s->tag) == tag && base::load_relaxed(&s->revoked) == 0) return s;
   }
   return nullptr;
 }
 
-void lock(Cache& c, Slot& s);
-inline void unlock(Slot& s) { node::release(s.lock); }
-// The block's slot, locked; null when it has none.
-Slot* find_locked(Cache& c, uint64_t tag);
+// False: its owner lives and does not go on, and the slot has to be bypassed. Where this opening can write what is dirty in it, that
+// is done first, and the block has no slot any more: then the caller looks again.
+bool lock(Opening& o, Slot& s);
+// False: it was revoked meanwhile. What the caller did to the slot has been undone, and has to be done again if it is still wanted.
+bool unlock(Cache& c, Slot& s);
+// Before bytes of a block are written: where a slot was taken from an owner that is stopped in its write, that one writes these.
+void renew_revoked(Cache& c, uint64_t tag, const char* from, uint32_t lo, uint32_t n);
+// The block's slot, locked; null when it has none. *stuck: it has one that has to be bypassed.
+Slot* find_locked(Opening& o, uint64_t tag, bool* stuck);
 
 // A locked slot without dirty bytes becomes free, and who waits for it looks again.
 void make_free(Slot& s);

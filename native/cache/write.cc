@@ -49,11 +49,12 @@ void clean(Cache& c, Slot& s, uint32_t lo, uint32_t hi) {
 }
 
 // Bytes written of the run; fewer than all: *error says why.
-uint32_t write_run(Opening& o, uint64_t offset, Run& run, int64_t* error) {
+uint32_t write_run(Opening& o, const Slot& s, uint64_t offset, Run& run, int64_t* error) {
   const uint32_t all = run.hi - run.lo;
   uint32_t done = 0;
   int first = 0;
   while (done < all) {
+    if (WEIR_UNLIKELY(!node::is_mine(s.lock))) break;  // who took the slot away writes these bytes, or has
     const int64_t n = o.below.write(o.below.context, run.pieces + first, run.count - first, all - done, offset + run.lo + done);
     if (n == -EINTR || n == -EAGAIN) continue;
     if (n <= 0) {
@@ -98,7 +99,7 @@ class Out {
     if (run_.count == 0) return;
     int64_t error = 0;
     count(o_, run_.hi - run_.lo == c_.block_bytes ? kFullWrites : kOtherWrites);
-    const uint32_t done = write_run(o_, offset_, run_, &error);
+    const uint32_t done = write_run(o_, s_, offset_, run_, &error);
     clean(c_, s_, run_.lo, run_.lo + done);
     if (error != 0) {
       error_ = error;
@@ -191,17 +192,19 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
   Patience patience(o);
   bool flushed = false;
   for (int tries = 0; tries < kTries;) {
-    Slot* s = find_locked(c, wanted);
+    bool stuck = false;
+    Slot* s = find_locked(o, wanted, &stuck);
+    if (stuck) return nullptr;
     if (s != nullptr && s->state != kLoading) return s;
     if (s != nullptr) {
       base::store(&s->discard, 1u);  // what it reads may be older than what is written now
-      unlock(*s);
+      unlock(c, *s);
       const Waited waited = wait_loaded(o, *s, wanted);
       if (waited == Waited::kTooLong) return nullptr;
       if (waited == Waited::kMine) {
-        lock(c, *s);
+        if (!lock(o, *s)) continue;
         if (s->tag == wanted && s->state == kLoading && s->loader == node::self()) make_free(*s);
-        unlock(*s);
+        unlock(c, *s);
       }
       ++tries;
       continue;
@@ -219,9 +222,9 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
       continue;
     }
     flushed = true;
-    lock(c, *s);
+    if (!lock(o, *s)) continue;
     if (s->tag != 0 && file_of(s->tag) == o.file && s->touched != 0 && s->state != kLoading) write_out(o, *s, s->failures > 0);
-    unlock(*s);
+    unlock(c, *s);
   }
   return nullptr;
 }
@@ -230,11 +233,11 @@ int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, u
   Cache& c = *o.cache;
   const uint64_t offset = block * c.block_bytes + lo;
   const bool accepted = accepting(o);
+  if (WEIR_UNLIKELY(base::load_relaxed(&c.directory->revoked) != 0)) renew_revoked(c, tag(o, block), from, lo, n);
   Slot* s = slot_for_write(o, tag(o, block));
   if (s == nullptr || !accepted || n == c.block_bytes) {
     const int64_t done = through(o, s, from, lo, n, offset);
-    if (s != nullptr) unlock(*s);
-    return done;
+    return s == nullptr || unlock(c, *s) || done < 0 ? done : 0;
   }
   const uint32_t done = put(o, *s, from, lo, n);
   count(o, kAccepted);
@@ -242,11 +245,11 @@ int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, u
   grow(o, offset + done);
   int64_t error = 0;
   if (all_complete(c, *s) || (done < n && s->failures > 0)) error = write_out(o, *s, s->failures > 0);
-  unlock(*s);
+  if (!unlock(c, *s)) return 0;  // once more
   if (done == n || error != 0) return done;
-  lock(c, *s);
+  if (!lock(o, *s)) return done;
   if (s->tag == tag(o, block) && s->touched != 0) write_out(o, *s, false);
-  unlock(*s);
+  unlock(c, *s);
   return done;
 }
 
@@ -319,18 +322,17 @@ bool without_gap(Cache& c, Slot& s, uint32_t bytes) {
   return true;
 }
 
-bool has_gap(const Opening& o, Slot& s, uint64_t extent) {
+bool has_gap(Opening& o, Slot& s, uint64_t extent) {
   Cache& c = *o.cache;
   if (!of_file(o, s) || base::load_relaxed(&s.touched) == 0 || all_complete(c, s)) return false;
   const uint64_t begin = block_of(s.tag) * c.block_bytes;
   if (extent >= begin + c.block_bytes) return true;
-  lock(c, s);
+  if (!lock(o, s)) return false;
   const bool gap = of_file(o, s) && s.touched != 0 && extent > begin && !without_gap(c, s, static_cast<uint32_t>(extent - begin));
-  unlock(s);
-  return gap;
+  return unlock(c, s) && gap;
 }
 
-bool any_incomplete(const Opening& o) {
+bool any_incomplete(Opening& o) {
   const uint64_t extent = base::load(&entry(o).extent);
   for (uint32_t i = 0; i < o.cache->slots; ++i) {
     if (has_gap(o, o.cache->slot(i), extent)) return true;
@@ -355,12 +357,12 @@ int64_t flush(Opening& o, bool patient) {
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
     if (!of_file(o, s) || base::load_relaxed(&s.touched) == 0) continue;
-    lock(c, s);
+    if (!lock(o, s)) continue;  // taken away, and written
     if (of_file(o, s) && s.touched != 0 && s.state != kLoading) {
       const int64_t result = write_out(o, s, true);
       if (error == 0) error = result;
     }
-    unlock(s);
+    unlock(c, s);
   }
   if (error == 0 && base::load(&e.progress) == progress) base::store(&e.end, uint64_t{0});
   return error;

@@ -236,10 +236,11 @@ Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint
   bool joined = false;
   if (!text.cut() && path_in_folder(arena->name, path, sizeof path)) {
     const os::SignalsBlocked blocked;
-    node::acquire(page->making);
-    joined = open_file(arena, shape, path) || make_file(arena, shape, true, path);
-    if (joined) joined = take_part(arena);
-    node::release(page->making);
+    if (node::take(page->making) != node::Taken::kNot) {
+      joined = open_file(arena, shape, path) || make_file(arena, shape, true, path);
+      if (joined) joined = take_part(arena);
+      node::release(page->making);
+    }
   }
   if (joined) return settled(arena);
   drop_handle(arena);
@@ -256,11 +257,11 @@ void destroy_arena(Arena* arena) {
     if (named) os::unlink_path(path);
     tell(kTellGone, arena, 0, -1);
   } else if (PulsePage* page = pulse_page()) {
-    node::acquire(page->making);
+    const bool locked = node::take(page->making) != node::Taken::kNot;
     base::store(reinterpret_cast<uint64_t*>(&participants(arena)[arena->participant]), uint64_t{0});
-    const bool last = !anybody_left(arena);
+    const bool last = locked && !anybody_left(arena);
     if (last && named) os::unlink_path(path);
-    node::release(page->making);
+    if (locked) node::release(page->making);
     if (last) tell(kTellGone, arena, 0, -1);
   }
   drop_handle(arena);

@@ -99,9 +99,12 @@ void begin_append(Arena* arena, int block, uint64_t file_bytes);
 
 // Shared arenas. -----------------------------------------------------------------------------------------------------------
 
-// True: the last owner died with it; its dirty ranges hold, bytes outside of them may be half written.
+// True: the last owner died with it, or does not go on; its dirty ranges hold, bytes outside of them may be half written.
 bool lock_block(Arena* arena, int block);
+// The same for who need not have it. False: its owner lives and does not go on.
+bool lock_block_patiently(Arena* arena, int block);
 bool try_lock_block(Arena* arena, int block);
 void unlock_block(Arena* arena, int block);
+void free_block_of_dead(Arena* arena, int block);  // its lock, if the owner is dead
 
 }  // namespace weir::drain

@@ -347,8 +347,22 @@ uint32_t free_blocks(const Arena* arena) {
 void* data(const Arena* arena, int block) { return arena->data + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes; }
 void* extra(Arena* arena) { return arena->extra_data; }
 
-bool lock_block(Arena* arena, int block) { return node::acquire(arena->blocks[block].lock); }
+// Whoever has a block's lock changes its list, or, the helper, writes it to its file. An owner that is stopped for longer than the
+// bound loses it; one that runs does so after ten times as long.
+bool lock_block(Arena* arena, int block) {
+  constexpr uint64_t kSteps = 10 * node::kLockWaitNs / 20'000'000;
+  node::Lock& lock = arena->blocks[block].lock;
+  for (uint64_t steps = 0;; ++steps) {
+    const node::Taken taken = node::take(lock);
+    if (taken != node::Taken::kNot) return taken == node::Taken::kFromDead;
+    if ((steps >= kSteps || node::owner_is_stopped(lock)) && node::revoke(lock) != 0) return true;
+    uint32_t word = 0;
+    node::sleep_on(&word, 0, 20'000'000);
+  }
+}
+bool lock_block_patiently(Arena* arena, int block) { return node::take(arena->blocks[block].lock) != node::Taken::kNot; }
 bool try_lock_block(Arena* arena, int block) { return node::try_acquire(arena->blocks[block].lock); }
+void free_block_of_dead(Arena* arena, int block) { node::release_if_dead(arena->blocks[block].lock); }
 void unlock_block(Arena* arena, int block) { node::release(arena->blocks[block].lock); }
 
 }  // namespace weir::drain

@@ -228,7 +228,7 @@ void announce(const Arena* arena) {
 int enrol(Arena* arena, const Enrolment& file) {
   if (!ensure()) return -1;
   const os::SignalsBlocked blocked;
-  node::acquire(arena->header->lock);
+  if (node::take(arena->header->lock) == node::Taken::kNot) return -1;
   int found = -1;
   const uint64_t bit = uint64_t{1} << (arena->participant % 64);
   for (uint32_t i = 0; i < files_used(arena->header); ++i) {
@@ -278,11 +278,12 @@ bool held(Arena* arena, int slot) {
 void withdraw(Arena* arena, int slot, bool wait, const int* descriptor) {
   FileSlot& s = arena->slots[slot];
   const os::SignalsBlocked blocked;
-  node::acquire(arena->header->lock);
+  const bool locked = node::take(arena->header->lock) != node::Taken::kNot;
   const int place = descriptor != nullptr ? place_of(arena, slot, descriptor) : 0;
   if (place >= 0) base::store(&arena->descriptors[slot][place], static_cast<const int*>(nullptr));
   bool last = any_descriptor(arena, static_cast<uint32_t>(slot)) == nullptr;
   if (last) __atomic_fetch_and(&s.users[arena->participant / 64], ~(uint64_t{1} << (arena->participant % 64)), __ATOMIC_ACQ_REL);
+  if (!locked) return;  // the slot stays as it is, for who enrols the file again
   for (const uint64_t users : s.users) last = last && users == 0;
   if (last) {
     // Told before the slot is free: messages arrive in this order.

@@ -35,12 +35,13 @@ struct Loss {
 
 class BlockGuard {
  public:
-  BlockGuard(drain::Arena* arena, int block, bool shared) : arena_(arena), block_(block), shared_(shared) {
-    if (shared_) drain::lock_block(arena_, block_);
-  }
+  BlockGuard(drain::Arena* arena, int block, bool shared)
+      : arena_(arena), block_(block), shared_(shared), held_(!shared || drain::lock_block_patiently(arena, block)) {}
   ~BlockGuard() {
-    if (shared_) drain::unlock_block(arena_, block_);
+    if (shared_ && held_) drain::unlock_block(arena_, block_);
   }
+  // False: a living process has the block and does not go on. Its bytes are written by that one, or when it has died.
+  bool held() const { return held_; }
   BlockGuard(const BlockGuard&) = delete;
   BlockGuard& operator=(const BlockGuard&) = delete;
 
@@ -48,6 +49,7 @@ class BlockGuard {
   drain::Arena* arena_;
   int block_;
   bool shared_;
+  bool held_;
 };
 
 void write_block(Output& output, drain::Arena* arena, int block, Loss* loss) {
@@ -106,7 +108,7 @@ void write_blocks(Errors& errors, Progress& progress, int slot, const std::vecto
   Loss loss;
   for (const int block : blocks) {
     const BlockGuard guard(&held.arena, block, held.shared());
-    if (drain::slot_of(&held.arena, block) != slot) continue;
+    if (!guard.held() || drain::slot_of(&held.arena, block) != slot) continue;
     if (drain::offset_of(&held.arena, block) == drain::kAtEnd) append_block(output, &held.arena, block, &loss);
     else write_block(output, &held.arena, block, &loss);
   }

@@ -235,17 +235,17 @@ void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who)
   for (uint32_t slot = 0; slot < drain::files_used(held->arena.header); ++slot) {
     if ((base::load(&held->arena.slots[slot].users[participant / 64]) >> (participant % 64) & 1) != 0) work.slots.push_back(static_cast<int>(slot));
   }
-  for (uint32_t i = 0; i < drain::blocks_used(held->arena.header); ++i) node::release_of_dead(held->arena.blocks[i].lock, who);
-  node::release_of_dead(held->arena.header->lock, who);
+  for (uint32_t i = 0; i < drain::blocks_used(held->arena.header); ++i) node::release_if_dead(held->arena.blocks[i].lock);
+  node::release_if_dead(held->arena.header->lock);
   const std::vector<int> slots = work.slots;
   drainer_.drain(std::move(work), [this, held, who, slots, participant](uint64_t lost) {
     lost_ += lost;
     if (lost != 0) base::store(&held->arena.header->failed, 1u);
-    node::acquire(held->arena.header->lock);
+    const bool locked = node::take(held->arena.header->lock) != node::Taken::kNot;
     for (const int slot : slots) {
       drain::FileSlot& file = held->arena.slots[slot];
       __atomic_fetch_and(&file.users[participant / 64], ~(uint64_t{1} << (participant % 64)), __ATOMIC_ACQ_REL);
-      bool last = true;
+      bool last = locked;
       for (const uint64_t users : file.users) last = last && users == 0;
       if (!last) {
         end_locks(*held, static_cast<uint32_t>(slot), who);
@@ -254,16 +254,16 @@ void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who)
       let_go(held, static_cast<uint32_t>(slot));
       base::store(&file.state, uint32_t{drain::kSlotFree});
     }
-    node::release(held->arena.header->lock);
-    node::acquire(page_->making);
+    if (locked) node::release(held->arena.header->lock);
+    const bool may_remove = node::take(page_->making) != node::Taken::kNot;
     base::store(reinterpret_cast<uint64_t*>(&held->participants()[participant]), uint64_t{0});
     bool anybody = false;
     for (uint32_t i = 0; i < drain::kParticipants; ++i) anybody = anybody || held->participants()[i].pid != 0;
-    if (!anybody && !held->any_dirty()) {
+    if (may_remove && !anybody && !held->any_dirty()) {
       arenas_.remove_file(*held);
       arenas_.forget(held->name);
     }
-    node::release(page_->making);
+    if (may_remove) node::release(page_->making);
     one_less(who);
   });
 }

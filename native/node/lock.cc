@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/text.h"
+#include "os/clock.h"
 #include "os/syscall.h"
 
 namespace weir::node {
@@ -19,6 +21,23 @@ constexpr uint32_t kSleepers = 1u << 31;
 constexpr uint64_t kLookAfterNs = 20'000'000;  // how long a waiter sleeps before it looks whether the owner lives
 
 constinit uint64_t own = 0;  // Identity of this process, or 0
+WEIR_THREAD uint32_t own_word = 0;  // of this thread, or 0
+
+// Locks of this thread that a jump may leave: a slot's, those of its blocks, a set's.
+constexpr uint32_t kMostHeld = 72;
+struct Held {
+  uint32_t count;
+  Lock* locks[kMostHeld];
+};
+WEIR_THREAD Held held{};
+
+// Owners that were waited for in vain. The word is 0 again when the lock has been had.
+struct Stuck {
+  const Lock* lock;
+  uint32_t word;
+};
+constinit Stuck stuck[16] = {};
+constinit uint64_t wait_ns = 0;  // 0: not read yet
 
 // A number of /proc/<pid>/stat; `at` is the parenthesis that ends field 2.
 uint64_t field(const char* at, int number) {
@@ -31,28 +50,130 @@ uint64_t field(const char* at, int number) {
   return value;
 }
 
-// Start time of a process. The name in field 2 may have blanks and parentheses. False: no such process, or it has ended.
-bool read_start(uint32_t pid, uint32_t* start) {
+// Start time and state of a process or a thread. The name in field 2 may have blanks and parentheses. False: there is none.
+bool read_about(uint32_t id, uint32_t* start, char* state, uint64_t* threads) {
   char path[32], text[512];
-  base::Writer(path, sizeof path).add("/proc/").add_number(pid).add("/stat");
+  base::Writer(path, sizeof path).add("/proc/").add_number(id).add("/stat");
   const long n = os::read_file(path, text, sizeof text);
   if (n <= 0) return false;
   const char* at = strrchr(text, ')');
   if (at == nullptr || at[1] == 0) return false;
-  const char state = at[2];
-  // A program may end its first thread alone: that one is then a zombie among living threads.
-  if (state == 'X' || (state == 'Z' && field(at, 20) <= 1)) return false;
+  *state = at[2];
+  *threads = field(at, 20);
   *start = static_cast<uint32_t>(field(at, 22));
   return true;
 }
 
+// Of a process. A program may end its first thread alone: that one is then a zombie among living threads.
+bool read_start(uint32_t pid, uint32_t* start) {
+  char state = 0;
+  uint64_t threads = 0;
+  return read_about(pid, start, &state, &threads) && state != 'X' && (state != 'Z' || threads > 1);
+}
+
+enum class Owner { kGone, kStopped, kRuns };
+
 // The owner is known by 9 bits of its start time alone.
-bool owner_lives(uint32_t word) {
-  const uint32_t pid = word & kPidMask;
-  if (os::system_call(SYS_kill, pid, 0) == -ESRCH) return false;
-  if (self().start == 0) return true;  // no /proc: the number is all there is
+Owner owner_of(uint32_t word) {
+  const uint32_t thread = word & kPidMask;
+  if (os::system_call(SYS_tkill, thread, 0) == -ESRCH) return Owner::kGone;
+  if (self().start == 0) return Owner::kRuns;  // no /proc: the number is all there is
   uint32_t start = 0;
-  return read_start(pid, &start) && (start & kStartMask) == (word >> kPidBits & kStartMask);
+  char state = 0;
+  uint64_t threads = 0;
+  if (!read_about(thread, &start, &state, &threads) || state == 'X' || state == 'Z') return Owner::kGone;
+  if ((start & kStartMask) != (word >> kPidBits & kStartMask)) return Owner::kGone;
+  return state == 'T' || state == 't' ? Owner::kStopped : Owner::kRuns;
+}
+
+uint32_t this_thread() {
+  if (WEIR_UNLIKELY(own_word == 0)) {
+    const auto thread = static_cast<uint32_t>(os::thread_id());
+    uint32_t start = 0;
+    char state = 0;
+    uint64_t threads = 0;
+    const os::SignalsBlocked blocked;
+    read_about(thread, &start, &state, &threads);
+    own_word = (thread & kPidMask) | (start & kStartMask) << kPidBits;
+  }
+  return own_word;
+}
+
+uint64_t longest_wait_ns() {
+  uint64_t known = base::load_relaxed(&wait_ns);
+  if (known == 0) {
+    int64_t ms = 0;
+    const char* text = getenv("WEIR_LOCK_WAIT_MS");
+    known = text != nullptr && base::parse_number(base::text(text), &ms) && ms > 0 ? static_cast<uint64_t>(ms) * 1'000'000 : kLockWaitNs;
+    base::store_relaxed(&wait_ns, known);
+  }
+  return known;
+}
+
+Stuck& stuck_at(const Lock& lock) { return stuck[reinterpret_cast<uintptr_t>(&lock) / 64 % (sizeof stuck / sizeof stuck[0])]; }
+bool known_as_stuck(const Lock& lock, uint32_t word) {
+  const Stuck& at = stuck_at(lock);
+  return base::load_relaxed(&at.lock) == &lock && base::load_relaxed(&at.word) == (word & ~kSleepers);
+}
+void remember_stuck(const Lock& lock, uint32_t word) {
+  base::store_relaxed(&stuck_at(lock).word, word & ~kSleepers);
+  base::store_relaxed(&stuck_at(lock).lock, &lock);
+}
+
+void note_held(Lock& lock) {
+  if (held.count < kMostHeld) held.locks[held.count++] = &lock;
+}
+void note_released(const Lock& lock) {
+  for (uint32_t i = held.count; i-- > 0;) {
+    if (held.locks[i] != &lock) continue;
+    held.locks[i] = held.locks[--held.count];
+    return;
+  }
+}
+
+bool had_at_once(Lock& lock, uint32_t me) {
+  uint32_t seen = 0;
+  if (WEIR_LIKELY(base::compare_exchange(&lock.word, &seen, me))) return true;
+  for (int tries = 0; tries < 10; ++tries) {
+    os::yield();
+    seen = 0;
+    if (base::load_relaxed(&lock.word) == 0 && base::compare_exchange(&lock.word, &seen, me)) return true;
+  }
+  return false;
+}
+
+// bounded: gives up a living owner.
+Taken wait_for(Lock& lock, uint32_t me, bool bounded) {
+  uint64_t begun = 0;
+  uint32_t waited_for = 0;
+  // Who has slept takes the lock as one with sleepers: others may still sleep.
+  for (;;) {
+    uint32_t seen = base::load(&lock.word);
+    if (seen == 0) {
+      if (base::compare_exchange(&lock.word, &seen, me | kSleepers)) return Taken::kFree;
+      continue;
+    }
+    if ((seen & ~kSleepers) == me) return Taken::kFree;  // revoked and given back meanwhile
+    const bool again = bounded && known_as_stuck(lock, seen);
+    if (!again) {
+      if ((seen & kSleepers) == 0 && !base::compare_exchange(&lock.word, &seen, seen | kSleepers)) continue;
+      seen |= kSleepers;
+      if ((waited_for | kSleepers) != seen) begun = os::clock_ns(CLOCK_MONOTONIC);
+      waited_for = seen;
+      sleep_on(&lock.word, seen, kLookAfterNs);
+      if (base::load(&lock.word) != seen) continue;
+    }
+    const Owner owner = owner_of(seen);
+    if (owner == Owner::kGone) {
+      if (base::compare_exchange(&lock.word, &seen, me | kSleepers)) return Taken::kFromDead;
+      continue;
+    }
+    if (!bounded) continue;
+    const uint64_t most = longest_wait_ns(), limit = owner == Owner::kStopped && most > kStoppedWaitNs ? kStoppedWaitNs : most;
+    if (!again && os::clock_ns(CLOCK_MONOTONIC) - begun < limit) continue;
+    remember_stuck(lock, seen);
+    return Taken::kNot;
+  }
 }
 
 }  // namespace
@@ -70,7 +191,11 @@ Identity self() {
   return {static_cast<uint32_t>(known), static_cast<uint32_t>(known >> 32)};
 }
 
-void forked() { base::store(&own, uint64_t{0}); }
+void forked() {
+  base::store(&own, uint64_t{0});
+  own_word = 0;
+  held.count = 0;
+}
 
 bool alive(Identity who) {
   if (who.pid == 0 || os::system_call(SYS_kill, who.pid, 0) == -ESRCH) return false;
@@ -78,8 +203,6 @@ bool alive(Identity who) {
   uint32_t start = 0;
   return read_start(who.pid, &start) && start == who.start;
 }
-
-uint32_t lock_word(Identity who) { return (who.pid & kPidMask) | (who.start & kStartMask) << kPidBits; }
 
 void sleep_on(uint32_t* word, uint32_t value, uint64_t at_most_ns) {
   timespec time{static_cast<time_t>(at_most_ns / 1'000'000'000), static_cast<long>(at_most_ns % 1'000'000'000)};
@@ -90,40 +213,71 @@ void wake(uint32_t* word, int sleepers) { os::system_call(SYS_futex, reinterpret
 
 bool try_acquire(Lock& lock) {
   uint32_t free = 0;
-  return base::compare_exchange(&lock.word, &free, lock_word(self()));
+  if (!base::compare_exchange(&lock.word, &free, this_thread())) return false;
+  note_held(lock);
+  return true;
+}
+
+Taken take(Lock& lock) {
+  const uint32_t me = this_thread();
+  const Taken taken = WEIR_LIKELY(had_at_once(lock, me)) ? Taken::kFree : wait_for(lock, me, true);
+  if (taken != Taken::kNot) note_held(lock);
+  return taken;
 }
 
 bool acquire(Lock& lock) {
-  const uint32_t me = lock_word(self());
-  uint32_t seen = 0;
-  if (WEIR_LIKELY(base::compare_exchange(&lock.word, &seen, me))) return false;
-  for (int tries = 0; tries < 10; ++tries) {
-    os::yield();
-    seen = 0;
-    if (base::load_relaxed(&lock.word) == 0 && base::compare_exchange(&lock.word, &seen, me)) return false;
-  }
-  // Who has slept takes the lock as one with sleepers: others may still sleep.
-  for (;;) {
-    seen = base::load(&lock.word);
-    if (seen == 0) {
-      if (base::compare_exchange(&lock.word, &seen, me | kSleepers)) return false;
-      continue;
-    }
-    if ((seen & kSleepers) == 0 && !base::compare_exchange(&lock.word, &seen, seen | kSleepers)) continue;
-    seen |= kSleepers;
-    sleep_on(&lock.word, seen, kLookAfterNs);
-    if (base::load(&lock.word) == seen && !owner_lives(seen) && base::compare_exchange(&lock.word, &seen, me | kSleepers)) return true;
-  }
+  const uint32_t me = this_thread();
+  return !had_at_once(lock, me) && wait_for(lock, me, false) == Taken::kFromDead;
 }
 
-void release(Lock& lock) {
-  if (WEIR_UNLIKELY((base::exchange(&lock.word, 0u) & kSleepers) != 0)) wake(&lock.word, 1);
+bool is_mine(const Lock& lock) { return (base::load(&lock.word) & ~kSleepers) == this_thread(); }
+
+bool release(Lock& lock) {
+  const uint32_t me = this_thread();
+  note_released(lock);
+  uint32_t seen = me;
+  while (!base::compare_exchange(&lock.word, &seen, 0u)) {
+    if ((seen & ~kSleepers) != me) return false;
+  }
+  if (WEIR_UNLIKELY((seen & kSleepers) != 0)) wake(&lock.word, 1);
+  return true;
 }
 
-bool release_of_dead(Lock& lock, Identity dead) {
+uint32_t revoke(Lock& lock) {
   uint32_t seen = base::load(&lock.word);
-  if (seen == 0 || (seen & ~kSleepers) != lock_word(dead)) return false;
-  if (!base::compare_exchange(&lock.word, &seen, 0u)) return false;
+  if (seen == 0 || !known_as_stuck(lock, seen) || !base::compare_exchange(&lock.word, &seen, this_thread() | kSleepers)) return 0;
+  note_held(lock);
+  return seen & ~kSleepers;
+}
+
+bool revoked_lives(uint32_t owner) { return owner_of(owner) != Owner::kGone; }
+
+uint32_t owner_word() { return this_thread(); }
+
+void give_back(Lock& lock, uint32_t owner) {
+  note_released(lock);
+  uint32_t seen = base::load(&lock.word);
+  while (!base::compare_exchange(&lock.word, &seen, owner | kSleepers)) {}
+}
+
+bool owner_is_stopped(const Lock& lock) {
+  const uint32_t seen = base::load(&lock.word);
+  return seen != 0 && owner_of(seen) == Owner::kStopped;
+}
+
+void forfeit_held() {
+  const uint32_t me = this_thread();
+  while (held.count > 0) {
+    Lock& lock = *held.locks[--held.count];
+    uint32_t seen = base::load(&lock.word);
+    while ((seen & ~kSleepers) == me && !base::compare_exchange(&lock.word, &seen, seen ^ kStartMask << kPidBits)) {}
+    wake(&lock.word, 1);
+  }
+}
+
+bool release_if_dead(Lock& lock) {
+  uint32_t seen = base::load(&lock.word);
+  if (seen == 0 || owner_of(seen) != Owner::kGone || !base::compare_exchange(&lock.word, &seen, 0u)) return false;
   wake(&lock.word, 1);
   return true;
 }

@@ -71,6 +71,7 @@ struct Waiting {
   uint64_t device, inode;
   uint64_t end = now_ns() + kPatienceNs;
   uint64_t next_help = 0;
+  bool lost = false;  // the lock, to one who does not go on
 
   bool pause(Entry* entry, bool dead) {
     uint64_t now = now_ns();
@@ -83,8 +84,8 @@ struct Waiting {
       help();
     }
     sleep_on(word, left, kStepNs);
-    acquire(bucket.lock);
-    return true;
+    lost = take(bucket.lock) == Taken::kNot;
+    return !lost;
   }
 };
 
@@ -154,7 +155,7 @@ uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with) {
     }
     const Entry* entry = entry_at(l->entry);
     Bucket& bucket = bucket_of(entry->device, entry->inode);
-    acquire(bucket.lock);
+    if (take(bucket.lock) == Taken::kNot) continue;
     if (base::load(&l->state) != kFree && l->holder == holder) unlink_lease(bucket, l);
     release(bucket.lock);
   }
@@ -191,10 +192,10 @@ Verdict open(const Asking& asking, Lease** lease) {
   Lease* own = new_lease(asking);
   if (own == nullptr) return Verdict::kFull;
   Bucket& bucket = bucket_of(asking.device, asking.inode);
-  acquire(bucket.lock);
-  const uint32_t number = find_or_make(bucket, asking.device, asking.inode);
+  const bool locked = take(bucket.lock) != Taken::kNot;
+  const uint32_t number = locked ? find_or_make(bucket, asking.device, asking.inode) : 0;
   if (number == 0) {
-    release(bucket.lock);
+    if (locked) release(bucket.lock);
     base::store(reinterpret_cast<uint64_t*>(&own->holder), uint64_t{0});
     base::store(&own->state, uint32_t{kFree});
     return Verdict::kFull;
@@ -205,7 +206,9 @@ Verdict open(const Asking& asking, Lease** lease) {
   if ((asking.access & kWrites) != 0) base::fetch_add(&registry->writes_epoch, uint64_t{1});
   Waiting waiting{bucket, asking.device, asking.inode};
   while (conflicts(entry) && bury(bucket, entry, own) && waiting.pause(entry, true)) {}
-  if (entry->contended != 0 || conflicts(entry)) {
+  if (waiting.lost) {
+    base::store(&own->access, own->access & ~uint32_t{kLayered});
+  } else if (entry->contended != 0 || conflicts(entry)) {
     if (lease_at(entry->first) == own && own->next == 0) {
       entry->contended = 0;  // the others were dead
     } else {
@@ -215,7 +218,7 @@ Verdict open(const Asking& asking, Lease** lease) {
     }
   }
   const bool granted = (own->access & kLayered) != 0;
-  release(bucket.lock);
+  if (!waiting.lost) release(bucket.lock);
   *lease = own;
   return granted ? Verdict::kGranted : Verdict::kPlain;
 }
@@ -237,7 +240,10 @@ void close(Lease* lease) {
   wait_until_unserved(lease);
   const Entry* entry = entry_at(lease->entry);
   Bucket& bucket = bucket_of(entry->device, entry->inode);
-  acquire(bucket.lock);
+  if (take(bucket.lock) == Taken::kNot) {  // it stays until this process ends, in nobody's way
+    base::store(&lease->access, 0u);
+    return;
+  }
   unlink_lease(bucket, lease);
   release(bucket.lock);
 }
@@ -247,7 +253,7 @@ bool recall(uint64_t device, uint64_t inode, Lease* except) {
   const os::SignalsBlocked blocked;
   Bucket& bucket = bucket_of(device, inode);
   bool called = false;
-  acquire(bucket.lock);
+  if (take(bucket.lock) == Taken::kNot) return false;
   Waiting waiting{bucket, device, inode};
   for (;;) {
     const uint32_t number = find_locked(bucket, device, inode);
@@ -257,7 +263,7 @@ bool recall(uint64_t device, uint64_t inode, Lease* except) {
     called = true;
     if (!waiting.pause(entry, bury(bucket, entry, except))) break;
   }
-  release(bucket.lock);
+  if (!waiting.lost) release(bucket.lock);
   return called;
 }
 
@@ -276,11 +282,11 @@ void withdraw_size(Lease* lease) {
   const os::SignalsBlocked blocked;
   Entry* entry = entry_at(lease->entry);
   Bucket& bucket = bucket_of(entry->device, entry->inode);
-  acquire(bucket.lock);
+  const bool locked = take(bucket.lock) != Taken::kNot;
   base::store(&lease->size, kNoSize);
-  renew_size(entry);
+  if (locked) renew_size(entry);
   base::fetch_add(&registry->live_sizes, ~0u);
-  release(bucket.lock);
+  if (locked) release(bucket.lock);
 }
 
 bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes) {
@@ -341,7 +347,7 @@ uint32_t writers(uint64_t device, uint64_t inode) {
   const os::SignalsBlocked blocked;
   Bucket& bucket = bucket_of(device, inode);
   uint32_t n = 0;
-  acquire(bucket.lock);
+  if (take(bucket.lock) == Taken::kNot) return 0;
   if (const uint32_t number = find_locked(bucket, device, inode); number != 0) {
     for (uint32_t at = entry_at(number)->first; at != 0; at = lease_at(at)->next) n += (base::load(&lease_at(at)->access) & kWrites) != 0;
   }

@@ -28,7 +28,7 @@ constexpr uint64_t kTries = 100000;  // of a reader whose chain keeps changing u
 bool grow(uint32_t* backed, uint32_t most, uint64_t at, uint64_t each) {
   char path[kPathBytes + 16];
   if (os::sealed() || !path_of(path, sizeof path)) return false;
-  acquire(registry->growing);
+  if (take(registry->growing) == Taken::kNot) return false;
   const uint32_t now = base::load(backed);
   bool grown = false;
   if (now < most) {

@@ -68,7 +68,7 @@ struct Registry {
 };
 
 // In the file's name: processes of another version have a registry of their own. A new layout is a new version.
-inline constexpr uint32_t kRegistryVersion = 4;
+inline constexpr uint32_t kRegistryVersion = 5;
 static_assert(sizeof(Registry) == 114872, "another layout: give it another kRegistryVersion");
 
 inline constexpr uint64_t kLeasesAt = (sizeof(Registry) + 4095) / 4096 * 4096;

@@ -72,6 +72,7 @@ enum class Reason : uint8_t {
   kCached = 13,         // the kernel has the file's pages
   kSpecial = 14,        // no regular file
   kNoMessages = 15,     // nodes do not reach each other: each reads its blocks for itself
+  kHeldUp = 16,         // something shared is locked by a task that lives and does not go on
 };
 
 // Counters of a layer, kept by it and noted in the trace when the file closes. Ids are the layer's own, named in its page.

@@ -10,7 +10,7 @@ WEIR_THREAD uint32_t own_thread;
 // Stacks grow downwards: a handler on the same stack stands below what it interrupted, and one on a stack of its own is known to the
 // kernel. The layers are as the jump left them.
 bool was_abandoned(const File* f, uintptr_t here) {
-  if (here <= f->frame) return false;
+  if (here < f->frame) return false;
   stack_t about{};
   if (os::system_call(SYS_sigaltstack, 0, reinterpret_cast<long>(&about)) != 0) return false;
   return (about.ss_flags & SS_ONSTACK) == 0;
@@ -28,6 +28,7 @@ bool lock_patiently(File* f) {
 
 bool lock_slowly(uint32_t* word, uint32_t me) {
   constexpr int kTurns = 100;  // a call served from memory is over by then
+  constexpr timespec kLook{0, 20'000'000};  // whether the owner has not been cancelled
   for (int i = 0; i < kTurns; ++i) {
     uint32_t seen = base::load_relaxed(word);
     if ((seen & ~kWaiters) == me) return false;
@@ -43,7 +44,10 @@ bool lock_slowly(uint32_t* word, uint32_t me) {
       continue;
     }
     if ((seen & kWaiters) == 0 && !base::compare_exchange(word, &seen, seen | kWaiters)) continue;
-    os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAIT_PRIVATE, static_cast<int>(seen | kWaiters), 0);
+    seen |= kWaiters;
+    const long why = os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAIT_PRIVATE, static_cast<int>(seen), reinterpret_cast<long>(&kLook));
+    if (why != -ETIMEDOUT || os::system_call(SYS_tgkill, os::process_id(), seen & ~kWaiters, 0) != -ESRCH) continue;
+    if (base::compare_exchange(word, &seen, me | kWaiters)) return true;  // the layers are as the thread left them
   }
 }
 

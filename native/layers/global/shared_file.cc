@@ -113,14 +113,23 @@ bool attach(Layer& l) {
   o.counts = l.statistics;
   o.cache = cache::attach({s.block_bytes, s.slots});
   o.barriers = base::load_relaxed(&cache::barriers);
-  s.attached = o.cache != nullptr && cache::open(o, f.device, f.inode) == 0;
+  const int64_t opened = o.cache != nullptr ? cache::open(o, f.device, f.inode) : -ENOMEM;
+  s.attached = opened == 0;
   if (!s.attached) {
-    stack::ask_to_leave(l, Reason::kNoMemory);
+    stack::ask_to_leave(l, opened == -EBUSY ? Reason::kHeldUp : Reason::kNoMemory);
     return false;
   }
   if (o.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, 1u);
   join_nodes(l);
   return true;
+}
+
+// Once for a file: something of it was bypassed, because a task has it that lives and does not go on.
+void note_held_up(Layer& l) {
+  State& s = state_of(l);
+  if (WEIR_LIKELY(!s.opening.held_up) || s.noted_held_up) return;
+  s.noted_held_up = true;
+  stack::note_aside(l, Reason::kHeldUp);
 }
 
 // A large request of a file that nobody else has open: the layer would only copy it.
@@ -149,7 +158,7 @@ void renew(Layer& l) {
 
 constinit const stack::Statistic kStatistics[cache::kCounts] = {
     {"hits"},      {"loads"},    {"reloads"},      {"from_other_nodes"}, {"waits"},  {"waited"},
-    {"passed_on"}, {"accepted"}, {"whole_writes"}, {"part_writes"},      {"stalls"}, {"taken_over"},
+    {"passed_on"}, {"accepted"}, {"whole_writes"}, {"part_writes"},      {"stalls"}, {"taken_over"}, {"revoked"},
 };
 
 void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
@@ -179,6 +188,7 @@ Result read(Layer& l, const Transfer& t) {
   State& s = state_of(l);
   if (!attach(l)) return stack::read_below(l, t);
   renew(l);
+  note_held_up(l);
   if (passes(l, t)) return stack::read_below(l, t);
   uint64_t done = 0;
   for (int i = 0; i < t.count; ++i) {
@@ -194,6 +204,7 @@ Result read(Layer& l, const Transfer& t) {
 Result write(Layer& l, const Transfer& t) {
   State& s = state_of(l);
   if (!attach(l)) return stack::write_below(l, t);
+  note_held_up(l);
   cache::Opening& o = s.opening;
   if (const int64_t error = cache::take_error(o); WEIR_UNLIKELY(error != 0)) return error;
   if (WEIR_UNLIKELY((l.file->flags & O_APPEND) != 0)) {  // the kernel alone knows where the end is for all
@@ -232,6 +243,7 @@ Result flush(Layer& l) {
   if (!s.attached && (!node::any_sizes() || !node::size_of(l.file->device, l.file->inode, &bytes) || !attach(l))) return 0;
   // At close other tasks may be about to complete the last blocks; whoever needs the file now gets it now.
   const int64_t error = cache::flush(s.opening, l.file->references <= 1);
+  note_held_up(l);
   return error != 0 ? error : cache::take_error(s.opening);
 }
 

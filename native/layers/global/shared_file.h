@@ -15,7 +15,7 @@ struct State {
   bool keeps_reads;
   bool always;    // never steps aside: for tests, and for who knows better
   bool tried, attached;
-  bool noted_large;
+  bool noted_large, noted_held_up;
   uint8_t found_cached;  // blocks in a row that the kernel had already
 };
 

@@ -107,6 +107,13 @@ VARIABLES = (
         "So many tasks of a job act as one node: lets one machine stand for several nodes to the layers that tasks share.",
     ),
     Variable(
+        "WEIR_LOCK_WAIT_MS",
+        "1, 2, 3, ...",
+        "1000",
+        "Milliseconds for which a rank waits for another one that lives and does not go on with what they share; then it goes past it. "
+        "For one that is stopped 100 at most.",
+    ),
+    Variable(
         "WEIR_BETWEEN",
         "`mpi`, `off`",
         "the best there is",
