@@ -41,7 +41,8 @@ class Walk {
 
   // Chunks where the header says that nothing was taken: a damaged header. They are read, and said.
   void beyond(uint64_t place) {
-    while ((place = file_.next_stored(place) / kPageBytes * kPageBytes) < file_.size()) {
+    while (place < file_.size()) {
+      place = std::max(place, file_.next_stored(place) / kPageBytes * kPageBytes);  // behind the last byte that is stored: the end, within a page
       if (!file_.holds(place, sizeof(ChunkHeader))) return;
       if (file_.copy<uint32_t>(place) != wire::kChunkMagic) {
         place += kPageBytes;

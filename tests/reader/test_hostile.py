@@ -224,6 +224,13 @@ def test_the_rest_of_a_damaged_file_is_read(whole):
     assert report.problems and not report.is_complete
 
 
+@pytest.mark.parametrize("tail", [64, 127, 4000])
+def test_a_file_that_ends_within_a_page_behind_its_header_s_end_is_read_to_its_end(whole, tmp_path, tail):
+    raw = bytearray(whole[: len(whole) // 4096 * 4096] + bytes(4096) + b"x" + bytes(tail - 1))
+    struct.pack_into("<Q", raw, 32, 8192)
+    assert not read_everything(bytes(raw)).is_complete
+
+
 def test_space_taken_and_never_written_is_no_problem(whole):
     raw = bytearray(whole[:12288] + bytes(4 * 4096) + whole[12288:])
     struct.pack_into("<Q", raw, 32, len(raw))
