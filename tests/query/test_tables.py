@@ -8,6 +8,7 @@ import sys
 import weakref
 
 import pytest
+from query_runs import write_run
 from wait_trace import WaitTrace
 
 import weir
@@ -119,6 +120,33 @@ def test_a_lost_name_is_told_apart(tmp_path):
             {"file": "(lost name 77 of process 5 on n)", "bytes": 2, "is_file": True},
         ]
         assert run.sql("SELECT count(*) n FROM events JOIN files USING (file)").to_pylist() == [{"n": 2}]
+
+
+def test_every_table_is_an_attribute_and_a_data_frame(two_steps):
+    run = weir.open(two_steps)
+    for schema in TABLES:
+        made = getattr(run, schema.name)
+        frame = (made() if callable(made) else made).to_pandas()
+        assert list(frame.columns) == [column.name for column in schema.columns]
+    assert "/data/a" in set(run.names.to_pandas()["name"])
+
+
+def test_names_that_are_folded_to_one_are_one_category(tmp_path):
+    run = weir.open(write_run(tmp_path / "run", """
+step s wall=1
+node n
+process pid=1
+read /data/a at=1 for=1 bytes=1
+read /data//a at=2 for=1 bytes=1
+read /data/./a at=3 for=1 bytes=1
+"""))
+    assert list(run.names.to_pandas()["name"].cat.categories) == ["/data/a"]
+    assert set(run.events.to_pandas()["file"]) == {"/data/a"} and len(run.events.to_pandas()) == 3
+
+
+def test_duckdb_draws_no_progress_bar(two_steps, execute):
+    script = f"import weir; print(weir.open({str(two_steps)!r}).sql(\"SELECT current_setting('enable_progress_bar') AS shown\").to_pylist())"
+    assert execute([sys.executable, "-c", script]).ok().stdout == "[{'shown': False}]\n"
 
 
 def test_what_takes_arrow_takes_a_table(two_steps):

@@ -64,3 +64,17 @@ def encoded(values: list[str | None]) -> pa.Array:
     pa = pyarrow()
     made = pa.array(values, pa.string()).dictionary_encode()
     return made if made.type.index_type == pa.int32() else made.cast(pa.dictionary(pa.int32(), pa.string()))
+
+
+def distinct(table: pa.Table) -> pa.Table:
+    """The table with each text once in the dictionary of its column, as pandas wants it: names that differ in the trace may be folded to one."""
+    import pyarrow.compute as compute
+
+    for at, field in enumerate(table.schema):
+        column = table.column(at)
+        if not pyarrow().types.is_dictionary(field.type) or column.num_chunks == 0:
+            continue
+        texts = column.chunk(0).dictionary
+        if compute.count_distinct(texts, mode="all").as_py() < len(texts):
+            table = table.set_column(at, field, column.cast(field.type.value_type).dictionary_encode())
+    return table

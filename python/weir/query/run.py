@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir._errors import UsageError
 from weir.analysis.names import is_utf8
-from weir.query._arrow import arrow_schema, duckdb, pyarrow
+from weir.query._arrow import arrow_schema, distinct, duckdb, pyarrow
 from weir.query.events import event_batches
 from weir.query.schema import TABLES, TableSchema, table_named
 from weir.query.tables import MADE
@@ -50,7 +50,7 @@ class Table:
         return pyarrow().RecordBatchReader.from_batches(self.schema, self._batches())
 
     def to_arrow(self) -> pa.Table:
-        return self.reader().read_all().unify_dictionaries()
+        return distinct(self.reader().read_all().unify_dictionaries())
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """options: those of pyarrow.Table.to_pandas."""
@@ -100,6 +100,10 @@ class Run:
         return self.table("events")
 
     @property
+    def io(self) -> Table:
+        return self.table("io")
+
+    @property
     def files(self) -> Table:
         return self.table("files")
 
@@ -118,6 +122,22 @@ class Run:
     @property
     def names(self) -> Table:
         return self.table("names")
+
+    @property
+    def operations(self) -> Table:
+        return self.table("operations")
+
+    @property
+    def waits(self) -> Table:
+        return self.table("waits")
+
+    @property
+    def phases(self) -> Table:
+        return self.table("phases")
+
+    @property
+    def variables(self) -> Table:
+        return self.table("variables")
 
     def exposed(self) -> Table:
         """What the forecast pays for each file and operation; docs/guide/waits.md says what the figures mean."""
@@ -159,6 +179,7 @@ class Run:
         except module.Error as error:
             memory = "" if self._memory is None else f" with memory {self._memory!r} (a number with a unit is wanted, as in 512MB)"
             raise UsageError(f"DuckDB does not start{memory}: {error}") from error
+        connection.execute("SET enable_progress_bar = false")  # it would go to standard output
         self._close = weakref.finalize(self, connection.close)
         # By a weak reference: DuckDB keeps what is registered, and the garbage collector does not see it there.
         itself = weakref.ref(self)

@@ -71,7 +71,7 @@ def _list_libraries(path: str) -> dict[str, str | None]:
     clean["LD_TRACE_LOADED_OBJECTS"] = "1"  # as ldd does; --list gives up at the first library that is missing
     try:
         done = subprocess.run(
-            [loader, os.path.abspath(path)],
+            [loader, os.path.realpath(path)],  # $ORIGIN is where the file lies, whatever links lead to it
             env=clean,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -288,6 +288,20 @@ def test_a_library_that_is_missing_is_named(cc, tmp_path):
     assert "libgone_for_weir.so not found" in said_of(program)["libraries"][1] and findings_of(program) == ["libraries"]
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_libraries_beside_a_program_are_found_by_whatever_name_it_is_called(cc, tmp_path, link):
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    (home / "bin").mkdir(parents=True)
+    (home / "lib").mkdir()
+    elsewhere.mkdir()
+    shutil.copy(cc("int near(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,libnear_weir.so", name="libnear.so"), home / "lib" / "libnear_weir.so")
+    program = cc("int near(void);int main(void){return near();}", f"-L{home}/lib", "-lnear_weir", "-Wl,-rpath,$ORIGIN/../lib", name="finds")
+    shutil.move(program, home / "bin" / "finds")
+    if link:
+        (elsewhere / "finds").symlink_to(home / "bin" / "finds")
+    assert findings_of(elsewhere / "finds" if link else home / "bin" / "finds") == []
+
+
 def test_a_sanitizer_is_said(cc):
     try:
         program = cc(HELLO, "-fsanitize=address", name="asan")
