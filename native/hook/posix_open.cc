@@ -192,14 +192,17 @@ bool is_lock(int command) {
 }
 
 // A lock is a promise to see what others wrote, and giving it up one that they see what was written here.
-template <typename Real>
-int locking(int fd, int command, long argument, Real real) {
+bool tests_lock(int command) { return command == F_GETLK || command == F_OFD_GETLK; }
+
+template <typename With>
+int locking(int fd, int command, long argument, With with) {
   if (is_lock(command) && stack::any_parked()) stack::drop_same_file(fd);
   stack::File* const f = stack::file_at(fd);
-  if (WEIR_LIKELY(f == nullptr)) return real();
+  if (WEIR_LIKELY(f == nullptr)) return with(argument);
   if (command == F_SETFD && weir::record::thread_log.in_vfork_child) stack::leave(f, stack::Reason::kForked);  // exec may hand it on
-  if (!is_lock(command)) return real();
-  return stack::locking(f, fd, reinterpret_cast<const struct flock*>(argument), real);
+  if (!is_lock(command) && !tests_lock(command)) return with(argument);
+  return stack::locking(f, fd, reinterpret_cast<struct flock*>(argument), tests_lock(command),
+                        [&](struct flock* range) { return with(reinterpret_cast<long>(range)); });
 }
 
 }  // namespace
@@ -216,7 +219,7 @@ int locking(int fd, int command, long argument, Real real) {
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copying(Op::kFcntl, fd, -1, real);                   \
     if (command == F_SETFL) return setting_flags(fd, static_cast<int>(argument), with);                           \
     if (command == F_GETFL) return getting_flags(fd, real);                                                       \
-    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return locking(fd, command, argument, real); }); \
+    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return locking(fd, command, argument, with); }); \
   }
 WEIR_FCNTL(fcntl)
 WEIR_FCNTL(fcntl64)

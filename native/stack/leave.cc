@@ -123,6 +123,24 @@ void end_through(const Through& t) {
 
 bool is_of_whole(const struct flock* range) { return range->l_whence == SEEK_SET && range->l_start == 0 && range->l_len == 0; }
 
+int count_from_start(File* f, int fd, struct flock* range) {
+  if ((range->l_whence != SEEK_CUR && range->l_whence != SEEK_END) || !enter(f, fd)) return 0;
+  const bool from_end = range->l_whence == SEEK_END;
+  const Result from = from_end ? f->enter.size->kind->size(*f->enter.size) : static_cast<Result>(f->position);
+  unlock(f);
+  if (from < 0) return static_cast<int>(-from);
+  off_t start = 0;
+  if (__builtin_add_overflow(from, range->l_start, &start)) return EOVERFLOW;
+  range->l_whence = SEEK_SET;
+  range->l_start = start;
+  return 0;
+}
+
+void take_answer(const struct flock& asked, struct flock* range) {
+  if (asked.l_type == F_UNLCK) range->l_type = F_UNLCK;
+  else *range = asked;
+}
+
 void before_waiting(int fd) {
   File* const f = file_at(fd);
   if (f != nullptr) f->locked = true;

@@ -69,19 +69,35 @@ bool leave(int fd, Reason);
 // A lock by fcntl. One on the whole file hands everything down and forgets what was read, before and after, and the file stays as it
 // is: libraries lock files whole as they open them. Locks on ranges say that others write the same file: it leaves.
 bool is_of_whole(const struct flock* range);
+// The range counted from the beginning of the file: the kernel knows neither the program's position nor the end of what it wrote. The
+// errno of a range that begins nowhere, or 0.
+int count_from_start(File* f, int fd, struct flock* range);
+// The answer to F_GETLK about `asked`, a copy of the range: without a lock in the way only the type changes.
+void take_answer(const struct flock& asked, struct flock* range);
 // Layers that transform read what they write: below them the program's descriptor for writing is one for reading as well.
 inline bool writes_alone(const File* f) { return f->transforms && !f->left && (f->flags & O_ACCMODE) == O_WRONLY; }
 bool readable(const void* p, uint64_t bytes);
+// real(range) is the call with that range. tests: F_GETLK or F_OFD_GETLK.
 template <typename Real>
-int locking(File* f, int fd, const struct flock* range, Real real) {
-  if (!f->holds || !readable(range, sizeof *range)) return real();
-  if (range->l_type == F_RDLCK && writes_alone(f)) {
+int locking(File* f, int fd, struct flock* range, bool tests, Real real) {
+  if (!f->holds || !readable(range, sizeof *range)) return real(range);
+  if (range->l_type == F_RDLCK && writes_alone(f) && !tests) {
     errno = EBADF;
     return -1;
   }
-  if (!is_of_whole(range) && range->l_type != F_UNLCK && !f->shares) leave(fd, Reason::kLocked);
+  struct flock from_start = *range;
+  if (const int error = count_from_start(f, fd, &from_start); error != 0) {
+    errno = error;
+    return -1;
+  }
+  if (tests) {
+    const int result = real(&from_start);
+    if (result == 0) take_answer(from_start, range);
+    return result;
+  }
+  if (!is_of_whole(&from_start) && range->l_type != F_UNLCK && !f->shares) leave(fd, Reason::kLocked);
   before_waiting(fd);
-  const int result = real();
+  const int result = real(&from_start);
   after_waiting(fd);
   return result;
 }
