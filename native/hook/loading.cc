@@ -78,7 +78,7 @@ void* answer(void* handle, const char* name, const char* version, const void* ca
   find_real();
   look_at_unseen();
   if (!is_redirecting() || name == nullptr || handle == RTLD_NEXT) return nullptr;
-  const Slot slot = optional_slot_of(name);
+  const Slot slot = missable_slot_of(name);
   if (WEIR_LIKELY(slot == kSlots)) return nullptr;
   void* found = nullptr;
   if (handle == RTLD_DEFAULT) found = look_up_for(caller, name, version);

@@ -17,7 +17,20 @@ struct Row {
   uint32_t name;  // where in kText
   Library library;
   Result result;
+  bool may_be_missing;
 };
+
+constexpr bool is_newer(const char* name) {
+  constexpr const char* kNewer[] = {
+#define WEIR_NEWER(symbol) #symbol,
+#include "hook/newer.def"
+#undef WEIR_NEWER
+  };
+  for (const char* newer : kNewer) {
+    if (is_same(name, newer)) return true;
+  }
+  return false;
+}
 
 struct Rows {
   Row at[kSlots];
@@ -25,13 +38,14 @@ struct Rows {
 
 constexpr Rows kRows = [] {
   Rows rows{{
-#define WEIR_HOOKED(symbol, library, result) {0, Library::library, Result::result},
+#define WEIR_HOOKED(symbol, library, result) {0, Library::library, Result::result, false},
 #include "hook/table.def"
 #undef WEIR_HOOKED
   }};
   uint32_t at = 0;
   for (Row& row : rows.at) {
     row.name = at;
+    row.may_be_missing = row.library != Library::c || is_newer(kText + at);
     while (kText[at] != 0) ++at;
     ++at;
   }
@@ -56,14 +70,14 @@ constexpr Index kIndex = [] {
   return index;
 }();
 
-// A bit for each pair of first letters that a function of an optional library has.
+// A bit for each pair of first letters of a function that may be missing.
 constexpr uint32_t pair_of(const char* name) {
   return (static_cast<unsigned char>(name[0]) * 31u + static_cast<unsigned char>(name[1])) % 64;
 }
 constexpr uint64_t kPairs = [] {
   uint64_t pairs = 0;
   for (const Row& row : kRows.at) {
-    if (row.library != Library::c) pairs |= uint64_t{1} << pair_of(kText + row.name);
+    if (row.may_be_missing) pairs |= uint64_t{1} << pair_of(kText + row.name);
   }
   return pairs;
 }();
@@ -87,6 +101,7 @@ OptionalLibrary about(Library library) {
 
 const char* name_of(Slot slot) { return kText + kRows.at[slot].name; }
 Library library_of(Slot slot) { return kRows.at[slot].library; }
+bool may_be_missing(Slot slot) { return kRows.at[slot].may_be_missing; }
 Result result_of(Slot slot) { return kRows.at[slot].result; }
 
 Slot slot_of(const char* name) {
@@ -96,10 +111,10 @@ Slot slot_of(const char* name) {
   }
 }
 
-Slot optional_slot_of(const char* name) {
+Slot missable_slot_of(const char* name) {
   if (name[0] == 0 || (kPairs >> pair_of(name) & 1) == 0) return kSlots;
   const Slot slot = slot_of(name);
-  return slot != kSlots && is_optional(slot) ? slot : kSlots;
+  return slot != kSlots && may_be_missing(slot) ? slot : kSlots;
 }
 
 const char* file_of(Library library) { return about(library).file; }

@@ -29,8 +29,8 @@ constexpr uint32_t kJumpSlot = R_X86_64_JUMP_SLOT, kGlobal = R_X86_64_GLOB_DAT, 
 constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobal = R_AARCH64_GLOB_DAT, kWord = R_AARCH64_ABS64;
 #endif
 
-// An exported hook, by way of the library's own global offset table. Null for those that are not.
-void* exported_hook(Slot slot) {
+// A hook of libc's functions, by way of the library's own global offset table. Null for those that are not.
+void* libc_hook(Slot slot) {
   switch (slot) {
 #define WEIR_HOOKED(symbol, library, result)                                                   \
   case kSlot_##symbol:                                                                         \
@@ -131,7 +131,7 @@ void for_each_place(const Object& object, bool deep, See see) {
       const ElfW(Sym)& symbol = object.symbols[index];
       if (index == 0 || symbol.st_shndx != SHN_UNDEF || (type == kWord && rows[i].r_addend != 0)) continue;
       const char* const name = object.names + symbol.st_name;
-      const Slot slot = deep ? slot_of(name) : optional_slot_of(name);
+      const Slot slot = deep ? slot_of(name) : missable_slot_of(name);
       const uintptr_t at = object.base + rows[i].r_offset;
       if (slot != kSlots && object.is_writable(at)) see(Place{reinterpret_cast<void**>(at), slot, index, type});
     }
@@ -140,10 +140,10 @@ void for_each_place(const Object& object, bool deep, See see) {
   walk(object.data, object.data_bytes);
 }
 
-bool refers_to_optional(const Object& object) {
+bool refers_to_missable(const Object& object) {
   for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
     const ElfW(Sym)& symbol = object.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF && optional_slot_of(object.names + symbol.st_name) != kSlots) return true;
+    if (symbol.st_shndx == SHN_UNDEF && missable_slot_of(object.names + symbol.st_name) != kSlots) return true;
   }
   return false;
 }
@@ -159,14 +159,17 @@ bool is_definition(const char* name, void* value) {
   return object_at(value, object) && find_defined(object, name, hash) == reinterpret_cast<uintptr_t>(value);
 }
 
-// What an optional place that holds `value` is to hold; null: it stays.
-void* optional_entry(const Program& program, const Place& place, void* value) {
-  if (value == nullptr || is_entry(value)) return nullptr;
+// What is to stand in front of a function.
+void* in_front_of(Slot slot, void* target) { return is_optional(slot) ? entry_for(slot, target) : libc_hook(slot); }
+
+// What a place of a function that may be missing, and that holds `value`, is to hold; null: it stays.
+void* missable_entry(const Program& program, const Place& place, void* value) {
+  if (value == nullptr || is_entry(value) || value == libc_hook(place.slot)) return nullptr;
   const char* const name = name_of(place.slot);
   if (is_jump_of(program, name, value)) return nullptr;  // the jump itself leads to the hook
   // A table of functions may have been changed by the program since.
   if (place.type == kWord && !is_definition(name, value)) return nullptr;
-  return entry_for(place.slot, value);
+  return in_front_of(place.slot, value);
 }
 
 // A jump that waits for its first call leads back into the object.
@@ -178,7 +181,7 @@ bool is_unbound(const Object& object, const Place& place, void* value) {
 void* deep_entry(const Object& object, const Place& place, void* value) {
   void* const real = base::load_relaxed(&real_functions[place.slot]);
   if (real == nullptr || (value != real && !is_unbound(object, place, value))) return nullptr;
-  return exported_hook(place.slot);
+  return libc_hook(place.slot);
 }
 
 // True when nothing waits for its first call.
@@ -188,9 +191,9 @@ bool redirect_bound(const Program& program, const Object& object, bool deep) {
   for_each_place(object, deep, [&](const Place& place) {
     void* const value = *place.where;
     void* entry = nullptr;
-    if (!is_optional(place.slot)) entry = deep_entry(object, place, value);
+    if (!may_be_missing(place.slot)) entry = deep_entry(object, place, value);
     else if (is_unbound(object, place, value)) all = false;
-    else entry = optional_entry(program, place, value);
+    else entry = missable_entry(program, place, value);
     if (entry != nullptr) writable.store(place.where, entry);
   });
   return all;
@@ -226,7 +229,7 @@ bool redirect_unbound(const Program& program, const Object& object, void* handle
     void* const value = *place.where;
     if (!is_unbound(object, place, value)) return;
     void* const target = bound_to(program, object, place, handle, deep);
-    void* const entry = target != nullptr ? entry_for(place.slot, target) : nullptr;
+    void* const entry = target != nullptr ? in_front_of(place.slot, target) : nullptr;
     if (entry != nullptr) writable.store(place.where, entry);
     else all = false;
   });
@@ -267,7 +270,7 @@ bool is_relocated(const Object& object) {
 
 // What is to be done with an object that has not been settled yet.
 void look_at_new(Scan& scan, const Object& object) {
-  if (is_left_alone(object) || (!scan.deep && !refers_to_optional(object))) return settle(object);
+  if (is_left_alone(object) || (!scan.deep && !refers_to_missable(object))) return settle(object);
   if (!scan.at_start && !is_relocated(object)) {
     known_loadings = 0;  // the other thread looks at it when it is loaded
     return;
@@ -357,7 +360,7 @@ void* redirected(Slot slot, void* found) {
     return true;
   });
   if (of_found.dynamic == nullptr || is_jump_of(program, name, found)) return nullptr;  // of another namespace; a jump of the program
-  return entry_for(slot, found);
+  return in_front_of(slot, found);
 }
 
 }  // namespace weir::hook
