@@ -4,35 +4,75 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <sys/types.h>
+#include <unistd.h>
 
-#include "hook/real.h"
+#include "hook/observe.h"
+#include "os/syscall.h"
 #include "stack/process.h"
 
+using namespace weir::hook;
+namespace base = weir::base;
+namespace os = weir::os;
 namespace stack = weir::stack;
 
-WEIR_HOOK(int, execve, const char* path, char* const* arguments, char* const* environment) {
+namespace {
+
+// A child that was forked and has made no call yet has no chunk: it tells through its parent's.
+bool may_tell() { return base::load_relaxed(&weir::record::wanted) != 0 && !os::sealed(); }
+
+base::Text program_of(const char* path) { return path != nullptr ? base::text(path) : base::text("(a descriptor)"); }
+
+// exec: the program's name is told before, as a call that succeeds does not come back.
+template <typename Real>
+int becoming(const char* path, char* const* environment, Real real) {
   stack::before_exec();
-  return WEIR_REAL(execve)(path, arguments, environment);
+  if (!may_tell()) return real();
+  auto& me = weir::record::process();
+  if (base::load_relaxed(&weir::record::pulse.alive) != 0 && !weir::record::thread_log.in_vfork_child) me.before_exec();
+  const auto pid = static_cast<uint64_t>(os::process_id());
+  char room[32];
+  // The kernel looks at the path and the environment first where they may be anything: what cannot be read is not told.
+  char known[1024];
+  const bool is_text = path == nullptr || os::copy_text(known, path, sizeof known);
+  if (!is_text || (environment != nullptr && !os::can_read(reinterpret_cast<uintptr_t>(environment)))) return real();
+  me.note_start(pid, os::ticks(), me.why_unseen(environment, room, sizeof room), program_of(path != nullptr ? known : nullptr));
+  const int result = real();
+  const int error = errno;
+  me.note_start(pid, os::ticks(), base::text("failed"), {});
+  errno = error;
+  return result;
+}
+
+// A program that a function of libc starts: told once it is there.
+void told_start(uint64_t pid, uint64_t ticks, char* const* environment, const char* program) {
+  if (!may_tell()) return;
+  const int error = errno;
+  auto& me = weir::record::process();
+  char room[32];
+  const base::Text why = me.why_unseen(environment, room, sizeof room);
+  if (pid != 0 || why.size != 0) me.note_start(pid, ticks, why, base::text(program));
+  errno = error;
+}
+
+}  // namespace
+
+WEIR_HOOK(int, execve, const char* path, char* const* arguments, char* const* environment) {
+  return becoming(path, environment, [&] { return WEIR_REAL(execve)(path, arguments, environment); });
 }
 WEIR_HOOK(int, execveat, int directory, const char* path, char* const* arguments, char* const* environment, int flags) {
-  stack::before_exec();
-  return WEIR_REAL(execveat)(directory, path, arguments, environment, flags);
+  return becoming(path, environment, [&] { return WEIR_REAL(execveat)(directory, path, arguments, environment, flags); });
 }
 WEIR_HOOK(int, fexecve, int fd, char* const* arguments, char* const* environment) {
-  stack::before_exec();
-  return WEIR_REAL(fexecve)(fd, arguments, environment);
+  return becoming(nullptr, environment, [&] { return WEIR_REAL(fexecve)(fd, arguments, environment); });
 }
 WEIR_HOOK(int, execv, const char* path, char* const* arguments) {
-  stack::before_exec();
-  return WEIR_REAL(execv)(path, arguments);
+  return becoming(path, environ, [&] { return WEIR_REAL(execv)(path, arguments); });
 }
 WEIR_HOOK(int, execvp, const char* path, char* const* arguments) {
-  stack::before_exec();
-  return WEIR_REAL(execvp)(path, arguments);
+  return becoming(path, environ, [&] { return WEIR_REAL(execvp)(path, arguments); });
 }
 WEIR_HOOK(int, execvpe, const char* path, char* const* arguments, char* const* environment) {
-  stack::before_exec();
-  return WEIR_REAL(execvpe)(path, arguments, environment);
+  return becoming(path, environment, [&] { return WEIR_REAL(execvpe)(path, arguments, environment); });
 }
 
 namespace {
@@ -65,13 +105,11 @@ void read_list(char** to, const char* first, va_list more) {
 WEIR_HOOK(int, execl, const char* path, const char* first, ...) {
   WEIR_ARGUMENTS(list, more);
   va_end(more);
-  stack::before_exec();
   return hook_execv(path, list);
 }
 WEIR_HOOK(int, execlp, const char* path, const char* first, ...) {
   WEIR_ARGUMENTS(list, more);
   va_end(more);
-  stack::before_exec();
   return hook_execvp(path, list);
 }
 WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
@@ -95,14 +133,23 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
   WEIR_HOOK(int, symbol, pid_t* child, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how, \
             char* const* arguments, char* const* environment) {                                                                \
     stack::before_spawn(actions != nullptr);                                                                                   \
-    return WEIR_REAL(symbol)(child, path, actions, how, arguments, environment);                                               \
+    pid_t started = 0;                                                                                                         \
+    const uint64_t ticks = os::ticks();                                                                                        \
+    const int result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment);                                \
+    if (result != 0) return result;                                                                                            \
+    if (child != nullptr) *child = started;                                                                                    \
+    told_start(static_cast<uint64_t>(started), ticks, environment, path);                                                      \
+    return result;                                                                                                             \
   }
 WEIR_SPAWN(posix_spawn)
 WEIR_SPAWN(posix_spawnp)
 
 WEIR_HOOK(int, system, const char* command) {
   stack::before_spawn(false);
-  return WEIR_REAL(system)(command);
+  const uint64_t ticks = os::ticks();
+  const int result = WEIR_REAL(system)(command);
+  if (command != nullptr) told_start(0, ticks, environ, command);
+  return result;
 }
 
 // fork without handlers.

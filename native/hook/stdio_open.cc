@@ -66,6 +66,7 @@ FILE* reopening(const char* path, const char* mode, FILE* old, Real real) {
   const int old_fd = descriptor_of(old);
   const uint32_t old_file = old_fd >= 0 ? file_of_stream(old_fd) : 0;
   closed(old_fd);
+  if (old_fd >= 0) count_passed_over(Unread(old).bytes());
   const uint64_t start = os::ticks();
   FILE* const f = real();
   Call call{Op::kFreopen, Layer::stdio, 0, 0, old_file, start, os::ticks(), kUnknownOffset, 0};
@@ -83,11 +84,13 @@ int closing_stream(FILE* f, Real real) {
   if (fd < 0) return real();
   Call call{Op::kFclose, Layer::stdio, 0, 0, file_of_stream(fd), 0, 0, kUnknownOffset, 0};
   closed(fd);
+  const Unread left(f);
   call.start = os::ticks();
   const int result = real();
   call.end = os::ticks();
   set_outcome(call, result == -1);
   keep(call);
+  count_passed_over(left.bytes());
   return result;
 }
 

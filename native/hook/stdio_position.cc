@@ -10,10 +10,13 @@ namespace {
 
 template <typename Real>
 inline int seeking(FILE* f, int64_t offset, int whence, Real real) {
-  return on_stream(Op::kFseek, f, real, [=](Call& call, int result) {
+  const Unread before(f);
+  const int sought = on_stream(Op::kFseek, f, real, [=](Call& call, int result) {
     set_outcome(call, result != 0);
     if (whence == SEEK_SET && offset >= 0) call.offset = static_cast<uint64_t>(offset);
   });
+  if (descriptor_of(f) >= 0) count_passed_over(before.passed_over(f));
+  return sought;
 }
 
 template <typename Real>
@@ -22,6 +25,15 @@ inline int64_t telling(FILE* f, Real real) {
     set_outcome(call, result < 0);
     if (result >= 0) call.offset = static_cast<uint64_t>(result);
   });
+}
+
+// What was read ahead goes back: the next read fetches it once more.
+template <typename Real>
+inline int flushing(FILE* f, Real real) {
+  const Unread before(f);
+  const int result = on_stream(Op::kFflush, f, real, negative_fails);
+  if (descriptor_of(f) >= 0) count_passed_over(before.bytes() - Unread(f).bytes());
+  return result;
 }
 
 template <typename Real>
@@ -86,13 +98,15 @@ WEIR_HOOK(void, rewind, FILE* f) {
     WEIR_REAL(rewind)(f);
     return 0;
   };
+  const Unread before(f);
   on_stream(Op::kRewind, f, real, negative_fails);
+  if (descriptor_of(f) >= 0) count_passed_over(before.passed_over(f));
 }
 
 #define WEIR_FFLUSH(symbol)                                                                                 \
   WEIR_HOOK(int, symbol, FILE* f) {                                                                         \
     const auto real = [=] { return WEIR_REAL(symbol)(f); };                                                 \
-    return f != nullptr ? on_stream(Op::kFflush, f, real, negative_fails) : on_all_streams(Op::kFflush, real); \
+    return f != nullptr ? flushing(f, real) : on_all_streams(Op::kFflush, real);                            \
   }
 WEIR_FFLUSH(fflush)
 WEIR_FFLUSH(fflush_unlocked)

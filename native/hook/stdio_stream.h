@@ -12,6 +12,9 @@
 namespace weir::hook {
 
 // FILE::_flags as glibc's libio.h has them; two of them are in the public header too.
+inline constexpr int kNoReads = 0x4;
+inline constexpr int kNoWrites = 0x8;
+inline constexpr int kWriting = 0x800;
 inline constexpr int kEofSeen = 0x10;
 inline constexpr int kErrorSeen = 0x20;
 inline constexpr int kInBackup = 0x100;
@@ -87,6 +90,39 @@ class BufferWatch {
   const char* end_;
   bool usable_;
 };
+
+// Bytes in a stream's read buffer that the program has not read, around a call that may pass over them or fetch others. What the system gave
+// a stream is what the program read, what was passed over, and what lies in the buffer: so the kernel's figures can be compared.
+class Unread {
+ public:
+  explicit Unread(const FILE* f) : at_(f->_IO_read_ptr), end_(f->_IO_read_end), offset_(f->_offset), written_((f->_flags & kWriting) != 0) {}
+
+  int64_t bytes() const { return end_ - at_; }
+  // After a seek. Where the buffer was filled anew the stream stands at another offset of the system's.
+  int64_t passed_over(const FILE* f) const {
+    const bool is_filled = written_ || f->_offset != offset_ || f->_IO_read_end != end_;
+    // A stream that is written, too, drops what was fetched with the next write, which is no seek: all of it counts at once.
+    if ((f->_flags & (kNoReads | kNoWrites)) == 0) return is_filled ? f->_IO_read_end - f->_IO_read_base + in_vain(f) : 0;
+    if (!is_filled) return f->_IO_read_ptr - at_;
+    return bytes() + (f->_IO_read_ptr - f->_IO_read_base) + in_vain(f);
+  }
+
+ private:
+  // A seek to behind the end of the file reads what there is of the block, and drops it: no more than the block's bytes before the target.
+  static int64_t in_vain(const FILE* f) {
+    const int64_t block = f->_IO_buf_end - f->_IO_buf_base;
+    return f->_IO_read_end == f->_IO_read_base && block > 0 && f->_offset > 0 ? f->_offset % block : 0;
+  }
+
+  const char* at_;
+  const char* end_;
+  int64_t offset_;
+  bool written_;
+};
+
+inline void count_passed_over(int64_t bytes) {
+  if (bytes != 0 && recording() && !record::thread_log.in_vfork_child) record::process().count_passed_over(bytes);
+}
 
 }  // namespace weir::hook
 

@@ -48,6 +48,7 @@ void note_mounts() {
   Lines lines(room.data() + kHalf);
   for (long got = 1; got > 0;) {
     got = os::read_fd(static_cast<int>(fd), room.data(), kHalf);
+    if (got > 0) record::process().count_own_read(static_cast<uint64_t>(got));
     for (long i = 0; i < got; ++i) lines.feed(room.data()[i]);
   }
   os::close_fd(static_cast<int>(fd));

@@ -18,7 +18,7 @@ class Collector {
     uint64_t at = 0;
     while (at + sizeof(wire::NameEntry) <= chunk.entries) {
       const auto entry = file_.copy<wire::NameEntry>(begin + at);
-      if (entry.id == 0) {
+      if (entry.id == 0 && entry.source != wire::NameSource::kNote) {
         if (entry.length_bytes != 0) problems_.add(Reason::name_entry, begin + at, sizeof entry);
         at += sizeof entry;
         continue;
@@ -40,7 +40,7 @@ class Collector {
     if (text.empty() || text.find('\0') != text.npos) return;
     const auto [found, is_new] = at_.emplace(text, uint32_t(names_.texts.size()));
     if (is_new) names_.texts.push_back({offset, entry.length_bytes, names_a_file(text)});
-    names_.ids.push_back({process, entry.id, found->second, uint32_t(entry.source)});
+    if (entry.id != 0) names_.ids.push_back({process, entry.id, found->second, uint32_t(entry.source)});
   }
 
   const Mapping& file_;

@@ -111,6 +111,17 @@ uint32_t Names::path_id(base::Text directory, base::Text path) {
   return find(directory, path, wire::NameSource::kGiven)->id;
 }
 
+void Names::note(base::Text text) {
+  if (text.size > kLongest) return;
+  wire::NameEntry* entry = reserve((sizeof *entry + text.size + 7) & ~uint64_t{7});
+  if (entry == nullptr) return process().count_failure();
+  const wire::NameEntry head{0, static_cast<uint16_t>(text.size), wire::NameSource::kNote};
+  uint64_t word;
+  memcpy(&word, &head, sizeof word);
+  base::store(reinterpret_cast<uint64_t*>(entry), word);
+  memcpy(entry->text, text.data, text.size);
+}
+
 void Names::set_working_directory() {
   const os::Scratch room;
   char* const path = room.data();

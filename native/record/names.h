@@ -27,6 +27,9 @@ class Names {
 
   void set_working_directory();
 
+  // A text of its own, which no record bears (docs/formats/trace.md, section 3.2). Also in a forked child that has no chunk yet.
+  void note(base::Text text);
+
  private:
   const wire::NameEntry* find(base::Text prefix, base::Text name, wire::NameSource source);
   const wire::NameEntry* add(base::Text prefix, base::Text name, wire::NameSource source);

@@ -2,6 +2,7 @@
 #include "record/process.h"
 
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "os/clock.h"
 #include "os/scratch.h"
@@ -36,6 +37,7 @@ long Process::begin(const Settings& settings) {
   wiped_by_kernel_ = !os::failed(os::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK, Linux 4.14 */));
   Refusal refusal = Refusal::none;
   if (!take_first_chunks(0, &refusal)) return refusal == Refusal::passing ? -12 /* ENOMEM */ : -28 /* ENOSPC */;
+  user_ = static_cast<uint32_t>(getauxval(AT_EUID));
   names_.set_working_directory();
   wanted = 1;
   base::store(&pulse.alive, 1u);
@@ -74,13 +76,16 @@ void Process::fill_process_chunk(uint32_t parent) {
   p.start_ticks = p.last_ticks = now.ticks;
   p.start_mono_ns = p.last_mono_ns = now.mono_ns;
   p.start_realtime_ns = now.realtime_ns;
-  read_io(&p.io_start);
+  last_io_read_ = 0;
+  read_io(&p.io_start, &p.storage_start);
   p.io_last = p.io_start;
+  p.storage_last = p.storage_start;
   const long exe = os::read_link("/proc/self/exe", p.exe, sizeof p.exe - 1);
   if (os::failed(exe)) p.exe[0] = 0;
   const long cwd = os::working_directory(p.cwd, sizeof p.cwd - 1);
   if (os::failed(cwd)) p.cwd[0] = 0;
-  os::read_file("/proc/self/cmdline", p.command, sizeof p.command - 1);
+  const long words = os::read_file("/proc/self/cmdline", p.command, sizeof p.command - 1);
+  if (words > 0) p.own_read += static_cast<uint64_t>(words);
   begin_chunk(&p.header, wire::Kind::kProcess, wire::kPageBytes, number_, 0, 0);
 }
 
@@ -88,6 +93,7 @@ wire::ChunkHeader* Process::take_chunk(wire::Kind kind, Use use, uint64_t size, 
   uint64_t offset = 0;
   auto* chunk = static_cast<wire::ChunkHeader*>(file_.take(size, use, &offset, refusal, over));
   if (chunk == nullptr) return nullptr;
+  base::fetch_add(&chunk_->own_written, size);  // zeros, which give it storage
   calibrate();
   const uint32_t thread = kind == wire::Kind::kNames ? 0 : static_cast<uint32_t>(os::thread_id());
   begin_chunk(chunk, kind, size, number_, thread, entry_bytes);
@@ -102,12 +108,16 @@ void Process::calibrate() {
   chunk_->last_ticks = now.ticks;
 }
 
-void Process::read_io(wire::IoFigures* to) {
+void Process::read_io(wire::IoFigures* to, wire::StorageFigures* storage) {
   const os::SignalsBlocked blocked;  // a handler would find, or leave for ever, a file that is open
   char text[512];
-  if (os::read_file("/proc/self/io", text, sizeof text) <= 0) return;
+  const long size = os::read_file("/proc/self/io", text, sizeof text);
+  if (size <= 0) return;
   *to = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"), io_value(text, "syscw:")};
-  chunk_->io_known = 1;
+  *storage = {io_value(text, "\nread_bytes:"), io_value(text, "\nwrite_bytes:")};
+  chunk_->io_known = wire::kIoRead | wire::kIoOwn;
+  base::fetch_add(&chunk_->own_read, last_io_read_);
+  last_io_read_ = static_cast<uint64_t>(size);  // not in these figures, but in those to come
 }
 
 void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi) {
@@ -119,9 +129,35 @@ void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKi
 
 void Process::end(wire::End how) {
   calibrate();
-  if (!os::sealed()) read_io(&chunk_->io_last);
+  if (!os::sealed()) read_io(&chunk_->io_last, &chunk_->storage_last);
   chunk_->end_ticks = os::ticks();
   if (chunk_->end_kind != wire::End::kSignal) chunk_->end_kind = how;  // MPI_Abort ends in exit or _exit
+}
+
+void Process::before_exec() {
+  calibrate();
+  if (!os::sealed()) read_io(&chunk_->io_last, &chunk_->storage_last);
+}
+
+base::Text Process::why_unseen(char* const* environment, char* to, size_t size) const {
+  bool has_library = false, has_directory = false;
+  for (char* const* one = environment; one != nullptr && *one != nullptr; ++one) {
+    if (strncmp(*one, "LD_PRELOAD=", 11) == 0) has_library = strstr(*one, "libweir-preload") != nullptr;
+    if (strncmp(*one, "WEIR_TRACE_DIR=", 15) == 0) has_directory = (*one)[15] != 0;
+  }
+  if (!has_library || !has_directory) return base::text("environment");
+  const auto user = static_cast<uint64_t>(os::system_call(SYS_geteuid));
+  if (user == user_) return {};
+  return base::Writer(to, size).add("user ").add_number(user).view();
+}
+
+void Process::note_start(uint64_t pid, uint64_t ticks, base::Text why, base::Text program) {
+  const os::Scratch room;
+  if (room.data() == nullptr) return;
+  base::Writer text(room.data(), os::Scratch::kBytes);
+  text.add("start\n").add_number(pid).add("\n").add_number(number_).add("\n").add_number(ticks).add("\n");
+  text.add(why).add("\n").add(program);
+  names_.note(text.view());
 }
 
 void Process::forked() {

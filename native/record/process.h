@@ -24,9 +24,19 @@ class Process {
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
   void end(wire::End how);
+  // Another program takes the place of this one, if it can be started: what the kernel counted so far.
+  void before_exec();
+  // A program is about to be started (docs/formats/trace.md, section 3.2). why: empty, or what makes it likely that it leaves no
+  // records. Also in a forked child that has no chunk of its own.
+  void note_start(uint64_t pid, uint64_t ticks, base::Text why, base::Text program);
+  // Empty, or why a program that is started with this environment will leave no records; lies in `to`.
+  base::Text why_unseen(char* const* environment, char* to, size_t size) const;
   void forked();  // in the child
   void stop();  // for good; the process goes on unseen
   void count_lost(uint64_t events) { base::fetch_add(&chunk_->lost_events, events); }
+  // Bytes that a stream took from the system and that the program did not read, or (negative) reads once more.
+  void count_passed_over(int64_t bytes) { base::fetch_add(&chunk_->passed_over, bytes); }
+  void count_own_read(uint64_t bytes) { base::fetch_add(&chunk_->own_read, bytes); }
   void count_failure() { base::fetch_add(&chunk_->failures, uint64_t{1}); }
   void step_down(wire::Level to);
   wire::Level level() const { return base::load_relaxed(&chunk_->level_now); }
@@ -41,12 +51,14 @@ class Process {
   bool take_first_chunks(uint32_t parent, Refusal* refusal);
   void fill_process_chunk(uint32_t parent);
   void calibrate();
-  void read_io(wire::IoFigures* to);
+  void read_io(wire::IoFigures* to, wire::StorageFigures* storage);
 
   TraceFile file_;
   Names names_;
   wire::ProcessChunk* chunk_ = nullptr;
   uint32_t number_ = 0;
+  uint64_t last_io_read_ = 0;
+  uint32_t user_ = 0;  // who opened the trace
   bool wiped_by_kernel_ = false;
 };
 

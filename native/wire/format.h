@@ -23,7 +23,7 @@ enum class Kind : uint32_t { kProcess = 1, kNames = 2, kEvents = 3, kCounters = 
 enum class RankSource : uint32_t { kNone = 0, kEnvironment = 1, kMpi = 2 };
 enum class MpiKind : uint32_t { kNone = 0, kOpenMpi = 1, kMpich = 2, kOther = 3 };
 enum class End : uint32_t { kNone = 0, kExit = 1, kQuickExit = 2, kExec = 3, kSignal = 4 };
-enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2 };
+enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2, kNote = 3 };
 // Who made the record. Above these: kEvents + p, an event layer at position p of its file's stack, and kNotes + k, a note about a
 // layer of kind k (layers.def). From output on: no I/O of its own, the calls to the system below it are.
 enum class Layer : uint8_t {
@@ -100,6 +100,11 @@ struct IoFigures {
   uint64_t rchar, wchar, syscr, syscw;
 };
 
+struct StorageFigures {
+  uint64_t read_bytes, write_bytes;
+};
+enum IoKnown : uint32_t { kIoRead = 1, kIoOwn = 2 };
+
 struct ProcessChunk {
   ChunkHeader header;
   uint32_t pid, ppid;
@@ -119,9 +124,14 @@ struct ProcessChunk {
   char reserved[24];
   char exe[512];
   char cwd[1024];
-  char command[2304];
+  char command[2176];
+  uint64_t own_read, own_written;
+  int64_t passed_over;
+  StorageFigures storage_start, storage_last;
+  char reserved_end[72];
 };
 static_assert(offsetof(ProcessChunk, io_last) == 192 && offsetof(ProcessChunk, exe) == 256);
+static_assert(offsetof(ProcessChunk, own_read) == 3968 && offsetof(ProcessChunk, storage_last) == 4008);
 static_assert(offsetof(ProcessChunk, command) == 1792 && sizeof(ProcessChunk) == kPageBytes);
 
 struct NameEntry {

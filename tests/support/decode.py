@@ -175,7 +175,7 @@ def _process(chunk: _Chunk) -> Process:
     head = struct.unpack_from("<IIiiIIII", chunk.data)
     start, end, lost, failures = (struct.unpack_from("<Q", chunk.data, at)[0] for at in (32, 72, 80, 88))
     (parent,) = struct.unpack_from("<I", chunk.data, 160)
-    command = bytes(chunk.data[1728:4032]).split(b"\0\0")[0]
+    command = bytes(chunk.data[1728:3904]).split(b"\0\0")[0]
     return Process(
         chunk.process, *head, start, end, lost, failures, parent, _text(chunk.data[192:704]), _text(chunk.data[704:1728]),
         [part.decode(errors="replace") for part in command.split(b"\0")] if command else [],
@@ -188,7 +188,7 @@ def _read_names(chunk: _Chunk, names: dict[tuple[int, int], str]) -> None:
         number, length, _ = struct.unpack_from("<IHH", chunk.data, at)
         if number:
             names[chunk.process, number] = bytes(chunk.data[at + 8 : at + 8 + length]).decode(errors="replace")
-        at += (8 + length + 7) & ~7 if number else 8
+        at += (8 + length + 7) & ~7 if number or length else 8
 
 
 def _read_counters(chunk: _Chunk, trace: Trace):

@@ -3,27 +3,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from weir.analysis.columns import Columns, merged
+from weir.analysis.starts import Untraced, untraced_programs
 from weir.analysis.step import StepData
-from weir.trace.ops import EVENTS, NOTES
+from weir.trace import TraceFile
+from weir.trace.ops import EVENTS, NOTES, op_named
 from weir.trace.process import END_KINDS
 
-BLIND_SHARE = 0.10
-BLIND_BYTES = 1_000_000
+MOST_UNSEEN_SHARE = 0.01
+MOST_UNSEEN_BYTES = 1 << 20
+NOISE_BYTES = 64 << 10  # the loader and libc's own requests (locales, name services): of a process, in each direction
+_DIRTIED_BYTES = 16 << 10  # by a small call: the pages at both its ends, blocks of metadata
+_PROGRAM_TEXT_BYTES = 64 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
+_SPLICE = ("splice", "splice_in")  # which the kernel does not count
+
+
+def is_unseen(unseen: int, counted: int) -> bool:
+    """Whether so much of what the kernel counted was not seen that a report is not the whole truth."""
+    return unseen > MOST_UNSEEN_BYTES and unseen > counted * MOST_UNSEEN_SHARE
 
 
 @dataclass(frozen=True)
 class ProcessFigures:
-    """kernel_*: /proc/self/io over the life of the process, less what children that it waited for brought in and less the zeros
-    that the recorder writes where its chunks will lie; None: unknown.
-
+    """kernel_*: rchar and wchar of /proc/self/io over the life of the process, less what children that it waited for brought in and
+    what the recorder itself read and wrote; None: unknown.
 
     seen_*: reads and writes of all names, pipes included; of a file under layers what reached the file system, where that is more
-    (a task reads ahead, or writes what others left with it). is_blind: the kernel counted over 10 % + 1 MB more than was seen.
+    (a task reads ahead, or writes what others left with it). unseen_*: what the kernel counted more, beside what streams passed over;
+    past_calls_*: bytes that went to or came from storage without a call that the kernel counts (mappings, libaio, io_uring), roughly.
     """
 
     step: str
@@ -39,35 +51,244 @@ class ProcessFigures:
     seen_read: int
     seen_written: int
     is_launcher: bool
+    unseen_read: int = 0
+    unseen_written: int = 0
+    past_calls_read: int = 0
+    past_calls_written: int = 0
+    way: str = ""
+
+    @property
+    def unseen(self) -> int:
+        return self.unseen_read + self.unseen_written + self.past_calls_read + self.past_calls_written
+
+    @property
+    def counted(self) -> int:
+        """What the kernel counted for the process."""
+        return (self.kernel_read or 0) + (self.kernel_written or 0) + self.past_calls_read + self.past_calls_written
 
     @property
     def is_blind(self) -> bool:
-        return _exceeds(self.kernel_read, self.seen_read) or _exceeds(self.kernel_written, self.seen_written)
+        return is_unseen(self.unseen, self.counted)
 
 
-def _exceeds(kernel: int | None, seen: int) -> bool:
-    return kernel is not None and kernel > seen * (1 + BLIND_SHARE) + BLIND_BYTES
+@dataclass(frozen=True)
+class Group:
+    """Programs that left no records and whose bytes the kernel added to one process that waited for them. bytes: None: unknown."""
+
+    programs: tuple[Untraced, ...]
+    bytes: int | None
+
+    @property
+    def matters(self) -> bool:
+        return self.bytes is None or self.bytes > NOISE_BYTES or any(one.rank >= 0 for one in self.programs)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """What a step's report does not have. counted: by the kernel, of all processes; groups: programs without records."""
+
+    counted: int
+    processes: tuple[ProcessFigures, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.unseen for one in self.processes) + sum(one.bytes or 0 for one in self.groups)
+
+    @property
+    def untraced(self) -> tuple[Untraced, ...]:
+        return tuple(one for group in self.groups if group.matters for one in group.programs)
+
+    @property
+    def is_much(self) -> bool:
+        return is_unseen(self.bytes, self.counted)
 
 
 def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
     """The chosen processes of a step, by rank (no task last), node and start."""
-    seen, chunks = _seen(data), _chunk_bytes(data)
-    left = _left_behind(data, seen, chunks)
+    figures = _account(data)[0]
     made = []
     for index in np.flatnonzero(mask).tolist():
-        member = data.members[index]
-        process = member.process
-        read, written = _without_children(data, index, left)
-        calls, ns, seen_read, seen_written = (int(column[index]) for column in seen)
-        if written is not None:
-            written -= min(chunks[index], max(0, written - seen_written))
-        end = END_KINDS[process.end_kind] if process.end_kind < len(END_KINDS) else "unknown"
-        figures = ProcessFigures(
-            data.step.name, data.files[member.file].node, process.pid, member.rank, process.command_line, end, calls,
-            ns / 1e9, read, written, seen_read, seen_written, member.is_launcher,
-        )  # fmt: skip
-        made.append((member.rank < 0, member.rank, figures.node, process.start_ticks, process.pid, index, figures))
+        member, one = data.members[index], figures[index]
+        made.append((member.rank < 0, member.rank, one.node, member.process.start_ticks, one.pid, index, one))
     return [one[-1] for one in sorted(made, key=lambda one: one[:-1])]
+
+
+def unseen(data: StepData) -> Unseen:
+    """Of all processes of a step."""
+    figures, groups = _account(data)
+    counted = sum(one.counted for one in figures) + sum(one.bytes or 0 for one in groups)
+    return Unseen(counted, tuple(one for one in figures if one.unseen), tuple(groups))
+
+
+_JOB = -1  # whoever started the step waits for what has no traced parent
+_accounts: WeakKeyDictionary[TraceFile, tuple[list[ProcessFigures], list[Group]]] = WeakKeyDictionary()
+
+
+def _account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
+    """Figures of every member, and the programs without records by who waited for them."""
+    if not data.files:
+        return [], []
+    if data.files[0] not in _accounts:
+        _accounts[data.files[0]] = _make_account(data)
+    return _accounts[data.files[0]]
+
+
+def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
+    seen, splices = _seen(data), _spliced(data)
+    family = _Family(data, seen)
+    groups: dict[int | None, list[Untraced]] = {}
+    for one in untraced_programs(data):
+        groups.setdefault(family.reaper(one), []).append(one)
+    figures, bytes_of = [], {}
+    mapped, rings, calls_that_dirty = _evidence(data)
+    for index, member in enumerate(data.members):
+        process = member.process
+        calls, ns, seen_read, seen_written = (int(column[index]) for column in seen)
+        kernel = family.own(index)
+        end = END_KINDS[process.end_kind] if process.end_kind < len(END_KINDS) else "unknown"
+        one = ProcessFigures(
+            data.step.name, data.files[member.file].node, process.pid, member.rank, process.command_line, end, calls,
+            ns / 1e9, *(None, None) if kernel is None else kernel[:2], seen_read, seen_written, member.is_launcher,
+        )  # fmt: skip
+        if kernel is not None:
+            over_read = kernel[0] - process.passed_over - seen_read + splices[0][index]
+            over_written = kernel[1] - seen_written + splices[1][index]
+            parts = [int(part) if part > NOISE_BYTES else 0 for part in (over_read, over_written)]
+            if index in groups:
+                bytes_of[index] = sum(parts)
+                one = replace(one, kernel_read=kernel[0] - parts[0], kernel_written=kernel[1] - parts[1])
+                parts = [0, 0]
+            elif process.has_own_figures:
+                explained = seen_written + parts[1] + 2 * process.own_written + _DIRTIED_BYTES * int(calls_that_dirty[index])
+                text = 0 if rings[index] else _PROGRAM_TEXT_BYTES
+                more_read = kernel[2] - seen_read - parts[0]
+                from_mapped = min(more_read, int(mapped[index]))
+                more = [max(0, from_mapped, more_read - text), max(0, kernel[3] - explained)]
+                parts += [part if part > MOST_UNSEEN_BYTES else 0 for part in more]
+            one = replace(one, **dict(zip(("unseen_read", "unseen_written", "past_calls_read", "past_calls_written"), parts)))
+            if one.unseen:
+                one = replace(one, way=_way(one, bool(mapped[index]), bool(rings[index])))
+        figures.append(one)
+    job = family.job_excess()
+    if _JOB in groups:
+        bytes_of[_JOB] = job
+    return figures, [Group(tuple(some), bytes_of.get(reaper)) for reaper, some in groups.items()]
+
+
+def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool) -> str:
+    ways = []
+    if one.past_calls_read or one.past_calls_written:
+        ways.append("io_uring" if has_ring else "a mapping of files" if is_mapped else "libaio, or a mapping")
+    if one.unseen_read or one.unseen_written:
+        ways.append("direct system calls, or single characters through getc_unlocked and putc_unlocked")
+    return "; ".join(ways)
+
+
+def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each member: bytes of files that it mapped, rings that it set up, calls that may have made pages dirty."""
+    columns, count = data.columns, len(data.members)
+    is_mapping = (columns.op == op_named("mmap").value) & columns.is_file
+    is_ring = columns.op == op_named("io_uring_setup").value
+    made = []
+    for part in (np.where(is_mapping, columns.bytes, 0), np.where(is_ring, columns.calls, 0), np.where(columns.by_code("WMO"), columns.calls, 0)):
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, columns.member, part)
+        made.append(sums)
+    return made[0], made[1], made[2]
+
+
+def _spliced(data: StepData) -> list[np.ndarray]:
+    """Bytes that each member read and wrote by splice."""
+    columns, made = data.columns, []
+    for code in "RW":
+        sums = np.zeros(len(data.members), np.int64)
+        rows = columns.by_code(code) & np.isin(columns.op, [op_named(name).value for name in _SPLICE])
+        np.add.at(sums, columns.member, np.where(rows, columns.moved, 0))
+        made.append(sums)
+    return made
+
+
+class _Family:
+    """Who waited for whom: Linux adds the figures of a child to its parent when the parent waits for it. Figures are rchar, wchar, read_bytes,
+    write_bytes."""
+
+    def __init__(self, data: StepData, seen: tuple[np.ndarray, ...]) -> None:
+        self._data = data
+        self._left = [self._left_by(index, seen) for index in range(len(data.members))]
+        self._members_of: dict[tuple[int, int], list[int]] = {}
+        for index, member in enumerate(data.members):
+            self._members_of.setdefault((member.file, member.process.pid), []).append(index)
+        self._replaced = {one.starter for one in untraced_programs(data) if one.is_replaced}
+        self._foster: dict[int, list[tuple[int, int]]] = {}
+        for one in untraced_programs(data):
+            if one.starter is not None and not one.is_replaced and one.pid:
+                self._foster.setdefault(one.starter, []).append((data.members[one.starter].file, one.pid))
+
+    def own(self, index: int) -> list[int] | None:
+        """Figures of the member itself, with those of programs that left no records; None: unknown."""
+        process = self._data.members[index].process
+        if not process.io_known:
+            return None
+        own = [
+            process.kernel_read - process.own_read, process.kernel_written - process.own_written,
+            *(last - first for last, first in zip(process.kernel_storage_ever, process.kernel_storage_before)),
+        ]  # fmt: skip
+        if index not in self._replaced:
+            for child in self._children(index):
+                one = self._data.members[child].process
+                ended = one.end_ticks or one.last_ticks
+                if one.io_began and process.start_ticks <= ended <= max(process.last_ticks, process.end_ticks):
+                    own = [mine - its for mine, its in zip(own, self._whole(child))]
+        return [max(0, part) for part in own]
+
+    def reaper(self, one: Untraced) -> int | None:
+        """The member whose figures have those of a program without records; _JOB: whoever started the step; None: nobody known."""
+        if one.starter is None:
+            return None
+        if not one.is_replaced:
+            return one.starter if self._data.members[one.starter].process.io_known else None
+        member = self._data.members[one.starter]
+        parents = [
+            index for index in self._members_of.get((member.file, member.process.ppid), ())
+            if self._data.members[index].process.start_ticks <= member.process.start_ticks
+        ]  # fmt: skip
+        if not parents:
+            return _JOB
+        parent = max(parents, key=lambda index: self._data.members[index].process.start_ticks)
+        return parent if self._data.members[parent].process.io_known else None
+
+    def job_excess(self) -> int | None:
+        """Bytes of the job that no traced process at its root accounts for; None: unknown."""
+        job = self._data.step.job
+        if job is None or job.kernel_bytes is None:
+            return None
+        members = self._data.members
+        keys = {(m.file, m.process.pid): None for m in members if (m.file, m.process.ppid) not in self._members_of}
+        roots = [max(self._members_of[key], key=lambda index: members[index].process.start_ticks) for key in keys]
+        return max(0, sum(job.kernel_bytes) - sum(sum(self._whole(root)[:2]) for root in roots))
+
+    def _children(self, index: int) -> list[int]:
+        member = self._data.members[index]
+        keys = [(member.file, member.process.pid), *self._foster.get(index, ())]
+        return [child for key in keys for child in self._data.children.get(key, ()) if child != index]
+
+    def _whole(self, index: int) -> list[int]:
+        """What the member's parent finds: of one that was replaced by a program without records at least what that one waited for."""
+        whole = self._left[index]
+        if index in self._replaced:
+            for child in self._children(index):
+                whole = [mine + its for mine, its in zip(whole, self._left[child])]
+        return whole
+
+    def _left_by(self, index: int, seen: tuple[np.ndarray, ...]) -> list[int]:
+        """Figures of a member at its end: those that weir saw when it was killed before it could ask the kernel once more."""
+        process = self._data.members[index].process
+        read, written = process.kernel_read_ever, process.kernel_written_ever
+        if not process.end_ticks:
+            read = max(read, process.kernel_read_before + int(seen[2][index]))
+            written = max(written, process.kernel_written_before + int(seen[3][index]) + process.own_written)
+        return [read, written, *process.kernel_storage_ever]
 
 
 def _seen(data: StepData) -> tuple[np.ndarray, ...]:
@@ -103,42 +324,3 @@ def _more_below(data: StepData, code: str, count: int) -> np.ndarray:
 def _file_keys(columns: Columns) -> np.ndarray:
     """One number for a name in a member."""
     return columns.member.astype(np.int64) << 32 | columns.name.astype(np.int64) & 0xFFFFFFFF
-
-
-def _chunk_bytes(data: StepData) -> list[int]:
-    """Size of the chunks of each member."""
-    sizes = np.zeros(len(data.members), np.int64)
-    for index, file in enumerate(data.files):
-        table = file.array("chunks")
-        np.add.at(sizes, table["process"].astype(np.int64) + data.first_member(index), table["size_bytes"].astype(np.int64))
-    return sizes.tolist()
-
-
-def _without_children(data: StepData, index: int, left: list[tuple[int, int]]) -> tuple[int | None, int | None]:
-    """Linux adds the figures of a child to its parent when the parent waits for it: those of traced children are taken out."""
-    member = data.members[index]
-    process = member.process
-    if not process.io_known:
-        return None, None
-    read, written = process.kernel_read, process.kernel_written
-    for child in data.children.get((member.file, process.pid), ()):
-        one = data.members[child].process
-        ended = one.end_ticks or one.last_ticks
-        if one.io_began and process.start_ticks <= ended <= max(process.last_ticks, process.end_ticks):
-            read -= left[child][0]
-            written -= left[child][1]
-    return max(0, read), max(0, written)
-
-
-def _left_behind(data: StepData, seen: tuple[np.ndarray, ...], chunks: list[int]) -> list[tuple[int, int]]:
-    """Bytes that each process read and wrote until its end, as its parent finds them: those that weir saw when it was killed
-    before it could ask the kernel once more."""
-    found = []
-    for index, member in enumerate(data.members):
-        process = member.process
-        read, written = process.kernel_read_ever, process.kernel_written_ever
-        if not process.end_ticks:
-            read = max(read, process.kernel_read_before + int(seen[2][index]))
-            written = max(written, process.kernel_written_before + int(seen[3][index]) + chunks[index])
-        found.append((read, written))
-    return found

@@ -50,6 +50,12 @@ class StepData:
     problems: tuple[Problem, ...]
 
     @property
+    def has_no_rank(self) -> bool:
+        """Whether a launcher is there that was to start something, and no rank."""
+        launchers = [m.process.command[1:] for m in self.members if m.is_launcher]
+        return not any(m.process.rank >= 0 for m in self.members) and any(not word.startswith("-") for words in launchers for word in words)
+
+    @property
     def cwd(self) -> str | None:
         """Working directory of the step: of its job, else of its first process."""
         if self.step.job is not None and self.step.job.cwd:
@@ -129,7 +135,7 @@ def members_of(files: list[TraceFile]) -> tuple[Member, ...]:
     everyone = [(index, process) for index, file in enumerate(files) for process in file.processes]
     is_parallel = any(process.rank >= 0 for _, process in everyone)
     return tuple(
-        Member(index, process, process.rank if is_parallel else 0, is_parallel and is_launcher(process))
+        Member(index, process, process.rank if is_parallel or is_launcher(process) else 0, is_launcher(process))
         for index, process in everyone
     )
 

@@ -18,7 +18,9 @@ _CHUNK_MAGIC = 0x4B484357
 _CHUNK = struct.Struct("<IIQIIIIQ")  # magic kind size_bytes process thread entry_bytes flags used
 _PROCESS, _EVENTS, _COUNTERS = 1, 3, 4
 _EVENT_BYTES, _COUNTER_BYTES, _CHUNK_BYTES = 32, 640, 64
+_RANK_OFFSET, _EXE_OFFSET, _EXE_BYTES = 72, 256, 512
 _LOST_OFFSET = 144
+LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"})
 _OPERATION_OFFSET = 28  # in a record; 0 where none was written
 
 
@@ -31,6 +33,8 @@ class Count:
     events: int = 0
     calls: int = 0
     lost: int = 0
+    ranks: int = 0
+    launchers: int = 0
 
     def __add__(self, other: Count) -> Count:
         return Count(
@@ -39,6 +43,8 @@ class Count:
             self.events + other.events,
             self.calls + other.calls,
             self.lost + other.lost,
+            self.ranks + other.ranks,
+            self.launchers + other.launchers,
         )
 
 
@@ -55,7 +61,7 @@ def _count_written(data: mmap.mmap, begin: int, places: int) -> int:
 
 
 def _count_chunks(data: mmap.mmap) -> Count:
-    processes = events = calls = lost = 0
+    processes = events = calls = lost = ranks = launchers = 0
     position = _PAGE_BYTES
     while position + _CHUNK_BYTES <= len(data):
         magic, kind, size, _, _, _, _, used = _CHUNK.unpack_from(data, position)
@@ -65,6 +71,9 @@ def _count_chunks(data: mmap.mmap) -> Count:
         end = min(position + size, len(data))
         if kind == _PROCESS and end - position >= _PAGE_BYTES:
             processes += 1
+            ranks += struct.unpack_from("<i", data, position + _RANK_OFFSET)[0] >= 0
+            exe = data[position + _EXE_OFFSET : position + _EXE_OFFSET + _EXE_BYTES].split(b"\0", 1)[0]
+            launchers += os.fsdecode(os.path.basename(exe)) in LAUNCHERS
             lost += struct.unpack_from("<Q", data, position + _LOST_OFFSET)[0]
         elif kind == _EVENTS:
             events += _count_written(data, position + _CHUNK_BYTES, min(used, (end - position - _CHUNK_BYTES) // _EVENT_BYTES))
@@ -72,7 +81,7 @@ def _count_chunks(data: mmap.mmap) -> Count:
             for i in range(min(used, (end - position - _CHUNK_BYTES) // _COUNTER_BYTES)):
                 calls += struct.unpack_from("<Q", data, position + _CHUNK_BYTES + i * _COUNTER_BYTES + 8)[0]
         position += size
-    return Count(1, processes, events, calls, lost)
+    return Count(1, processes, events, calls, lost, ranks, launchers)
 
 
 def count_traces(paths: Iterable[str]) -> Count:

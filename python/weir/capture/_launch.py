@@ -17,7 +17,7 @@ from weir.capture._command import CannotStart, find_program, run_command, shell_
 from weir.capture._count import Count, count_traces
 from weir.capture._environment import check_level, check_share, idle_environment, parse_budget, rules_variables, tracing_variables
 from weir.capture._launcher import is_open_mpi, with_forwarding
-from weir.capture._run import Job, check_run, check_step, make_step, trace_files
+from weir.capture._run import Job, check_run, children_io, check_step, make_step, trace_files
 from weir.capture._unseen import unseen_programs
 
 NO_TRACE_STATUS = 3
@@ -106,15 +106,19 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         variables["WEIR_MPI"] = "0"
     if rules is not None:
         variables |= rules_variables(environ, step.library, rules)
+    before = children_io()
     try:
         status = _run_preloaded(command, environ, variables, step.library)
     except CannotStart as error:
         _finish(step, error.status)
         say(str(error))
         return error.status
-    finished = _finish(step, status)
+    finished = _finish(step, status, before)
     count = count_traces(trace_files(step.folder))
     empty = count.processes == 0
+    if count.launchers and not count.ranks and _starts_ranks(command):
+        say(_NO_RANK)
+        return shell_status(status) or NO_TRACE_STATUS
     if empty and count.nodes == 0 and finished and is_weir(command, environ):
         if not options.quiet:
             say(f"nothing in {step.folder}: weir's own commands are not recorded")
@@ -186,9 +190,22 @@ def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str
         return error.status
 
 
-def _finish(step: Prepared, status: int | None) -> bool:
+_NO_RANK = (
+    "no rank was traced: the launcher alone left records; its tasks were started without LD_PRELOAD and WEIR_TRACE_DIR "
+    "(srun --export=NONE, SLURM_EXPORT_ENV): hand them on, as docs/guide/cluster.md says"
+)
+
+
+def _starts_ranks(command: Sequence[str]) -> bool:
+    """Whether there is more than options that print something and end."""
+    return any(not word.startswith("-") for word in command[1:])
+
+
+def _finish(step: Prepared, status: int | None, before: list[int] | None = None) -> bool:
+    after = children_io() if before is not None else None
+    counted = [max(0, last - first) for first, last in zip(before, after)] if before and after else None
     try:
-        step.job.ended(status).write(step.folder)
+        step.job.ended(status, counted).write(step.folder)
     except FileNotFoundError:  # the program removed the folder, which is said where the trace is missed
         return False
     except OSError as error:

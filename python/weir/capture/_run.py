@@ -66,6 +66,7 @@ class Job:
     started_realtime_ns: int
     ended_realtime_ns: int | None = None
     exit_status: int | None = None
+    kernel_bytes: list[int] | None = None
     format: int = FORMAT
 
     def write(self, folder: str, share: str | None = None) -> None:
@@ -89,8 +90,8 @@ class Job:
                 raise
             _write_in_place(path, text)
 
-    def ended(self, exit_status: int | None) -> Job:
-        return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status)
+    def ended(self, exit_status: int | None, kernel_bytes: list[int] | None = None) -> Job:
+        return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status, kernel_bytes=kernel_bytes)
 
 
 def _mode_of(path: str) -> int | None:
@@ -148,6 +149,20 @@ def make_step(
     except OSError as error:
         raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror or error}") from error
     return folder
+
+
+def children_io() -> list[int] | None:
+    """rchar and wchar of all children waited for so far (proc_pid_io(5)); None where the kernel does not tell."""
+
+    def figures(path: str) -> list[int]:
+        with open(path, encoding="ascii") as file:
+            return [int(line.split()[1]) for line in file if line.startswith(("rchar:", "wchar:"))]
+
+    try:
+        own = [figures(f"/proc/self/task/{thread}/io") for thread in os.listdir("/proc/self/task")]
+        return [total - sum(parts) for total, *parts in zip(figures("/proc/self/io"), *own)]
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _make_folders(step: str, mode: int) -> None:

@@ -16,7 +16,7 @@ from weir.analysis.elsewhere import Elsewhere
 from weir.analysis.file_systems import UNKNOWN, FileSystemTotals, Mount, file_system_totals, mount_of
 from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.flow import Flow
-from weir.analysis.kernel import ProcessFigures, process_figures
+from weir.analysis.kernel import ProcessFigures, Unseen, process_figures, unseen
 from weir.analysis.layers import LayeredFile, layered_files
 from weir.analysis.mpi_io import MpiFile, mpi_files
 from weir.analysis.names import NameTable
@@ -199,7 +199,13 @@ class StepReport(_Summed):
     @property
     def is_complete(self) -> bool:
         failed = any(member.process.failures for member in self.data.members)
-        return not (self.lost_events or failed or self.data.problems or not self.data.files)
+        blind = self.unseen.is_much or self.unseen.untraced or self.data.has_no_rank
+        return not (self.lost_events or failed or self.data.problems or not self.data.files or blind)
+
+    @cached_property
+    def unseen(self) -> Unseen:
+        """What the kernel counted and the trace does not have, of all processes of the step."""
+        return unseen(self.data)
 
     @cached_property
     def processes(self) -> list[ProcessFigures]:

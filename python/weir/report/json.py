@@ -13,7 +13,7 @@ from weir.analysis.routines import RoutineTable
 from weir.analysis.totals import Totals
 from weir.report.flow import flow_json
 from weir.report.mpi_io import mpi_io_json, variable_json
-from weir.report.notes import notes
+from weir.report.notes import notes, unseen_statement
 from weir.report.output import output_json
 from weir.report.phases import phases_json
 from weir.report.waits import waits_json
@@ -30,6 +30,7 @@ def report_json(
     whole = report.all
     return {
         "format": 1,
+        "unseen": _unseen(report),
         "run": report.path,
         "steps": [_step(step) for step in report.steps],
         "total": {
@@ -72,6 +73,23 @@ def report_json(
             for fs in report.file_systems
         ],
         "flow": flow_json(report, pattern),
+    }  # fmt: skip
+
+
+def _unseen(report: Report) -> dict[str, Any]:
+    """What the kernel counted and nobody saw; statement: the first line of the report where it is not the whole truth."""
+    steps = [(step.name, step.unseen) for step in report.steps]
+    return {
+        "statement": unseen_statement(report),
+        "bytes": sum(one.bytes for _, one in steps),
+        "kernel_bytes": sum(one.counted for _, one in steps),
+        "processes": [
+            {"step": name, "pid": p.pid, "command": p.command, "bytes": p.unseen, "way": p.way} for name, one in steps for p in one.processes
+        ],
+        "programs": [
+            {"step": name, "pid": p.pid, "rank": p.rank, "program": p.program, "reason": p.reason, "group_bytes": group.bytes, "matters": group.matters}
+            for name, one in steps for group in one.groups for p in group.programs
+        ],
     }  # fmt: skip
 
 

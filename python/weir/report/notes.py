@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+from weir.analysis.kernel import is_unseen
 from weir.report.mpi_io import mpi_io_findings
 from weir.report.output import output_findings
 from weir.report.phases import phase_findings, rule_findings
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
 
 MOST_PROBLEMS = 10
+MOST_NAMES = 3
 LATER_NS = 50_000_000
 UNSURE_NS = 1_000_000
 
 
 def notes(report: Report) -> list[str]:
     """Sentences, gravest first; empty when there is nothing to say."""
-    found = [] if report.is_complete else ["INCOMPLETE: something is missing in what follows; the reasons come first."]
+    found = [] if report.is_complete else [unseen_statement(report) or "INCOMPLETE: something is missing in what follows; the reasons come first."]
     problems = report.problems
     found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
@@ -64,15 +66,11 @@ def _of_step(step: StepReport) -> list[str]:
     if stepped:
         least = min(p.level_now for p in processes if p.whole)
         found.append(f"{stepped} of {len(processes)} processes stepped down to level {LEVELS[least % 4]}")
-    killed = sum(process.whole and not process.ended_in_order for process in processes)
+    replaced = {one.starter for group in step.unseen.groups for one in group.programs if one.is_replaced}
+    killed = sum(process.whole and not process.ended_in_order and index not in replaced for index, process in enumerate(processes))
     if killed:
         found.append(f"{killed} of {len(processes)} processes did not end in order (killed, crashed, or still running)")
-    blind = [one for one in step.processes if one.is_blind]
-    if blind:
-        found.append(
-            f"{len(blind)} of {len(step.processes)} processes moved more bytes than weir saw, the first is pid {blind[0].pid} "
-            f"({blind[0].command[:60]}): see the table of processes, and `weir doctor`"
-        )
+    found += _of_untraced(step)
     found += _of_clocks(step)
     job = step.data.step.job
     if job is not None and job.exit_status:
@@ -87,6 +85,39 @@ def _of_step(step: StepReport) -> list[str]:
     for file in step.mpi_files:
         found += mpi_io_findings(file, step.data.cwd)
     return found
+
+
+def unseen_statement(report: Report) -> str | None:
+    """The first line of a report of which a part was not seen: how much, of which processes, and the likely way."""
+    told = []
+    steps = [step.unseen for step in report.steps]
+    missed, counted = sum(one.bytes for one in steps), sum(one.counted for one in steps)
+    names = []
+    if is_unseen(missed, counted):
+        told.append(f"{missed / 1e6:.1f} of {counted / 1e6:.1f} MB that the kernel counted were not seen")
+        worst = sorted((one for step in steps for one in step.processes), key=lambda one: -one.unseen)
+        names += [f"{one.command[:60]} (pid {one.pid}, {one.unseen / 1e6:.1f} MB, likely by {one.way})" for one in worst]
+    untraced = [one for step in steps for one in step.untraced]
+    if untraced:
+        told.append(f"{len(untraced)} {'program' if len(untraced) == 1 else 'programs'} left no records")
+        names += [f"{one.program[:60]} (pid {one.pid}{f', rank {one.rank}' if one.rank >= 0 else ''}: {one.reason})" for one in untraced]
+    if any(step.data.has_no_rank for step in report.steps):
+        told.append("no rank was traced, the launcher alone left records: its tasks were started without LD_PRELOAD and WEIR_TRACE_DIR")
+    if not told:
+        return None
+    listed = "; ".join(names[:MOST_NAMES]) + (f"; and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+    return f"INCOMPLETE: {'; '.join(told)}" + (f": {listed}" if listed else "")
+
+
+def _of_untraced(step: StepReport) -> list[str]:
+    """Programs without records of which the kernel says that they did next to nothing."""
+    harmless = [one for group in step.unseen.groups if not group.matters for one in group.programs if not one.reason.startswith("static")]
+    if not harmless:
+        return []
+    return [
+        f"{len(harmless)} {'program' if len(harmless) == 1 else 'programs'} left no records and moved next to nothing while waited for, "
+        f"the first is {harmless[0].program[:60]}: {harmless[0].reason}"
+    ]
 
 
 def _ending(status: int) -> str:

@@ -20,7 +20,8 @@ CHUNK = np.dtype(
      ("start_realtime_ns", "<u8"), ("last_ticks", "<u8"), ("last_mono_ns", "<u8"), ("end_ticks", "<u8"),
      ("lost_events", "<u8"), ("failures", "<u8"), ("io_start", "<u8", (4,)), ("io_last", "<u8", (4,)),
      ("parent", "<u4"), ("io_known", "<u4"), ("reserved", "V24"), ("exe", "V512"), ("cwd", "V1024"),
-     ("command", "V2304")]
+     ("command", "V2176"), ("own_read", "<u8"), ("own_written", "<u8"), ("passed_over", "<i8"), ("storage_start", "<u8", (2,)),
+     ("storage_last", "<u8", (2,)), ("reserved_end", "V72")]
 )  # fmt: skip
 assert CHUNK.itemsize == 4096
 
@@ -57,6 +58,12 @@ class Process:
     kernel_written_ever: int = 0
     kernel_read_before: int = 0
     kernel_written_before: int = 0
+    kernel_storage_before: tuple[int, int] = (0, 0)
+    kernel_storage_ever: tuple[int, int] = (0, 0)
+    has_own_figures: bool = False
+    own_read: int = 0
+    own_written: int = 0
+    passed_over: int = 0
     exe: str = ""
     cwd: str = ""
     command: tuple[str, ...] = ()
@@ -80,6 +87,10 @@ def text_of(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
+def _pair(figures: np.ndarray) -> tuple[int, int]:
+    return int(figures[0]), int(figures[1])
+
+
 def unknown_process(index: int, page: int, events: int, counted: int) -> Process:
     """Stands for a process whose chunk is missing: its records are still counted."""
     return Process(index, page, False, events, counted)
@@ -88,7 +99,8 @@ def unknown_process(index: int, page: int, events: int, counted: int) -> Process
 def decode_process(index: int, page: int, events: int, counted: int, raw: bytes) -> Process:
     """The process of one chunk of 4096 bytes."""
     one = np.frombuffer(raw, CHUNK, 1)[0]
-    command = bytes(one["command"]).split(b"\0\0", 1)[0].rstrip(b"\0")
+    has_own = bool(one["io_known"] & 2)
+    command = (bytes(one["command"]) if has_own else raw[1792:]).split(b"\0\0", 1)[0].rstrip(b"\0")
     plain = (
         "pid ppid rank ranks level_now end_kind start_ticks start_mono_ns start_realtime_ns last_ticks last_mono_ns"
         " end_ticks lost_events failures parent"
@@ -105,6 +117,12 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
         kernel_written_ever=int(one["io_last"][1]),
         kernel_read_before=int(one["io_start"][0]),
         kernel_written_before=int(one["io_start"][1]),
+        has_own_figures=has_own,
+        kernel_storage_before=_pair(one["storage_start"]) if has_own else (0, 0),
+        kernel_storage_ever=_pair(one["storage_last"]) if has_own else (0, 0),
+        own_read=int(one["own_read"]) if has_own else 0,
+        own_written=int(one["own_written"]) if has_own else 0,
+        passed_over=int(one["passed_over"]) if has_own else 0,
         exe=text_of(bytes(one["exe"]).split(b"\0", 1)[0]),
         cwd=text_of(bytes(one["cwd"]).split(b"\0", 1)[0]),
         command=tuple(text_of(word) for word in command.split(b"\0")) if command else (),
@@ -129,6 +147,7 @@ def with_successors(processes: Iterable[Process]) -> tuple[Process, ...]:
                 io_known=process.io_began and successor.io_began,
                 kernel_read_ever=successor.kernel_read_before,
                 kernel_written_ever=successor.kernel_written_before,
+                kernel_storage_ever=successor.kernel_storage_before,
                 kernel_read=max(0, successor.kernel_read_before - process.kernel_read_before),
                 kernel_written=max(0, successor.kernel_written_before - process.kernel_written_before),
             )

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was not seen is stated first, with names and the likely way; what was seen raises no alarm."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+MAPPED = """
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+  int fd = open("mapped", O_RDWR | O_CREAT | O_TRUNC, 0600);
+  ftruncate(fd, 8 << 20);
+  char *at = mmap(0, 8 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  memset(at, 1, 8 << 20);
+  return 0;
+}
+"""
+SEEKS = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **arguments) {
+  const int kind = atoi(arguments[1]);
+  FILE *f = fopen("big", kind == 2 ? "r+" : "r");
+  char to[9000];
+  srand(1);
+  for (int i = 0; i < 3000; ++i) {
+    const int place = rand();
+    if (kind != 1) fseek(f, place % (7 << 20), SEEK_SET);
+    else fseek(f, place % 6000 - 3000, SEEK_CUR);
+    if (fread(to, 1, i % 3 ? 4 : place % 9000, f) > sizeof to) return 1;
+    if (i % 100 == 0) fflush(f);
+    if (kind == 2 && i % 7 == 0) fseek(f, place % 1000, SEEK_SET), fwrite(to, 1, 4, f);
+  }
+  return fclose(f);
+}
+"""
+# Starts its argument without a call of the C library's that could be seen, as a daemon of a batch system does, and with nothing in its environment.
+SRUN = """
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+  char *none[] = {0};
+  if (fork() == 0) {
+    if (fork() == 0) syscall(SYS_execve, arguments[1], arguments + 1, none);
+    _exit(0);
+  }
+  wait(0);
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def traced(weir, tmp_path):
+    """``traced(command...)``: the status of weir trace, that of weir report, its first line, and the JSON."""
+
+    def call(*command, level="trace", env=None):
+        run = tmp_path / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        done = weir("trace", "-q", "--level", level, "-o", run, "--", *command, cwd=tmp_path, env=env)
+        report = weir("report", run)
+        as_json = json.loads(weir("report", run, "--json").stdout)
+        return done.returncode, report.returncode, report.stdout.split("\n", 1)[0], as_json
+
+    return call
+
+
+@pytest.fixture
+def big(tmp_path):
+    (tmp_path / "big").write_bytes(os.urandom(8 << 20))
+
+
+@pytest.mark.parametrize("level", ["summary", "trace"])
+@pytest.mark.parametrize("script", ["env -i /bin/dd if=/dev/zero of=z bs=1M count=5; true", "exec env -i /bin/dd if=/dev/zero of=z bs=1M count=5"])
+def test_a_program_without_an_environment_is_named(traced, script, level):
+    _, status, first, made = traced("bash", "-c", script, level=level)
+    assert status == 4 and not made["complete"]
+    assert first.startswith("note: INCOMPLETE: 10.5 of 10.5 MB that the kernel counted were not seen; 1 program left no records: /bin/dd (pid ")
+    assert "started without LD_PRELOAD" in first and made["unseen"]["statement"] == first.removeprefix("note: ")
+    assert next(iter(made)) == "format" and list(made)[1] == "unseen"
+    assert made["unseen"]["processes"] == []  # bash is not blamed
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="another user needs root and setpriv")
+def test_a_program_that_runs_as_another_user_is_named(traced):
+    _, status, first, _ = traced("setpriv", "--reuid", "65534", "--clear-groups", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=5")
+    assert status == 4 and "1 program left no records: dd (pid " in first and "runs as another user (65534)" in first
+
+
+def test_what_is_harmless_makes_no_run_incomplete(traced, cc, tmp_path):
+    static = cc("int main(void) { return 0; }", "-static", name="nothing")
+    status, reported, _, made = traced("bash", "-c", f"{static}; env -i {static}; true")
+    assert (status, reported, made["complete"]) == (0, 0, True)
+    assert [one["matters"] for one in made["unseen"]["programs"]] == [False, False]
+    assert any("1 program left no records and moved next to nothing" in note for note in made["notes"])
+
+
+def test_a_failed_exec_is_no_start(traced):
+    status, reported, _, made = traced("bash", "-c", "PATH=/nowhere; no_such_program; env; /etc/passwd; true")
+    assert (reported, made["unseen"]["programs"]) == (0, [])
+
+
+def test_files_written_through_mappings_are_missed_aloud(traced, cc, tmp_path):
+    _, status, first, made = traced(cc(MAPPED, "-w", name="mapped"))
+    if os.statvfs(tmp_path).f_flag is None or made["unseen"]["kernel_bytes"] < 1 << 20:
+        pytest.skip("this file system counts no written pages (tmpfs)")
+    assert status == 4 and "likely by a mapping of files" in first
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
+@pytest.mark.parametrize(("engine", "way"), [("psync", None), ("io_uring", "io_uring"), ("mmap", "mapping")])
+def test_engines_of_fio(traced, tmp_path, engine, way):
+    options = ("--name=j", "--size=16M", "--bs=64k", "--rw=write", f"--ioengine={engine}", f"--directory={tmp_path}")
+    _, status, first, made = traced("fio", *options)
+    if way is None:
+        assert status == 0 and made["unseen"]["bytes"] == 0
+        return
+    if made["unseen"]["kernel_bytes"] < 1 << 20:
+        pytest.skip("this file system counts no written pages (tmpfs), or the kernel has no io_uring")
+    assert status == 4 and way in first and "fio" in first
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_what_streams_pass_over_is_known_to_the_byte(traced, cc, big, kind):
+    _, status, _, made = traced(cc(SEEKS, "-w", name="seeks"), str(kind))
+    one = made["processes"][0]
+    assert status == 0 and one["kernel_bytes_read"] > 1.5 * one["seen_bytes_read"] and made["unseen"]["bytes"] == 0
+
+
+def test_a_stream_that_is_read_and_written_is_no_alarm(traced, cc, big):
+    assert traced(cc(SEEKS, "-w", name="seeks"), "2")[1] == 0
+
+
+def test_the_kernels_figure_is_the_kernels(traced, tmp_path):
+    _, _, _, made = traced("bash", "-c", "printf %074d 1 > small")
+    assert (tmp_path / "small").stat().st_size == 74
+    assert [one["kernel_bytes_written"] for one in made["processes"]] == [74]
+
+
+def test_a_launcher_whose_tasks_left_nothing_is_no_rank(traced, weir, cc, tmp_path):
+    """srun is not installed here: a mock of its name starts the task as slurmd does, out of sight."""
+    srun = cc(SRUN, "-w", name="srun")
+    status, reported, first, made = traced(srun, "/bin/true")
+    assert (status, reported, made["complete"]) == (3, 4, False)
+    assert first.startswith("note: INCOMPLETE: no rank was traced")
+    assert made["steps"][0]["ranks"] == 0
+
+
+def test_ranks_without_an_environment_are_named(traced, mpi):
+    _, status, first, _ = traced(*mpi.launch(2, "env", "-i", "/bin/true"), env=mpi.env)
+    assert status == 4 and "2 programs left no records: /bin/true" in first and "rank 0" in first and "rank 1" in first
+
+
+@pytest.mark.parametrize("script", [
+    "gcc -static -x c - -o p <<<'int main(void){return 0;}'", "tar cf t.tar big && tar xf t.tar", "sort -R big | md5sum", "gzip -k big; sed s/a/b/ big > s",
+    "git init -q g && cd g && cp ../big . && git add big && git -c user.name=a -c user.email=b commit -qm c && git gc -q",
+    "python3 -c 'import json, email; open(\"o\", \"wb\").write(open(\"big\", \"rb\").read())'", "cp --sparse=always big c; cat big c > d; dd if=d of=e bs=4k status=none",
+    "perl -ne 'print' big > o; head -c 1M big | od | tail -1",
+], ids=lambda script: script.split()[0])  # fmt: skip
+def test_healthy_programs_raise_no_alarm(traced, big, script):
+    status, reported, first, made = traced("bash", "-c", script)
+    assert (reported, made["unseen"]["statement"]) == (0, None), first
