@@ -7,6 +7,8 @@ import re
 
 from harness.model import Ended, Tests
 
+_UNITTEST = re.compile(r"^(test\w*) \(([\w.]+)\)|^={60,}$", re.M)
+_UNITTEST_RESULT = re.compile(r"\b(ok|FAIL|ERROR|expected failure)$|\b(skipped) ", re.M)
 _UNITTEST_WORDS = {"ok": "pass", "FAIL": "fail", "ERROR": "fail", "expected failure": "pass"}
 _PYTEST = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\s+(\S+)", re.M)
 _AUTOMAKE = re.compile(r"^(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): (\S+)", re.M)
@@ -20,14 +22,15 @@ def unittest(ended: Ended) -> Tests:
     What a test prints may stand between its name and its result.
     """
     found: Tests = {}
-    for line in re.finditer(r"^(test\w*) \(([\w.]+)\)", ended.output, re.M):
-        rest = ended.output[line.end() :]
-        following = re.search(r"^test\w* \([\w.]+\)|^={60,}$", rest, re.M)
-        body = rest[: following.start()] if following else rest
+    # a heading, or the ruler before the list of what failed, ends what a test printed
+    lines = list(_UNITTEST.finditer(ended.output))
+    ends = [line.start() for line in lines[1:]] + [len(ended.output)]
+    for line, end in zip(lines, ends, strict=False):
+        result = _UNITTEST_RESULT.search(ended.output, line.end(), end)
+        if line[1] is None or result is None:
+            continue
         name = line[2] if line[2].endswith("." + line[1]) else f"{line[2]}.{line[1]}"
-        result = re.search(r"\b(ok|FAIL|ERROR|expected failure)$|\b(skipped) ", body, re.M)
-        if result and name not in found:
-            found[name] = "skip" if result[2] else _UNITTEST_WORDS[result[1]]
+        found.setdefault(name, "skip" if result[2] else _UNITTEST_WORDS[result[1]])
     return found or {"": "fail"}
 
 

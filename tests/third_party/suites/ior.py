@@ -16,7 +16,6 @@ _IOR = {
     "posix-shared": ("-a", "POSIX", "-t", "64k", "-b", "1m", "-s", "3"),
     "posix-own": ("-a", "POSIX", "-F", "-t", "1000", "-b", "100000", "-s", "2"),
     "posix-strided": ("-a", "POSIX", "-t", "4096", "-b", "4096", "-s", "64", "-C"),
-    "posix-random": ("-a", "POSIX", "-z", "-t", "8k", "-b", "512k", "-F"),
     "posix-fsync": ("-a", "POSIX", "-e", "-Y", "-t", "16k", "-b", "128k"),
     "mpiio-shared": ("-a", "MPIIO", "-t", "64k", "-b", "1m", "-s", "2"),
     "mpiio-collective": ("-a", "MPIIO", "-c", "-t", "10k", "-b", "100k", "-s", "5"),

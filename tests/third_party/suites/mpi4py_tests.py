@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mpi4py of PyPI on each MPI, with the tests of files of its source package."""
+
+from __future__ import annotations
+
+from harness import parse
+from harness.model import Step, Suite
+
+_VERSION = "4.1.2"
+_LAUNCH = {
+    "openmpi": (
+        ("mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "io", "romio321"),
+        {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": "libmpi.so.40"},
+    ),
+    "mpich": (("mpirun.mpich",), {"MPI4PY_MPIABI": "mpich", "LD_LIBRARY_PATH": "lib"}),
+}
+
+
+def _steps(place):
+    tests = place.downloads / "mpi4py" / "test"
+    # the wheel needs MPICH by the name of its own library, which Debian calls otherwise
+    link = "ldconfig -p | sed -n 's/.*libmpich.so.12.* => //p' | head -1 | xargs -I@ ln -s @ lib/libmpi.so.12"
+    yield Step("library", ("bash", "-ec", f"mkdir lib; {link}; test -e lib/libmpi.so.12"), prepare=True)
+    for mpi, (launch, environment) in _LAUNCH.items():
+        for ranks in ("1", "2"):
+            python = (str(place.python), "-B", str(tests / "main.py"), "--verbose")
+            chosen = ("-i", "test_io", "-i", "test_file")
+            variables = {**environment, "TMPDIR": str(place.work)}
+            command = (*launch, "-n", ranks, *python, *chosen)
+            yield Step(f"{mpi} {ranks}", command, parse.unittest, variables, time_limit_s=180)
+
+
+SUITE = Suite(
+    name="mpi4py",
+    title="mpi4py's own test_io and test_file (all of MPI-IO), Open MPI and MPICH, 1 and 2 ranks",
+    steps=_steps,
+    version=lambda _: f"mpi4py {_VERSION}",
+    packages=("openmpi-bin", "mpich"),
+    wheels=(f"mpi4py=={_VERSION}", "numpy"),
+    sdists=(f"mpi4py=={_VERSION}",),
+    needs=("mpirun.openmpi", "mpirun.mpich"),
+)
