@@ -15,7 +15,7 @@ import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from harness.compare import find_differences, read_known, unstable_items
+from harness.compare import find_differences, read_known, read_open, unstable_items
 from harness.download import debian_packages_missing, prepare_python
 from harness.model import ROOT, Mode, Place, Result, Suite, load_result, read_modes
 from harness.run import library_digest, run_suite
@@ -107,7 +107,7 @@ def table(suites: list[Suite], modes: list[Mode]) -> None:
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     weir = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(write_page(rows, modes, weir))
+    PAGE.write_text(write_page(rows, modes, weir, read_open()))
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

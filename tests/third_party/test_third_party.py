@@ -82,12 +82,13 @@ def test_page_counts_passes_and_differences():
     results = {r.mode: r for r in (PLAIN, AGAIN, BUFA)}
     lacking = {"plain": Result("t", "plain", missing="there is no t")}
     known = [Known("s", "bufa", "file *", "by design")]
-    page = write_page([make_row(suite, results, modes, known), make_row(absent, lacking, modes, known)], modes, "v1")
+    page = write_page([make_row(suite, results, modes, known), make_row(absent, lacking, modes, known)], modes, "v1", [{"suite": "t", "mode": "keep", "seen": "it hangs"}])
     assert "| s | 2 | 1 | 0 -2 !1 | . |" in page
     assert "| t | not run: there is no t |" in page
     assert "**3 differences**, 1 of them without a known cause" in page
     assert "| s | `run::a` | pass | fail | bufa | **unknown** |" in page
     assert "- s, keep: it takes an hour." in page
+    assert "- t, keep: it hangs." in page
 
 
 def test_time_limit_ends_children_too(tmp_path):

@@ -73,3 +73,8 @@ def find_differences(
         )
         for item in sorted(_changed(plain, other) - unstable)
     ]
+
+
+def read_open(path: Path = HERE / "differences.toml") -> list[dict[str, str]]:
+    """What was seen outside of the runs of the table: suite, mode, seen."""
+    return tomllib.loads(path.read_text()).get("open", [])

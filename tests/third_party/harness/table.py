@@ -108,18 +108,28 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def write_page(rows: Sequence[Row], modes: Sequence[Mode], weir: str) -> str:
-    """The whole page. weir: the version that was measured."""
+def write_page(
+    rows: Sequence[Row],
+    modes: Sequence[Mode],
+    weir: str,
+    still_open: Sequence[Mapping[str, str]] = (),
+) -> str:
+    """The whole page. weir: the version that was measured; still_open: seen outside of these runs."""
     found = [d for row in rows for d in row.differences]
     unknown = sum(not d.cause for d in found)
     ran = [r for row in rows for r in row.results.values() if not r.missing]
     compared = sum(len(r.items()) for r in ran if r.library)
+    builds = len({r.library for r in ran if r.library})
     summary = (
-        f"Measured with weir {weir}: {len({r.suite for r in ran})} suites, {len(ran)} runs, {compared:,} items compared,"
-        f" **{len(found)} differences**, {unknown} of them without a known cause."
+        f"Measured with weir {weir} (builds of the preload library: {builds}): {len({r.suite for r in ran})} suites, {len(ran)} runs, {compared:,} items compared,"
+        f" **{len(found)} differences**, {unknown} of them without a known cause; {len(still_open)} open (below)."
+        f" A full matrix has {len(rows) * len(modes)} runs less those left out."
     )
     parts = [_HEAD, summary, _READ, *_table(rows, modes), "", "## The suites", "", *_suites(rows)]
     parts += ["", "## Differences", "", *_differences(rows)]
+    if still_open:
+        parts += ["", "## Open: seen in runs that are not in the table", ""]
+        parts += [f"- {o['suite']}, {o['mode']}: {o['seen']}." for o in still_open]
     left_out = _left_out(rows)
     if left_out:
         parts += ["", "## Not run", "", *left_out]
