@@ -207,6 +207,7 @@ void GroupTask::look_after_clients() {
     for (int c : clients_) hear_bye(c, {});
     return;
   }
+  if ((!byes_.empty() || all_byes_ > 0) && now - last_heard_s_ > world_.time_limit()) return end_alone();
   for (int c : clients_) {
     const int rank = topology_.clients[static_cast<size_t>(c)];
     if (byes_.count(c) != 0 || !is_gone(world_, rank)) continue;
@@ -228,6 +229,17 @@ void GroupTask::look_after_clients() {
                               std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s): " + silent});
     return;
   }
+}
+
+// The clients of some task have ended, which they do together with all others. What was to be heard of the rest is lost.
+void GroupTask::end_alone() {
+  give_up({WEIR_E_LOST, "tasks of this group of servers did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +
+                            " s (time_limit_s) that they have finished; files that are not complete keep their temporary names"});
+  if (task_ == 0) {
+    to_tasks({NoteKind::kClose, group_, {}, {}, {}}, true);
+    return close();
+  }
+  farewell(broken_);
 }
 
 void GroupTask::give_up(const Status& why) {

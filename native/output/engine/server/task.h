@@ -75,6 +75,7 @@ class GroupTask {
   void to_tasks(const Note& note, bool owners_too);
   void to_head(const Note& note);
   void to_clients(const Note& note);
+  void end_alone();
   void give_up(const Status& why);
   static Lack both(const Lack& a, const Lack& b);
   static Frame with_most_written(const Frame& frame, const Frame& other);

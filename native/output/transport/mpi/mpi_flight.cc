@@ -101,6 +101,7 @@ class MpiAgreement : public Agreement {
     team_.lose();
   }
   Status start(int64_t value, int64_t place) override {
+    if (team_.lost()) return {WEIR_E_LOST, "a rank was lost before"};
     values_->mine = {value, place, -place};
     return kept(MPI_Iallreduce(values_->mine.data(), values_->greatest.data(), 3, MPI_INT64_T, MPI_MAX, team_.comm(), &request_), "MPI_Iallreduce");
   }

@@ -48,6 +48,7 @@ class MpiTeam : public Team {
   MPI_Comm comm() const { return comm_; }
   // Ranks do not come together here any more: no collective is begun, and the communicator stays, as one may be under way on it.
   void lose() { lost_ = true; }
+  bool lost() const { return lost_; }
   const Limit& limit() const { return *limit_; }
 
  private:
