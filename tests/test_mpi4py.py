@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mpi4py's wheel looks for the functions of MPI at run time and calls those that it finds.
+
+All calls of MPI-IO work on each MPI, at each level, with and without the records of MPI, and under
+layers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import decode
+import pytest
+
+pytest.importorskip("mpi4py", reason="needs the test extra")
+
+PROGRAM = Path(__file__).parent / "programs" / "mpi4py_io.py"
+RANKS = 2
+
+
+@pytest.fixture
+def mpi4py(mpi, tmp_path):
+    """``mpi4py(env, prefix)``: RANKS ranks run the program, by way of the command in ``prefix``."""
+    # Non-blocking collectives of Open MPI 4.1's ROMIO crash, without weir too.
+    own = {"MPI4PY_MPIABI": mpi.name, "OMPI_MCA_io": "ompio"}
+    mpich = next((path for path in Path("/usr/lib").glob("*/libmpich.so.12")), None)
+    if mpi.name == "mpich" and mpich and not (mpich.parent / "libmpi.so.12").exists():
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / "libmpi.so.12").symlink_to(mpich)
+        own["LD_LIBRARY_PATH"] = f"{tmp_path / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+
+    def run(env=None, prefix=()):
+        command = [*prefix, sys.executable, "-m", "mpi4py", PROGRAM, "data"]
+        return mpi.run(RANKS, *command, env={**os.environ, **own, **(env or {})}, cwd=tmp_path)
+
+    return run
+
+
+@pytest.mark.parametrize("level", ["summary", "detail", "trace"])
+@pytest.mark.parametrize("more", [{}, {"WEIR_MPI": "0"}], ids=["mpi", "no-mpi"])
+def test_all_accesses_work_when_traced(mpi4py, preload_env, level, more):
+    env = preload_env(level=level, **more)
+    done = mpi4py(env).ok()
+    assert done.stdout.split() == ["right"] * RANKS
+    if level == "trace" and not more:
+        records = decode.read_trace(env["WEIR_TRACE_DIR"]).records
+        accesses = [r for r in records if r.layer == "mpi_io" and "write" in r.op]
+        # 14 ways to write, of which 3 have a second call that ends them
+        assert len(accesses) == RANKS * (14 + 3)
+        assert not any(r.failed for r in accesses)
+
+
+@pytest.mark.parametrize("stack", ["bufa:16:2:always=1", "global:16:2:always=1"])
+def test_all_accesses_work_under_layers(mpi4py, weir, tmp_path, stack):
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'[[rule]]\nname = "data"\nstack = "{stack}"\n')
+    weir_command = Path(sys.executable).with_name("weir")
+    done = mpi4py(prefix=(weir_command, "run", "--rules", rules, "--")).ok()
+    assert done.stdout.split() == ["right"] * RANKS
