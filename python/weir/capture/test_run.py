@@ -109,7 +109,7 @@ def test_job_json_has_the_keys_of_the_format_and_leaves_no_other_file(tmp_path):
     written = json.loads((tmp_path / "job.json").read_text())
     assert written == {
         "format": 1, "step": "a", "command": ["./model", "ä b", "\udcff"], "cwd": "/", "level": "trace", "budget_bytes": 1,
-        "started_realtime_ns": 5, "ended_realtime_ns": None, "exit_status": None, "weir": "1",
+        "started_realtime_ns": 5, "ended_realtime_ns": None, "exit_status": None, "kernel_bytes": None, "weir": "1",
     }  # fmt: skip
     job().ended(-9).write(str(tmp_path))
     written = json.loads((tmp_path / "job.json").read_text())
