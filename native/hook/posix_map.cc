@@ -10,6 +10,7 @@
 #include "hook/observe.h"
 #include "stack/mapped.h"
 #include "stack/posix.h"
+#include "stack/reach.h"
 
 using namespace weir::hook;
 namespace os = weir::os;
@@ -73,6 +74,7 @@ ssize_t through_both(int a, int b, Real real) {
 #define WEIR_MMAP(symbol)                                                                                                        \
   WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) {                                  \
     const auto real = [=] { return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); };                                     \
+    if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0)) stack::memory_changes();                                                        \
     if ((flags & MAP_ANONYMOUS) != 0) return real();                                                                             \
     if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;                                   \
     const bool writes = (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0;                                             \
@@ -91,7 +93,10 @@ WEIR_MMAP(mmap64)
 // Memory that no file lies behind is no I/O.
 #define WEIR_ON_MAPPING(symbol, op, forget, parameters, ...)                                       \
   WEIR_HOOK(int, symbol, parameters) {                                                             \
-    if (forget) stack::forget_mapping(at, n);                                                      \
+    if (forget) {                                                                                  \
+      stack::memory_changes();                                                                     \
+      stack::forget_mapping(at, n);                                                                \
+    }                                                                                              \
     if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(__VA_ARGS__);                        \
     const uint32_t file = mapped_file(at, forget);                                                 \
     if (file == 0) return WEIR_REAL(symbol)(__VA_ARGS__);                                          \
@@ -104,6 +109,13 @@ WEIR_MMAP(mmap64)
   }
 WEIR_ON_MAPPING(munmap, kMunmap, true, WEIR_LIST(void* at, size_t n), at, n)
 WEIR_ON_MAPPING(msync, kMsync, false, WEIR_LIST(void* at, size_t n, int flags), at, n, flags)
+
+// What was copied from or to before may be out of reach now.
+WEIR_HOOK(int, mprotect, void* at, size_t n, int protection) {
+  const int result = WEIR_REAL(mprotect)(at, n, protection);
+  stack::memory_changes();
+  return result;
+}
 
 #define WEIR_SENDFILE(symbol)                                                                                          \
   WEIR_HOOK(ssize_t, symbol, int out, int in, off_t* at, size_t n) {                                                   \

@@ -10,6 +10,7 @@
 #include "stack/inside.h"
 #include "stack/notes.h"
 #include "stack/posix.h"
+#include "stack/reach.h"
 #include "stack/sharing.h"
 
 namespace weir::stack {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr uint64_t kMostBytes = 0x7ffff000;          // of one call, as the kernel cuts it
 constexpr uint64_t kFarOut = uint64_t{1} << 43;      // beyond it the kernel is asked what the file system allows
-constexpr uint64_t kLowest = 1u << 16, kHighest = uint64_t{1} << 47;
 constexpr int kPlainFlags = RWF_HIPRI | RWF_SYNC | RWF_DSYNC | RWF_APPEND;
 constexpr int64_t kImplicit = -1;
 
@@ -54,16 +54,12 @@ Result by_kernel(const Request& q, int64_t offset) {
   return os::system_call(q.writes ? SYS_pwrite64 : SYS_pread64, q.fd, base, bytes, offset);
 }
 
-// Addresses that no program has memory at: the kernel refuses them with EFAULT, a copy here would be a crash. Any other bad address
-// is the program's crash in a layer that copies, as it is in stdio's buffers.
-bool plausible(const void* p, uint64_t bytes) {
-  const auto at = reinterpret_cast<uintptr_t>(p);
-  return bytes == 0 || (at >= kLowest && at < kHighest && bytes < kHighest - at);
-}
+Access access_of(const Request& q) { return q.writes ? Access::kReads : Access::kWrites; }
 
-bool plausible(const Request& q) {
+// Whether layers may copy from or to all of it (stack/reach.h).
+WEIR_INLINE bool within_reach(const Request& q) {
   for (int i = 0; i < q.count; ++i) {
-    if (!plausible(q.pieces[i].iov_base, q.pieces[i].iov_len)) return false;
+    if (WEIR_UNLIKELY(!within_reach(q.pieces[i].iov_base, q.pieces[i].iov_len, access_of(q)))) return false;
   }
   return true;
 }
@@ -199,11 +195,42 @@ WEIR_COLD Result refused(const Request& q) {
   return !q.writes && q.offset >= kImplicit && writes_alone(q.file) ? -EBADF : by_kernel(q, q.offset);
 }
 
+// A buffer of which some cannot be copied: the kernel moves what lies before, and says EFAULT when that is nothing.
+WEIR_COLD Result out_of_reach(const Request& q) {
+  Request part = q;
+  part.bytes = 0;
+  for (part.count = 0; part.count < q.count; ++part.count) {
+    const iovec& piece = q.pieces[part.count];
+    if (!within_reach(piece.iov_base, piece.iov_len, access_of(q))) break;
+    part.bytes += piece.iov_len;
+  }
+  if (part.count == q.count) return inside(q);  // it could be, by now
+  const Result before = part.bytes == 0 ? 0 : inside(part);
+  if (before < 0 || static_cast<uint64_t>(before) < part.bytes) return before;
+  iovec last = q.pieces[part.count];
+  last.iov_len = find_reach(last.iov_base, last.iov_len, access_of(q));
+  Request rest = q;
+  rest.pieces = &last;
+  rest.count = 1;
+  rest.bytes = last.iov_len;
+  if (q.offset != kImplicit) rest.offset = q.offset + before;
+  if (last.iov_len != 0) {
+    const Result r = inside(rest);
+    return r < 0 && before > 0 ? before : r < 0 ? r : before + r;
+  }
+  if (before > 0) return before;
+  if (q.writes || q.file->transforms) return q.writes ? -EFAULT : by_kernel(q, q.offset);
+  const Through t = begin_through(q.file, q.fd);  // at the end of the file it is no error
+  const Result r = by_kernel(q, q.offset);
+  end_through(t);
+  return r;
+}
+
 Result transfer(const Request& q) {
   File* const f = q.file;
   if (WEIR_UNLIKELY(q.bytes == 0 || q.bytes > kMostBytes || q.offset < kImplicit || !allowed(f, q.writes))) return refused(q);
   if (WEIR_LIKELY(f->holds)) {
-    if (WEIR_UNLIKELY(!plausible(q))) return by_kernel(q, q.offset == kImplicit && !f->left ? static_cast<int64_t>(f->position) : q.offset);
+    if (WEIR_UNLIKELY(!within_reach(q))) return out_of_reach(q);
     return inside(q);
   }
   if (WEIR_UNLIKELY(q.flags != 0 || f->left)) return by_kernel(q, q.offset);
@@ -230,7 +257,7 @@ WEIR_INLINE ssize_t one_piece(File* f, int fd, const void* p, size_t n, int64_t 
 
 // A vector's bytes; 0 sends it to the kernel, which refuses it or moves nothing.
 uint64_t sum(const iovec* v, int count) {
-  if (count <= 0 || count > IOV_MAX || !plausible(v, sizeof *v * static_cast<uint64_t>(count))) return 0;
+  if (count <= 0 || count > IOV_MAX || !within_reach(v, sizeof *v * static_cast<uint64_t>(count), Access::kReads)) return 0;
   uint64_t bytes = 0;
   for (int i = 0; i < count; ++i) {
     if (v[i].iov_len > kMostBytes || (bytes += v[i].iov_len) > kMostBytes) return ~uint64_t{0};
@@ -256,7 +283,7 @@ ssize_t vector(File* f, int fd, const iovec* v, int count, int64_t at, int flags
 
 }  // namespace
 
-bool readable(const void* p, uint64_t bytes) { return plausible(p, bytes); }
+bool readable(const void* p, uint64_t bytes) { return within_reach(p, bytes, Access::kReads); }
 
 ssize_t read(File* f, int fd, void* to, size_t n) { return one_piece(f, fd, to, n, kImplicit, false); }
 ssize_t write(File* f, int fd, const void* from, size_t n) { return one_piece(f, fd, from, n, kImplicit, true); }

@@ -28,6 +28,13 @@ ALSO(mmap, refused, "open; mmap 25 @0 error=EACCES; close") {
   tell(CALL(mmap)(NULL, 25, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED);
   close(fd);
 }
+SEEN(mprotect, "open; mmap 25 @0; munmap 25; close") {
+  const int fd = open(file, O_RDONLY);
+  void *at = mmap(NULL, 25, PROT_READ, MAP_PRIVATE, fd, 0);
+  tell(CALL(mprotect)(at, 25, PROT_NONE));
+  munmap(at, 25);
+  close(fd);
+}
 SEEN(munmap, "open; mmap 25 @0; munmap 25; close") {
   const int fd = open(file, O_RDONLY);
   tell(CALL(munmap)(mmap(NULL, 25, PROT_READ, MAP_PRIVATE, fd, 0), 25));

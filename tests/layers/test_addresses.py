@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers that a program cannot have: under every layer a call on one gives EFAULT, or moves what lies before it, as the kernel does."""
+
+from __future__ import annotations
+
+import pytest
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static void said(const char *what, long result) { printf("%s %ld errno %d\n", what, result, result < 0 ? errno : 0); }
+static char *pages(int count, int protection) {
+  char *at = mmap(NULL, 4096 * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(at, 'p', 4096 * count);
+  mprotect(at, 4096 * count, protection);
+  return at;
+}
+static const int modes[] = {O_RDWR, O_RDWR | O_APPEND, O_WRONLY | O_APPEND};
+/* addresses FILE: each call on bad memory, then the size and a sum of the file */
+int main(int argc, char **argv) {
+  char good[300];
+  memset(good, 'g', sizeof good);
+  char *edge = pages(2, PROT_READ | PROT_WRITE), *none = pages(1, PROT_NONE), *only = pages(1, PROT_READ), *gone = pages(1, PROT_READ);
+  char *large = pages(64, PROT_READ | PROT_WRITE), *hole = pages(64, PROT_READ | PROT_WRITE);
+  mprotect(edge + 4096, 4096, PROT_NONE);
+  munmap(hole + 40 * 4096, 4096);
+  for (int mode = 0; mode < 3; ++mode) {
+    const int fd = open(argv[1], modes[mode] | O_CREAT | O_TRUNC, 0644);
+    for (int i = 0; i < 40; ++i) write(fd, good, 100);
+    said("none", write(fd, none, 10));
+    said("null", write(fd, NULL, 10));
+    said("low", write(fd, (void *)-1, 10));
+    said("edge", write(fd, edge + 4096 - 50, 50));
+    said("over the edge", write(fd, edge + 4096 - 50, 100));
+    said("behind it", write(fd, edge + 4096, 1));
+    said("only", write(fd, only, 64));
+    said("gone before", write(fd, gone, 64));
+    munmap(gone, 4096);
+    said("gone", write(fd, gone, 64));
+    gone = mmap(gone, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    said("back", write(fd, gone, 64));
+    said("large", write(fd, large, 64 * 4096));
+    mprotect(large + 10 * 4096, 4096, PROT_NONE);
+    said("large with a hole", write(fd, large, 64 * 4096));
+    mprotect(large + 10 * 4096, 4096, PROT_READ | PROT_WRITE);
+    said("hole", write(fd, hole, 64 * 4096));
+    said("at", pwrite(fd, none, 10, 3));
+    struct iovec v[3] = {{good, 10}, {none, 5}, {good, 7}}, w[2] = {{none, 5}, {good, 7}}, x[2] = {{good, 3}, {edge + 4096 - 20, 60}};
+    said("second", writev(fd, v, 3));
+    said("first", writev(fd, w, 2));
+    said("part of the second", writev(fd, x, 2));
+    said("no vector", writev(fd, (struct iovec *)none, 2));
+    said("null vector", writev(fd, NULL, 2));
+    said("empty", write(fd, none, 0));
+    if (mode < 2) {
+      lseek(fd, 0, SEEK_SET);
+      for (int i = 0; i < 20; ++i) read(fd, good, 100);
+      said("read none", read(fd, none, 10));
+      said("read only", read(fd, only, 10));
+      said("read over the edge", read(fd, edge + 4096 - 50, 100));
+      said("read at", pread(fd, NULL, 10, 7));
+      struct iovec r[2] = {{good, 10}, {only, 5}};
+      said("read second", readv(fd, r, 2));
+      said("position", lseek(fd, 0, SEEK_CUR));
+      lseek(fd, 0, SEEK_END);
+      said("read none at the end", read(fd, none, 10));
+    }
+    struct flock *bad = (struct flock *)none;
+    said("lock", fcntl(fd, F_GETLK, bad));
+    said("stat", stat(argv[1], (struct stat *)only));
+    said("stat again", stat(argv[1], (struct stat *)none));
+    struct stat about;
+    fstat(fd, &about);
+    said("position", lseek(fd, 0, SEEK_CUR));
+    said("size", about.st_size);
+    close(fd);
+    unsigned sum = 0;
+    const int in = open(argv[1], O_RDONLY);
+    for (long n; (n = read(in, good, sizeof good)) > 0;)
+      for (long i = 0; i < n; ++i) sum = sum * 31 + (unsigned char)good[i];
+    close(in);
+    printf("sum %u\n", sum);
+    memset(good, 'g', sizeof good);
+  }
+  return 0;
+}
+"""
+STACKS = [
+    "event|system", "bufa:4096:2:always=1|system", "bufa:65536:4:always=1|system", "global:65536:4:always=1|system", "gather:65536:4:always=1|system",
+    "keep:always=1|system", "bufa:256:2|system", "event|bufa:4096:2:always=1|event|system", "keep:always=1|bufa:4096:2:always=1|system",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_bad_address_is_answered_as_by_the_kernel(cc, execute, preload, tmp_path, stack):
+    program = cc(PROGRAM, "-w", name="addresses")
+    plain = execute([program, tmp_path / "plain.dat"]).ok().stdout
+    rules = f"weir-rules 1\nrule source=test:1:1 name=*.dat stack={stack}\n"
+    layered = execute([program, tmp_path / "layered.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
+    assert layered.splitlines() == plain.splitlines()
+    assert "none -1 errno 14" in plain and "over the edge 50 errno 0" in plain and "hole 163840 errno 0" in plain
