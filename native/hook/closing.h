@@ -80,7 +80,6 @@ auto copying(Op op, int fd, int to, Real unlayered) {
       return decltype(unlayered())(-1);
     }
     if (to >= 0) stack::before_replacing(fd, to);
-    else stack::clear_numbers();
     const auto result = unlayered();
     if (result >= 0 && result <= 2 && to < 0 && !stack::may_copy(fd, static_cast<int>(result))) {
       os::close_fd(static_cast<int>(result));

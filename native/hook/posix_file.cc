@@ -130,7 +130,6 @@ WEIR_FADVISE(posix_fadvise)
 WEIR_FADVISE(posix_fadvise64)
 
 WEIR_HOOK(DIR*, opendir, const char* path) {
-  stack::clear_numbers();
   DIR* folder = nullptr;
   opening(Op::kOpendir, AT_FDCWD, path, O_RDONLY, [&] {
     folder = WEIR_REAL(opendir)(path);

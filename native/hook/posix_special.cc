@@ -96,7 +96,6 @@ WEIR_HOOK(int, name_to_handle_at, int directory, const char* path, void* handle,
 }
 // The kernel alone knows the name: it is queried when the descriptor is used.
 WEIR_HOOK(int, open_by_handle_at, int mount, void* handle, int flags) {
-  stack::clear_numbers();
   if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(open_by_handle_at)(mount, handle, flags);
   Call call{Op::kOpenByHandle, Layer::posix, 0, 0, 0, weir::os::ticks(), 0, kUnknownOffset, 0};
   const int fd = WEIR_REAL(open_by_handle_at)(mount, handle, flags);

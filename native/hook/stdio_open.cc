@@ -137,11 +137,9 @@ WEIR_FREOPEN(freopen)
 WEIR_FREOPEN(freopen64)
 
 WEIR_HOOK(FILE*, tmpfile) {
-  stack::clear_numbers();
   return opening_nameless(Op::kTmpfile, [] { return WEIR_REAL(tmpfile)(); });
 }
 WEIR_HOOK(FILE*, tmpfile64) {
-  stack::clear_numbers();
   return opening_nameless(Op::kTmpfile, [] { return WEIR_REAL(tmpfile64)(); });
 }
 

@@ -16,6 +16,7 @@
 #include "stack/inside.h"
 #include "stack/park.h"
 #include "stack/posix.h"
+#include "stack/reach.h"
 #include "stack/table.h"
 
 namespace weir::stack {
@@ -39,6 +40,7 @@ struct Name {
   bool is_known;    // `is` holds what stat said
   bool no_link;     // lstat said the same
   uint8_t access;   // modes that access granted
+  os::Credentials asker;  // who was told so
   char path[kLongest];
 };
 constinit Name names[kNames] = {};
@@ -70,6 +72,7 @@ bool ask(NameQuestion* q, int directory, const char* path, char* whole) {
   q->hash = base::hash({whole, n}, 1) | 1;
   q->names_epoch = node::names_epoch();
   q->writes_epoch = node::writes_epoch();
+  q->asker = os::credentials();
   return true;
 }
 
@@ -79,7 +82,7 @@ Name* find(const NameQuestion& q, const char* whole) {
 }
 
 bool holds(const Name& n, const NameQuestion& q) {
-  return n.names_epoch == q.names_epoch && n.writes_epoch == q.writes_epoch && now_ns() < n.valid_until;
+  return n.names_epoch == q.names_epoch && n.writes_epoch == q.writes_epoch && now_ns() < n.valid_until && n.asker == q.asker;
 }
 
 // Copies the entry when it still holds. Whether the file may be written by somebody is the caller's to ask.
@@ -99,6 +102,7 @@ Name* place_for(const NameQuestion& q, const char* whole) {
     n->hash = q.hash;
     n->names_epoch = q.names_epoch;
     n->writes_epoch = q.writes_epoch;
+    n->asker = q.asker;
     n->valid_until = now_ns() + q.valid_ns;
     memcpy(n->path, whole, strlen(whole) + 1);
   }
@@ -128,7 +132,7 @@ bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, s
   if (!ask(q, directory, path, whole.data())) return false;
   static_assert(sizeof(Name) < 1024);
   Name n;
-  if (readable(to, sizeof *to) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link) && !stands_aside(n.is.st_dev)) {
+  if (within_reach(to, sizeof *to, Access::kWrites) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link) && !stands_aside(n.is.st_dev)) {
     uint64_t bytes = 0;
     // Of a file that is kept for appending the layers know the size; of any other that is open for writing only the kernel does.
     const uint32_t writers = node::writers(n.is.st_dev, n.is.st_ino);

@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "os/credentials.h"
 #include "stack/aside.h"
 
 namespace weir::stack {
@@ -33,6 +34,7 @@ int timed_question(Real real) {
 // A question, from before the call to after it.
 struct NameQuestion {
   uint64_t hash, names_epoch, writes_epoch, valid_ns;
+  os::Credentials asker;
   bool asked;  // a rule with keep has this name
 };
 

@@ -272,13 +272,11 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
 
 bool begin_open(Ticket& t, int directory, const char* path, int flags) {
   const bool ordered = prepare_open(t, directory, path, flags);
-  if (!t.parked) clear_numbers();
   if (some_keep) t.started = moment();
   return ordered;
 }
 
 Ticket unordered(const char* path, int flags) {
-  clear_numbers();
   return {nullptr, AT_FDCWD, path, flags, !may_change(), false};
 }
 

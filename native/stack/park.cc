@@ -9,6 +9,7 @@
 #include "node/registry.h"
 #include "os/scratch.h"
 #include "os/clock.h"
+#include "os/credentials.h"
 #include "os/syscall.h"
 #include "stack/build.h"
 #include "stack/busy.h"
@@ -22,12 +23,10 @@
 namespace weir::stack {
 
 constinit uint32_t parked_count = 0;
-constinit uint32_t parked_low = 0;
 
 namespace {
 
 constexpr uint32_t kPlaces = 256;
-constexpr int kTries = 4096;  // to have the program's numbers free
 constexpr uint32_t kFuse = 0x65735546;  // statfs f_type
 constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC;  // of open's flags: nothing that a file open already would show
 
@@ -39,7 +38,7 @@ struct Place {
   uint64_t stamp;
   Parking how;
   bool parked;  // false: open, and may be parked
-  bool low;     // parked, at a number that the program would be given next
+  os::Credentials opener;
 };
 constinit Place places[kPlaces] = {};
 constinit uint32_t used = 0;  // no place from here on was ever taken
@@ -63,7 +62,7 @@ Place* place_of(const File* f) {
   return f->parks != 0 && p->file == f ? p : nullptr;
 }
 
-// Takes one that is parked and fits out of the parking, for the caller alone, who says number_is_free() of one that was low.
+// Takes one that is parked and fits out of the parking, for the caller alone.
 template <typename Fits>
 File* take(Fits fits, Place* copy) {
   if (!any_parked()) return nullptr;
@@ -74,14 +73,9 @@ File* take(Fits fits, Place* copy) {
     p.parked = false;
     base::fetch_add(&parked_count, ~0u);
     *copy = p;
-    p.low = false;
     return p.file;
   }
   return nullptr;
-}
-
-void number_is_free(const Place& taken) {
-  if (taken.low) base::fetch_add(&parked_low, ~0u);
 }
 
 // A file that was taken is closed as its program's close would have closed it.
@@ -95,7 +89,6 @@ void end(File* f) {
 void put(Place& p) {
   p.parked = true;
   base::fetch_add(&parked_count, 1u);
-  if (p.low) base::fetch_add(&parked_low, 1u);
 }
 
 // Its descriptor is to become another number.
@@ -112,7 +105,6 @@ bool end_all(Fits fits) {
   Place place{};
   while (File* f = take(fits, &place)) {
     end(f);
-    number_is_free(place);
     any = true;
   }
   return any;
@@ -161,7 +153,7 @@ void may_park(File* f, const Parking& how) {
   const Busy hold;
   for (uint32_t i = 0; i < kPlaces; ++i) {
     if (places[i].file != nullptr) continue;
-    places[i] = {f, hash, epoch, until, 0, how, false, false};
+    places[i] = {f, hash, epoch, until, 0, how, false, os::credentials()};
     f->parks = static_cast<uint16_t>(i + 1);
     if (i >= used) used = i + 1;
     return;
@@ -180,6 +172,19 @@ void never_park(const File* f) {
   if (Place* p = place_of(f); p != nullptr) p->file = nullptr;
 }
 
+namespace {
+
+// The number is closed for the program, by whatever call it goes on to use it: the file moves to a high one.
+bool give_number_back(File* f) {
+  if (f->fs_type == kFuse) return true;
+  end_requests(f);
+  if (move_up(&f->descriptor)) return true;
+  end_parking(f);
+  return false;
+}
+
+}  // namespace
+
 bool park(int fd) {
   File* const f = file_at(fd);
   if (f == nullptr || f->parks == 0 || f->left || fd <= 2 || !may_change() || os::sealed()) return false;
@@ -190,50 +195,22 @@ bool park(int fd) {
     if (const Place* p = place_of(f); p != nullptr) most = p->how.most;
   }
   if (most == 0 || !make_room(most) || !lock(f)) return false;
-  const bool parked = !f->left && f->error == 0 && f->leaving == 0 && !f->locked && begin_parking(fd, f);
+  const bool parked = !f->left && f->error == 0 && f->leaving == 0 && !f->locked && begin_parking(fd, f) && give_number_back(f);
   if (parked) {
     const Busy hold;
     Place* p = place_of(f);
     p->stamp = ++clock;
-    p->low = f->fs_type != kFuse;
     put(*p);
   }
   unlock(f);
   return parked;
 }
 
-void clear_numbers_now() {
-  if (!may_change()) return;
-  const os::SignalsBlocked blocked;
-  // Those that another thread is closing at this moment count as well; it may be held up, or be this one below a signal handler.
-  for (int tries = 0; base::load_relaxed(&parked_low) != 0 && tries < kTries; ++tries) {
-    Place place{};
-    File* const f = take([](const Place& p) { return p.low; }, &place);
-    if (f == nullptr) {
-      os::yield();
-      continue;
-    }
-    const bool locked = lock(f);
-    if (locked) end_requests(f);
-    if (locked) move_up(&f->descriptor);
-    {
-      const Busy hold;
-      put(*place_of(f));
-    }
-    if (locked) unlock(f);
-    number_is_free(place);
-  }
-}
-
 void count_parked_in_child() {
   base::store(&busy, 0u);
-  uint32_t all = 0, low = 0;
-  for (const Place& p : places) {
-    all += p.parked;
-    low += p.parked && p.low;
-  }
+  uint32_t all = 0;
+  for (const Place& p : places) all += p.parked;
   base::store(&parked_count, all);
-  base::store(&parked_low, low);
 }
 
 File* unpark(const char* absolute_path, int flags) {
@@ -243,10 +220,12 @@ File* unpark(const char* absolute_path, int flags) {
   const uint64_t hash = hash_of(absolute_path);
   File* f = take([=](const Place& p) { return p.name_hash == hash && opens_alike(p.file, flags) && strcmp(p.file->path, absolute_path) == 0; }, &place);
   if (f == nullptr) return nullptr;
-  number_is_free(place);
   const uint64_t now = now_ns(), epoch = node::names_epoch();
   const bool old = now >= place.valid_until;
-  clear_numbers();
+  if (os::credentials() != place.opener) {  // another user may not be allowed to open it
+    end(f);
+    return nullptr;
+  }
   if (!f->left && (old || epoch != place.epoch)) {
     if (!still_is(f)) {
       end(f);
@@ -267,7 +246,7 @@ File* unpark(const char* absolute_path, int flags) {
   if (old) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);  // another node may have made it longer
   if (f->fs_type != kFuse) {
     end_requests(f);
-    if (!move_down(&f->descriptor, place.low)) {
+    if (!move_down(&f->descriptor)) {
       unlock(f);
       end(f);
       return nullptr;

@@ -35,13 +35,6 @@ File* unpark(const char* absolute_path, int flags);
 extern WEIR_OWN uint32_t parked_count;
 WEIR_INLINE bool any_parked() { return WEIR_UNLIKELY(base::load_relaxed(&parked_count) != 0); }
 
-// Before a call that gives the program the lowest free number.
-extern WEIR_OWN uint32_t parked_low;
-WEIR_COLD void clear_numbers_now();
-WEIR_INLINE void clear_numbers() {
-  if (WEIR_UNLIKELY(base::load_relaxed(&parked_low) != 0)) clear_numbers_now();
-}
-
 // In a forked child: threads that had some in hand are not there.
 void count_parked_in_child();
 

@@ -92,10 +92,10 @@ bool move_up(int* place) {
   return true;
 }
 
-bool move_down(int* place, bool is_low) {
+bool move_down(int* place) {
   const int old = *place;
   const long lowest = os::system_call(SYS_fcntl, old, F_DUPFD_CLOEXEC, 0);
-  if (os::failed(lowest)) return is_low;  // then no number below it is free
+  if (os::failed(lowest)) return false;
   const int other = static_cast<int>(lowest);
   if (other > old) {
     os::close_fd(other);

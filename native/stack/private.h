@@ -17,9 +17,9 @@ bool keep_private(int fd, int* place);
 bool adopt_private(int fd, int* place);
 // An adopted number goes to a high one, so that the program may have it; false: none was to be had, and it stays.
 bool move_up(int* place);
-// To the lowest free number, which the program's next open would have: that of the number itself is counted as free when it was never
-// moved (`is_low`). False: the program has as many as it may. Nothing may be under way on the old number, which is closed.
-bool move_down(int* place, bool is_low);
+// To the lowest free number, which the program's next open would have. False: the program has as many as it may. Nothing may be under
+// way on the old number, which is closed.
+bool move_down(int* place);
 void release_private(int fd);
 // Closes it; *place is -1 afterwards.
 void close_private(int* place);

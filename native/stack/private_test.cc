@@ -60,14 +60,14 @@ TEST(Private, an_adopted_number_goes_up_for_the_program_and_down_to_the_lowest) 
   const int next = fresh();
   close(next);
   const int high = place;
-  ASSERT_TRUE(move_down(&place, false));
+  ASSERT_TRUE(move_down(&place));
   EXPECT_EQ(place, next);
   EXPECT_TRUE(is_private(next));
   EXPECT_EQ(fcntl(high, F_GETFD), -1);
-  EXPECT_TRUE(move_down(&place, true));
+  EXPECT_TRUE(move_down(&place));
   EXPECT_EQ(place, next) << "it is the lowest";
   close(low);
-  EXPECT_TRUE(move_down(&place, true));
+  EXPECT_TRUE(move_down(&place));
   EXPECT_EQ(place, low);
   EXPECT_EQ(fcntl(next, F_GETFD), -1);
   close_private(&place);

@@ -183,6 +183,85 @@ said("sizes", lambda: {os.stat("m%d.log" % i).st_size for i in range(300)})
 """
 
 
+# What the program itself changes of a file is what it is told of it next, however long names are believed.
+ATTRIBUTES = r"""
+import errno, os, sys
+def said(what, call):
+    try:
+        print(what, call(), flush=True)
+    except OSError as error:
+        print(what, errno.errorcode[error.errno], flush=True)
+def about(name="a.log"):
+    is_ = os.stat(name), os.lstat(name)
+    return [(oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, s.st_size, s.st_mtime_ns if s.st_mtime_ns < 10**18 else "now") for s in is_]
+def add(text):
+    fd = os.open("a.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.write(fd, text)
+    return fd
+os.close(add(b"first\n"))
+os.symlink("a.log", "link.log")
+folder = os.open(".", os.O_RDONLY)
+fd = os.open("a.log", os.O_RDONLY)
+root = os.geteuid() == 0
+changes = {
+    "chmod": lambda: os.chmod("a.log", 0o751), "fchmod": lambda: os.fchmod(fd, 0o640), "fchmodat": lambda: os.chmod("a.log", 0o4755, dir_fd=folder),
+    "by a link": lambda: os.chmod("link.log", 0o600), "chown": lambda: os.chown("a.log", 7 if root else -1, -1),
+    "lchown": lambda: os.lchown("a.log", 8 if root else -1, -1), "fchown": lambda: os.fchown(fd, 9 if root else -1, -1),
+    "utime": lambda: os.utime("a.log", ns=(5, 6_000_000_001)), "futimens": lambda: os.utime(fd, ns=(7, 8_000_000_001)),
+    "by a link too": lambda: os.utime("link.log", ns=(9, 10_000_000_001)), "link": lambda: os.link("a.log", "b.log"),
+    "xattr": lambda: os.setxattr("a.log", "user.weir", b"x"), "no xattr": lambda: os.removexattr("a.log", "user.weir"), "unlink": lambda: os.unlink("b.log"),
+}
+for name, change in changes.items():
+    for _ in range(2):
+        about(), about("link.log"), os.access("a.log", os.X_OK)
+    ctime = os.stat("a.log").st_ctime_ns
+    said(name, change)
+    said("is", lambda: (about(), about("link.log"), os.access("a.log", os.X_OK)))
+    fresh = os.open("a.log", os.O_RDONLY)
+    said("as the descriptor says", lambda: os.fstat(fresh) == os.stat("a.log"))
+    os.close(fresh)
+# Times set while appended bytes wait stay as they were set.
+for change in (lambda fd: os.utime(fd, ns=(1, 2)), lambda fd: os.utime("a.log", ns=(1, 2)), lambda fd: (os.close(fd), os.utime("a.log", ns=(1, 2)))):
+    fd = add(b"more\n")
+    change(fd)
+    try:
+        os.close(fd)
+    except OSError:
+        pass
+    os.sync()
+    said("time", lambda: (os.stat("a.log").st_mtime_ns, os.stat("a.log").st_size))
+# A child's changes, too.
+about()
+if (child := os.fork()) == 0:
+    os.chmod("a.log", 0o711)
+    os._exit(0)
+os.waitpid(child, 0)
+said("child", about)
+# Closed is closed, for every call.
+for flags in (os.O_RDONLY, os.O_WRONLY | os.O_APPEND):
+    fd = os.open("a.log", flags)
+    os.close(fd)
+    for name, call in {
+        "read": lambda: os.read(fd, 1), "write": lambda: os.write(fd, b"x"), "pread": lambda: os.pread(fd, 1, 0), "fstat": lambda: os.fstat(fd),
+        "lseek": lambda: os.lseek(fd, 0, 0), "fsync": lambda: os.fsync(fd), "dup": lambda: os.dup(fd), "close": lambda: os.close(fd),
+        "ftruncate": lambda: os.ftruncate(fd, 0), "fchmod": lambda: os.fchmod(fd, 0o777), "dup2": lambda: os.dup2(fd, 50),
+    }.items():
+        said(name, call)
+    pipe = os.pipe()
+    said("number", lambda: (pipe[0] == fd, os.close(pipe[0]), os.close(pipe[1])))
+said("size", lambda: os.stat("a.log").st_size)
+if root:  # what another user may not open is not opened for him
+    os.chown("a.log", 0, 0)
+    os.chmod("a.log", 0o600)
+    os.close(os.open("a.log", os.O_RDONLY))
+    os.chmod(".", 0o755)
+    os.access("a.log", os.R_OK), os.stat("a.log")
+    os.setresuid(65534, 65534, 0)
+    said("another user", lambda: os.open("a.log", os.O_RDONLY))
+    said("access", lambda: os.access("a.log", os.R_OK))
+"""
+
+
 class Layered:
     """Programs under keep, in a job of their own."""
 
@@ -272,6 +351,16 @@ def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
     files = sorted(p.name for p in plain.iterdir())
     assert files == sorted(p.name for p in under.iterdir())
     assert all((plain / name).read_bytes() == (under / name).read_bytes() for name in files)
+
+
+@pytest.mark.parametrize("stack", ["keep:valid_ms=60000:always=1|system", "event|keep:valid_ms=60000:always=1|event|system"])
+def test_a_program_sees_its_own_changes_at_once_and_closed_is_closed(execute, layered, tmp_path, stack):
+    told = []
+    for name, env in (("plain", {}), ("layered", layered(stack).env)):
+        (tmp_path / name).mkdir()
+        told.append(execute(["python3", "-c", ATTRIBUTES], cwd=tmp_path / name, env=env).ok().stdout.splitlines())
+    assert told[1] == told[0]
+    assert sum(line.endswith("EBADF") for line in told[0]) == 22
 
 
 def test_a_truncate_is_seen_though_nobody_has_the_file_open(execute, layered, tmp_path):

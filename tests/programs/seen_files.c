@@ -5,6 +5,9 @@
 #include <dirent.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
+#include <utime.h>
 
 extern int __xstat(int, const char *, struct stat *), __xstat64(int, const char *, struct stat64 *);
 extern int __lxstat(int, const char *, struct stat *), __lxstat64(int, const char *, struct stat64 *);
@@ -97,6 +100,30 @@ SEEN(readlinkat, "[readlinkat.to] symlink; naming below nested on=symlink?*; rea
 }
 SEEN(truncate, "truncate 7") { tell(CALL(truncate)(file, 7)); }
 SEEN(truncate64, "truncate 7") { tell(CALL(truncate64)(file, 7)); }
+
+SEEN(chmod, "chmod") { tell(CALL(chmod)(file, 0600)); }
+ALSO(chmod, missing, "[nowhere/file] chmod error=ENOENT") { tell(CALL(chmod)("nowhere/file", 0600)); }
+SEEN(lchmod, "chmod error=ENOENT on=nowhere") { tell(CALL(lchmod)("nowhere", 0600)); }
+ON_OPEN(fchmod, "open; chmod; close", fd, 0600)
+SEEN(fchmodat, "chmod") { tell(CALL(fchmodat)(AT_FDCWD, file, 0600, 0)); }
+SEEN(chown, "chown") { tell(CALL(chown)(file, -1, -1)); }
+SEEN(lchown, "chown") { tell(CALL(lchown)(file, -1, -1)); }
+ON_OPEN(fchown, "open; chown; close", fd, -1, -1)
+SEEN(fchownat, "chown") { tell(CALL(fchownat)(AT_FDCWD, file, -1, -1, AT_SYMLINK_NOFOLLOW)); }
+SEEN(utime, "utime") { tell(CALL(utime)(file, NULL)); }
+SEEN(utimes, "utime") { tell(CALL(utimes)(file, NULL)); }
+SEEN(lutimes, "utime") { tell(CALL(lutimes)(file, NULL)); }
+SEEN(futimesat, "utime") { tell(CALL(futimesat)(AT_FDCWD, file, NULL)); }
+SEEN(utimensat, "utime") { tell(CALL(utimensat)(AT_FDCWD, file, NULL, 0)); }
+ON_OPEN(futimes, "open; utime; close", fd, NULL)
+ON_OPEN(futimens, "open; utime; close", fd, NULL)
+// Not every file system has them.
+SEEN(setxattr, "setxattr error=EINVAL") { tell(CALL(setxattr)(file, "user.a", "b", 1, 1 << 20)); }
+SEEN(lsetxattr, "setxattr error=EINVAL") { tell(CALL(lsetxattr)(file, "user.a", "b", 1, 1 << 20)); }
+ON_OPEN(fsetxattr, "open; setxattr error=EINVAL; close", fd, "user.a", "b", 1, 1 << 20)
+SEEN(removexattr, "removexattr error=ENOENT on=nowhere") { tell(CALL(removexattr)("nowhere", "user.a")); }
+SEEN(lremovexattr, "removexattr error=ENOENT on=nowhere") { tell(CALL(lremovexattr)("nowhere", "user.a")); }
+SEEN(fremovexattr, "removexattr error=EBADF on=-") { tell(CALL(fremovexattr)(-1, "user.a")); }
 
 ON_OPEN(fsync, "open; fsync; close", fd)
 ON_OPEN(fdatasync, "open; fdatasync; close", fd)
