@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLowest = 1u << 16, kHighest = uint64_t{1} << 47;  // no program has memory elsewhere
+constexpr uint64_t kMostFilled = 256;  // pages of a read that are checked: to check for writing makes them present, and the file may be short
 constexpr uint64_t kLong = 32;  // pages: from here on they are checked by one system call, where the kernel has it
 
 bool can_copy(uint64_t page, Access access) {
@@ -52,7 +53,9 @@ uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
   if (at < kLowest || at >= kHighest || bytes >= kHighest - at) return 0;
   if (os::sealed()) return bytes;
   begin_epoch();
-  const uint64_t first = at / kPage, last = (at + bytes - 1) / kPage;
+  const uint64_t first = at / kPage;
+  uint64_t last = (at + bytes - 1) / kPage;
+  if (access == Access::kWrites && last - first >= kMostFilled) last = first + kMostFilled - 1;
   if (is_long_and_seen(first, last, access)) return bytes;
   if (last - first >= kLong && check_long(first, last, access)) return bytes;
   for (uint64_t page = first; page <= last; ++page) {

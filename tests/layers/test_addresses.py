@@ -107,3 +107,32 @@ def test_a_bad_address_is_answered_as_by_the_kernel(cc, execute, preload, tmp_pa
     layered = execute([program, tmp_path / "layered.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
     assert layered.splitlines() == plain.splitlines()
     assert "none -1 errno 14" in plain and "over the edge 50 errno 0" in plain and "hole 163840 errno 0" in plain
+
+
+# A check for writing makes pages present: of a buffer that is far larger than the file it must not do so as a whole.
+LARGE = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  const size_t bytes = 1ul << 28;
+  char *buffer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0644);
+  for (int i = 0; i < 40; ++i) write(fd, "0123456789", 10);
+  lseek(fd, 0, SEEK_SET);
+  const long got = read(fd, buffer, bytes);
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  printf("%ld %ld\n", got, used.ru_maxrss);
+  return 0;
+}
+"""
+
+
+def test_a_large_buffer_of_a_short_read_is_not_made_present(cc, execute, preload, tmp_path):
+    program = cc(LARGE, "-w", name="large")
+    rules = "weir-rules 1\nrule source=test:1:1 name=*.dat stack=bufa:4096:2:always=1|system\n"
+    got, kib = execute([program, tmp_path / "a.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout.split()
+    assert int(got) == 400 and int(kib) < 64 * 1024
