@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from weir.bench import lab, sweep
+
 SIZE = 3 << 20
 
 
@@ -99,6 +101,39 @@ def test_several_tasks_write_and_read_one_file(mpi, alone, numbers_of, native_bu
     assert numbers_of(mpi.run(2, program, "read", file, 3 * 100 * 512, 4096), "together")["bytes"] == 2 * 3 * 100 * 512
     file.write_bytes(b"\0" * 3 * 100 * 512)
     assert mpi.run(2, program, "read", file, 3 * 100 * 512, 4096).returncode != 0
+
+
+SWEPT = {"sequential": range(120), "interleaved": range(120), "strided": range(0, 480, 4), "modulo": range(120)}
+
+
+@pytest.mark.parametrize("pattern", SWEPT)
+def test_ranks_of_a_sweep_move_every_piece_once(native_build, execute, numbers_of, tmp_path, pattern):
+    program, file = native_build / "bench" / "layers" / "sweep", tmp_path / "x.dat"
+    written = numbers_of(execute([program, file, "write", pattern, 100, 30, 4]), "sweep")
+    assert (written["calls"], written["bytes"]) == (120, 12000)
+    data = file.read_bytes()
+    assert len(data) == (SWEPT[pattern][-1] + 1) * 100
+    pieces = {n: bytes([(n * 7 + 1) % 256]) * 100 for n in SWEPT[pattern]}
+    assert data == b"".join(pieces.get(n, bytes(100)) for n in range(SWEPT[pattern][-1] + 1))
+    assert numbers_of(execute([program, file, "read", pattern, 100, 30, 4]), "sweep")["bytes"] == 12000
+    assert execute([program, file, "read", pattern, 100, 31, 4]).returncode == 1, "it ends before that"
+
+
+def test_a_sweep_compares_layers_with_plain(native_build, tmp_path):
+    if not Path("/dev/fuse").exists():
+        pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
+    chosen = [sweep.Case("write", "interleaved", 4096, 2), sweep.Case("read", "sequential", 104, 1)]
+    found = []
+    with lab.open_lab(native_build, 1, None, 1.0, "direct", str(tmp_path), lambda text: None) as place:
+        for case in chosen:
+            found += sweep.measure(place, case, ("global", "keep"))
+    assert [(one.layer, one.case) for one in found] == [(layer, case) for case in chosen for layer in ("global", "keep")]
+    assert all(one.plain["requests"] == one.case.count * one.case.ranks for one in found)
+    ratio = {(one.layer, one.case.way): one.requests for one in found}
+    assert ratio["global", "write"] > 100 and ratio["global", "read"] > 100
+    head, of_global, of_keep = sweep.text(found).splitlines()
+    assert head.startswith("layer") and of_global.startswith("global") and of_keep.startswith("keep")
+    assert set(sweep.cases((104, 4096), (1, 2))) >= set(chosen)
 
 
 def bench(weir, native_build, kind: str, *options: object, folder: Path) -> tuple[int, str, dict]:

@@ -84,6 +84,10 @@ class Lab:
         """One task; `stack` None is plain, without the library."""
         return self._run([str(self._program("alone")), *(str(a) for a in arguments)], "alone", stack, {})
 
+    def sweep(self, *arguments: object, stack: str | None = None) -> Run:
+        """Several ranks without MPI."""
+        return self._run([str(self._program("sweep")), *(str(a) for a in arguments)], "sweep", stack, {})
+
     def together(self, tasks: int, *arguments: object, stack: str | None = None, environment: Mapping[str, str] | None = None) -> Run:
         """Several tasks of an MPI program."""
         mpi = self.mpi()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from weir.bench.lab import Line
+    from weir.bench.lab import Lab, Line
 
 app = typer.Typer(help="Run the benches: the four cases of the reference, what each layer gains, or the output library beside its peers.", no_args_is_help=True)
 
@@ -100,6 +100,7 @@ def nersc(
 def layers(
     only: Annotated[str, typer.Option(metavar="LIST", help="These lines alone, by name; --list shows them.")] = "",
     show: Annotated[bool, typer.Option("--list", help="List the lines with their stacks and end.")] = False,
+    sweep: Annotated[bool, typer.Option("--sweep", help="Sweep pieces, ranks and patterns; print each layer's lowest ratios to plain.")] = False,
     stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK", help="Another stack for a line's layer. Repeatable.")] = None,
     scale: Annotated[float, typer.Option(metavar="S", help="Size of files and number of calls.")] = 1.0,
     repeat: Repeat = 5,
@@ -125,6 +126,8 @@ def layers(
         return
     found = []
     with lab.open_lab(build_folder(programs or None), _check_repeat(repeat), mpi or None, scale, preset, folder or None, _note) as place:
+        if sweep:
+            return _sweep_layers(place)
         place.stacks = stacks
         for line in lines:
             found.append((line, lab.measure(place, line)))
@@ -136,6 +139,17 @@ def layers(
         _write_json(json_file, layer_tables.as_data(found, **conditions))
     fine = all(not outcome.error and all(check.met for check in outcome.checks) for _, outcome in found)
     raise typer.Exit(0 if fine else 1)
+
+
+def _sweep_layers(place: Lab) -> None:
+    from weir.bench import sweep
+
+    found: list[sweep.Ratio] = []
+    for case in sweep.cases():
+        _note(str(case))
+        found += sweep.measure(place, case, tuple(sweep.STACKS))
+    _note("")
+    typer.echo(sweep.text(found))
 
 
 @app.command()
