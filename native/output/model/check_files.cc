@@ -69,7 +69,7 @@ Status check_missing(const Field& field, const std::string& what) {
   if (!field.missing) return {};
   const std::string text = "missing_value " + (field.missing->is_whole ? std::to_string(field.missing->whole) : number_text(field.missing->real));
   if (!packing_of(field.attributes) && !exists_in(field.file_type, *field.missing)) {
-    return wrong(what, text + " is no number of the field's type in files, " + name_of(field.file_type) + "; of a packed field set scale_factor or add_offset first");
+    return wrong(what, text + " is no number of the field's type in files, " + name_of(field.file_type) + "; if the field is packed, set scale_factor and add_offset before missing_value");
   }
   if (!exists_in(field.type, *field.missing)) return wrong(what, text + " is no number of the field's type in memory, " + name_of(field.type));
   return {};

@@ -19,12 +19,16 @@ std::string told(Type type, Type file_type, const Number& missing) {
   return status.ok() ? "fine" : status.message();
 }
 
+std::string in_files(const std::string& what) {
+  return what + "; if the field is packed, set scale_factor and add_offset before missing_value";
+}
+
 TEST(missing, a_value_that_a_type_cannot_hold_is_refused) {
-  EXPECT_EQ(told(WEIR_FLOAT64, WEIR_FLOAT32, 1e300), "field 't': missing_value 1e+300 is no number of the field's type in files, float32");
+  EXPECT_EQ(told(WEIR_FLOAT64, WEIR_FLOAT32, 1e300), in_files("field 't': missing_value 1e+300 is no number of the field's type in files, float32"));
   EXPECT_EQ(told(WEIR_FLOAT32, WEIR_FLOAT64, 1e300), "field 't': missing_value 1e+300 is no number of the field's type in memory, float32");
-  EXPECT_EQ(told(WEIR_INT8, WEIR_INT8, 128), "field 't': missing_value 128 is no number of the field's type in files, int8");
-  EXPECT_EQ(told(WEIR_INT32, WEIR_INT32, 0.5), "field 't': missing_value 0.5 is no number of the field's type in files, int32");
-  EXPECT_EQ(told(WEIR_INT64, WEIR_INT64, 9223372036854775808.0), "field 't': missing_value 9223372036854775808 is no number of the field's type in files, int64");
+  EXPECT_EQ(told(WEIR_INT8, WEIR_INT8, 128), in_files("field 't': missing_value 128 is no number of the field's type in files, int8"));
+  EXPECT_EQ(told(WEIR_INT32, WEIR_INT32, 0.5), in_files("field 't': missing_value 0.5 is no number of the field's type in files, int32"));
+  EXPECT_EQ(told(WEIR_INT64, WEIR_INT64, 9223372036854775808.0), in_files("field 't': missing_value 9223372036854775808 is no number of the field's type in files, int64"));
   EXPECT_NE(told(WEIR_FLOAT64, WEIR_INT16, std::numeric_limits<double>::quiet_NaN()), "fine");
 }
 

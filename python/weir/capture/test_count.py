@@ -26,7 +26,8 @@ def records(number: int) -> bytes:
 
 
 HEADER = b"WEIRTRC1".ljust(PAGE, b"\0")
-PROCESS = chunk(1, 1, bytes(144 - 64) + struct.pack("<Q", 7))
+PROCESS = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", -1) + bytes(144 - 76) + struct.pack("<Q", 7))
+RANK = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", 3) + bytes(144 - 76) + struct.pack("<Q", 7))
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,7 @@ PROCESS = chunk(1, 1, bytes(144 - 64) + struct.pack("<Q", 7))
     [
         (HEADER, Count(nodes=1)),
         (HEADER + PROCESS, Count(1, 1, 0, 0, 7)),
+        (HEADER + RANK + PROCESS, Count(1, 2, 0, 0, 14, ranks=1)),
         (HEADER + PROCESS + chunk(3, 5, records(5)) + chunk(3, 126, records(126)), Count(1, 1, 131, 0, 7)),
         (HEADER + chunk(3, 126, records(77)) + chunk(3, 126) + chunk(3, 126, records(1)), Count(1, 0, 78)),  # taken, not written
         (HEADER + chunk(4, 2, counter(3) + counter(40) + counter(500)), Count(1, 0, 0, 43)),
