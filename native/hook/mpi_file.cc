@@ -99,6 +99,8 @@ void set_hints(const rules::Rules& rules, int rank) {
   own_rank = rank;
 }
 
+bool has_hints() { return known != nullptr; }
+
 }  // namespace weir::hook
 
 using namespace weir::hook;

@@ -132,7 +132,10 @@ void begin() {
   quiet = wishes.quiet;
   const bool layers = begin_layers(wishes);
   if (wishes.mistake != nullptr) say(wishes, wishes.mistake, {}, "; the program runs without a trace");
-  if (!wishes.record && !layers) return;
+  if (!wishes.record && !layers) {
+    if (hook::has_hints()) hook::begin_redirecting();  // MPI_File_open alone
+    return;
+  }
   os::clock_state = {os::counter_is_invariant(), wishes.skew_ns};
   hook::resolve_libc();
   pthread_atfork(before_fork, after_fork, in_forked_child);
