@@ -56,7 +56,7 @@ def mean_of(*steps: int) -> np.ndarray:
 
 
 def check_contents(folder) -> None:
-    records = {"c_20000101.nc": [expected(0), expected(1)], "c_20000102.nc": [expected(2)], "c_means.nc": [mean_of(0), mean_of(1, 2)]}
+    records = {"c_20000101.nc": [expected(0), expected(1)], "c_20000102.nc": [expected(2)], "c_means.nc": [mean_of(1, 2)]}  # step 0 begins the first interval
     assert mean_of(1, 2)[3] == 23 and mean_of(1, 2)[5] == -99  # what the test rests on
     for name, wanted in records.items():
         with Dataset(folder / name) as file:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _HEAD = "start\n"
 _FAILED = "failed"
+_OWN = "weir"  # the command itself is not recorded: a job script may print a report
 
 
 class Start(NamedTuple):
@@ -85,6 +86,8 @@ def untraced_programs(data: StepData) -> list[Untraced]:
                 until = starts[at + 1].ticks if pid and at + 1 < len(starts) else None
                 next_one = bisect_right(ticks, one.ticks)
                 if pid and next_one < len(ticks) and (until is None or ticks[next_one] <= until):
+                    continue
+                if one.program.rpartition("/")[2] == _OWN:
                     continue
                 starter = next(iter(members.get(one.page, ())), None)
                 process = data.members[starter].process if starter is not None else None
