@@ -117,6 +117,7 @@ def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
 def unseen(data: StepData) -> Unseen:
     """Of all processes of a step."""
     figures, groups = _account(data)
+    groups = [group for group in groups if not all(one.is_own for one in group.programs)]
     counted = sum(one.counted for one in figures) + sum(one.bytes or 0 for one in groups)
     return Unseen(counted, tuple(one for one in figures if one.unseen), tuple(groups))
 

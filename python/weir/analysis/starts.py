@@ -38,6 +38,10 @@ class Untraced:
     rank: int
     is_replaced: bool  # the program took the place of the starter itself
 
+    @property
+    def is_own(self) -> bool:
+        return self.program.rpartition("/")[2] == _OWN
+
 
 def _parsed(text: str) -> Start | None:
     parts = text.split("\n", 5)
@@ -86,8 +90,6 @@ def untraced_programs(data: StepData) -> list[Untraced]:
                 until = starts[at + 1].ticks if pid and at + 1 < len(starts) else None
                 next_one = bisect_right(ticks, one.ticks)
                 if pid and next_one < len(ticks) and (until is None or ticks[next_one] <= until):
-                    continue
-                if one.program.rpartition("/")[2] == _OWN:
                     continue
                 starter = next(iter(members.get(one.page, ())), None)
                 process = data.members[starter].process if starter is not None else None
