@@ -137,9 +137,10 @@ def _account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
 
 def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
     seen, splices = _seen(data), _spliced(data)
-    family = _Family(data, seen)
+    untraced = untraced_programs(data)
+    family = _Family(data, seen, untraced)
     groups: dict[int | None, list[Untraced]] = {}
-    for one in untraced_programs(data):
+    for one in untraced:
         groups.setdefault(family.reaper(one), []).append(one)
     figures, bytes_of = [], {}
     mapped, rings, calls_that_dirty = _evidence(data)
@@ -214,15 +215,15 @@ class _Family:
     """Who waited for whom: Linux adds the figures of a child to its parent when the parent waits for it. Figures are rchar, wchar, read_bytes,
     write_bytes."""
 
-    def __init__(self, data: StepData, seen: tuple[np.ndarray, ...]) -> None:
+    def __init__(self, data: StepData, seen: tuple[np.ndarray, ...], untraced: list[Untraced]) -> None:
         self._data = data
         self._left = [self._left_by(index, seen) for index in range(len(data.members))]
         self._members_of: dict[tuple[int, int], list[int]] = {}
         for index, member in enumerate(data.members):
             self._members_of.setdefault((member.file, member.process.pid), []).append(index)
-        self._replaced = {one.starter for one in untraced_programs(data) if one.is_replaced}
+        self._replaced = {one.starter for one in untraced if one.is_replaced}
         self._foster: dict[int, list[tuple[int, int]]] = {}
-        for one in untraced_programs(data):
+        for one in untraced:
             if one.starter is not None and not one.is_replaced and one.pid:
                 self._foster.setdefault(one.starter, []).append((data.members[one.starter].file, one.pid))
 
