@@ -16,6 +16,7 @@ constinit int mpi_barriers = 0, mpi_wait_s = 0;
 constinit bool mpi_events_wanted = false;
 
 void set_hints(const rules::Rules&, int) {}
+bool has_hints() { return false; }
 
 void want_between(const rules::Rules&) {}
 void leave_between() {}
