@@ -154,6 +154,13 @@ def test_a_launcher_whose_tasks_left_nothing_is_no_rank(traced, weir, cc, tmp_pa
     assert made["steps"][0]["ranks"] == 0
 
 
+def test_segments_that_a_launcher_maps_for_its_tasks_raise_no_alarm(traced, cc, tmp_path):
+    """Open MPI's mpirun makes segments of PMIx in its session directory; here a program of its name does, as much every time."""
+    launcher = cc(MAPPED.replace("return 0", 'return system("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 sh -c true")'), "-w", name="orterun")
+    _, status, first, made = traced(launcher)
+    assert (status, made["unseen"]["statement"], made["steps"][0]["ranks"]) == (0, None, 1), first
+
+
 def test_ranks_without_an_environment_are_named(traced, mpi):
     _, status, first, _ = traced(*mpi.launch(2, "env", "-i", "/bin/true"), env=mpi.env)
     assert status == 4 and "2 programs left no records: /bin/true" in first and "rank 0" in first and "rank 1" in first

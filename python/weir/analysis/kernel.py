@@ -17,7 +17,8 @@ from weir.trace.process import END_KINDS
 
 MOST_UNSEEN_SHARE = 0.01
 MOST_UNSEEN_BYTES = 1 << 20
-NOISE_BYTES = 64 << 10  # the loader and libc's own requests (locales, name services): of a process, in each direction
+NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a process, in each direction
+_LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
 _DIRTIED_BYTES = 16 << 10  # by a small call: the pages at both its ends, blocks of metadata
 _PROGRAM_TEXT_BYTES = 64 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
 _SPLICE = ("splice", "splice_in")  # which the kernel does not count
@@ -156,12 +157,12 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
         if kernel is not None:
             over_read = kernel[0] - process.passed_over - seen_read + splices[0][index]
             over_written = kernel[1] - seen_written + splices[1][index]
-            parts = [int(part) if part > NOISE_BYTES else 0 for part in (over_read, over_written)]
+            parts = [int(part) if part > noise else 0 for part, noise in ((over_read, _LOADER_BYTES), (over_written, NOISE_BYTES))]
             if index in groups:
                 bytes_of[index] = sum(parts)
                 one = replace(one, kernel_read=kernel[0] - parts[0], kernel_written=kernel[1] - parts[1])
                 parts = [0, 0]
-            elif process.has_own_figures:
+            elif process.has_own_figures and not member.is_launcher:  # whose mappings are segments shared with its tasks (PMIx)
                 explained = seen_written + parts[1] + 2 * process.own_written + _DIRTIED_BYTES * int(calls_that_dirty[index])
                 text = 0 if rings[index] else _PROGRAM_TEXT_BYTES
                 more_read = kernel[2] - seen_read - parts[0]
