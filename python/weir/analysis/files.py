@@ -35,6 +35,7 @@ class FileTotals:
     bytes_written: int
     ns: int
     ops: tuple[FileOp, ...]
+    also: tuple[str, ...] = ()  # other names under which it was used: earlier ones, and links
 
     @property
     def bytes(self) -> int:
@@ -46,8 +47,9 @@ class FileTotals:
         return self.bytes * 1e3 / self.ns if self.ns else 0.0
 
 
-def file_totals(columns: Columns, names: NameTable) -> list[FileTotals]:
-    """One entry for each name, by name."""
+def file_totals(columns: Columns, names: NameTable, used: np.ndarray | None = None) -> list[FileTotals]:
+    """One entry for each name, by name. used: for each row the name under which it was recorded, where that may be another one."""
+    also = {} if used is None else _other_names(columns.name, used, names)
     table = columns.where(columns.name != NO_NAME)
     if not len(table):
         return []
@@ -65,10 +67,18 @@ def file_totals(columns: Columns, names: NameTable) -> list[FileTotals]:
     ]
     limits = [*np.searchsorted(by_op, by_name).tolist(), len(by_op)]
     made = [
-        FileTotals(names[name], *one, tuple(every_op[begin:end]))
+        FileTotals(names[name], *one, tuple(every_op[begin:end]), also.get(name, ()))
         for name, one, begin, end in zip(table.name[by_name].tolist(), sums, limits, limits[1:])
     ]
     return sorted(made, key=lambda one: one.file)
+
+
+def _other_names(name: np.ndarray, used: np.ndarray, names: NameTable) -> dict[int, tuple[str, ...]]:
+    found: dict[int, set[str]] = {}
+    other = np.flatnonzero((name != used) & (used != NO_NAME))
+    for one, was in set(zip(name[other].tolist(), used[other].tolist())):
+        found.setdefault(one, set()).add(names[was])
+    return {one: tuple(sorted(every)) for one, every in found.items()}
 
 
 def chosen(
@@ -84,7 +94,7 @@ def chosen(
         "calls": lambda f: (-f.calls, f.file),
         "file": lambda f: f.file,
     }
-    kept = [f for f in files if f.ns >= threshold_ns and (pattern is None or matches(f.file, pattern))]
+    kept = [f for f in files if f.ns >= threshold_ns and (pattern is None or any(matches(name, pattern) for name in (f.file, *f.also)))]
     kept.sort(key=keys[by])
     return kept if top is None else kept[:top]
 

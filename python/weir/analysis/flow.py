@@ -2,7 +2,7 @@
 """Data flow between steps: who read and wrote which file in which step, where each read's bytes came from, what is only carried along.
 
 The transfer matrix is that of the ECMWF reference (DESIGN section 5). Everything comes from the columns that the other tables are
-computed from: bytes and seconds of a file are those of its line in the table of files. A read's bytes are those of the step whose writing
+computed from: bytes and seconds of a file are those of the table of files, which lists it under its last name. A read's bytes are those of the step whose writing
 of the file began last before it; whether it read just those bytes of the file only offsets could tell. Where a task's reading begins
 before a writing and ends after it, records decide if there are any, and else where it began.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from weir.analysis.columns import Columns, starts
 from weir.analysis.names import NO_NAME, NameTable, shown
-from weir.analysis.naming import Files, Naming
+from weir.analysis.naming import Files, Naming, files_behind
 from weir.analysis.patterns import Pattern, find_patterns
 from weir.trace.ops import op_named
 
@@ -199,7 +199,8 @@ def flow(
 ) -> Flow:
     """The flow of all files whose bytes moved; wanted: of these names alone. cwd: names below it are shown without it. split: asked for
     files that a step reads before and after they are written, or uses before and after their name is given to another one."""
-    behind, changed = _behind(steps, names), {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
+    behind = files_behind([one for step in steps for one in step.namings], [step.columns for step in steps], names)
+    changed = {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
     uses, known = _uses(steps, names, behind, split)
     followed = {names.number(one.old) for step in steps for one in step.namings if one.kind != "unlink"}
     renamed = (changed["rename"] | changed["link"]) - followed
@@ -257,18 +258,6 @@ def _file_of(by_name: dict[int, list[_Known]]) -> dict[int, int]:
         for number in {number for one in every for number in one.names}:
             found.setdefault(number, set()).add(shown_as)
     return {number: min(files) for number, files in found.items() if len(files) == 1 and number not in files}
-
-
-def _behind(steps: Sequence[FlowStep], names: NameTable) -> Files:
-    """The files behind the names of all steps."""
-    made = [one for step in steps for one in step.namings]
-    opened: dict[int, int] = {}
-    for step in steps if made else ():
-        opens = step.columns.where(step.columns.by_code("O") & (step.columns.calls > step.columns.errors))
-        for name, last in zip(opens.name.tolist(), opens.last_ns.tolist()):
-            opened[name] = max(last, opened.get(name, last))
-    used = {names[number] for step in steps for number in np.unique(step.columns.name).tolist() if number != NO_NAME}
-    return Files(made, used, names, lambda name, at: opened.get(names.number(name), -NEVER) > at)
 
 
 def _patterns(files: Sequence[FileFlow]) -> list[Pattern]:

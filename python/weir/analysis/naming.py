@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from weir.analysis.columns import Columns
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace.ops import op_named
@@ -65,6 +67,7 @@ class Files:
         self._names, self._opened = names, opened
         self._bound: dict[str, list[tuple[int, int | _Link]]] = defaultdict(list)  # since when, what
         self._last_name: dict[int, str] = {}
+        self._names_of: dict[int, list[str]] = defaultdict(list)  # that it was given, and did not lose
         self._made = 0
         self._left: set[str] = set()  # names that nobody opens any more, where no file is
         used = sorted(set(used))
@@ -114,12 +117,15 @@ class Files:
             self._bind(new, at, _Link(old))
         elif kind == UNLINK:
             if old in self._bound and not isinstance(of_old, _Link):
+                self._lose(old, of_old)
                 self._leave(old, at)
         elif of_old != of_new:  # renaming one link of a file to another one does nothing
             self._bind(new, at, of_old)
             if kind == EXCHANGE:
                 self._bind(old, at, of_new)
             elif kind == RENAME:
+                if not isinstance(of_old, _Link):
+                    self._lose(old, of_old)
                 self._leave(old, at)
             elif old not in self._bound:
                 self._bind(old, at, of_old)
@@ -139,6 +145,12 @@ class Files:
             self._bound[name].append((at, self._what(name, at)))
             self._left.add(name)
 
+    def _lose(self, name: str, what: int) -> None:
+        """One name of several went: the file has the others. The only one stays the last one."""
+        names = self._names_of[what] = [one for one in self._names_of[what] if one != name]
+        if names and self._last_name.get(what) == name:
+            self._last_name[what] = names[-1]
+
     def _another(self) -> int:
         self._made -= 1
         return NO_NAME + self._made
@@ -148,6 +160,18 @@ class Files:
         self._bound[name].append((at, what))
         if not isinstance(what, _Link):
             self._last_name[what] = name
+            self._names_of[what].append(name)
+
+
+def files_behind(made: Sequence[Naming], columns: Sequence[Columns], names: NameTable) -> Files:
+    """The files behind the names in the columns of all steps."""
+    opened: dict[int, int] = {}
+    for one in columns if made else ():
+        opens = one.where(one.by_code("O") & (one.calls > one.errors))
+        for name, last in zip(opens.name.tolist(), opens.last_ns.tolist()):
+            opened[name] = max(last, opened.get(name, last))
+    used = {names[number] for one in columns for number in np.unique(one.name).tolist() if number != NO_NAME}
+    return Files(made, used, names, lambda name, at: opened.get(names.number(name), _EVER) > at)
 
 
 def _with_contents(made: Iterable[Naming], used: list[str]) -> list[Naming]:

@@ -106,6 +106,7 @@ TOTALS = TableSchema(
         first_ns int ns: when the first began, since 1970
         last_ns int ns: when the last ended, since 1970
         {_HOW}
+        last_file text?: the name that the file had last in the run: another one than file where it was renamed or reached by a link
     """),
 )
 IO = TableSchema(
@@ -133,7 +134,7 @@ FILES = TableSchema(
     "files",
     "one row for each file and step: what `weir report` counts of it",
     _columns("""
-        file text?: name of the file, absolute; null: calls without one, and all of level summary
+        file text?: name that the file had last in the run, absolute; null: calls without one, and all of level summary
         step text: name of the step
         tasks int: how many tasks used it
         opens int: calls that open it
@@ -146,8 +147,9 @@ FILES = TableSchema(
         errors int: calls that failed
         first_ns int ns: when the first call began, since 1970
         last_ns int ns: when the last one ended
+        also text?: other names under which the step used it (earlier ones, and links), a line for each; null: none
     """),
-    f"""SELECT file, step, count(DISTINCT rank)::BIGINT AS tasks,
+    f"""SELECT last_file AS file, step, count(DISTINCT rank)::BIGINT AS tasks,
         sum(CASE WHEN class = 'open' AND NOT below THEN calls ELSE 0 END)::BIGINT AS opens,
         sum(CASE WHEN class = 'read' AND NOT below THEN calls ELSE 0 END)::BIGINT AS reads,
         sum(CASE WHEN class = 'write' AND NOT below THEN calls ELSE 0 END)::BIGINT AS writes,
@@ -155,8 +157,9 @@ FILES = TableSchema(
         sum(CASE WHEN class = 'read' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT AS bytes_read,
         sum(CASE WHEN class = 'write' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT AS bytes_written,
         sum(CASE WHEN nested THEN 0 ELSE ns END)::BIGINT AS ns, sum(errors)::BIGINT AS errors,
-        min(first_ns) AS first_ns, max(last_ns) AS last_ns
-        FROM totals WHERE {_COUNTED} GROUP BY file, step""",
+        min(first_ns) AS first_ns, max(last_ns) AS last_ns,
+        string_agg(DISTINCT CASE WHEN file <> last_file THEN file END, chr(10) ORDER BY CASE WHEN file <> last_file THEN file END) AS also
+        FROM totals WHERE {_COUNTED} GROUP BY last_file, step""",
 )
 STEPS = TableSchema(
     "steps",

@@ -46,19 +46,21 @@ def _from_rows(schema: TableSchema, rows: list[tuple]) -> pa.Table:
 
 def totals_table(report: Report) -> pa.Table:
     """Every row of the reader, of all processes and layers, launchers and pipes included."""
-    parts = [_totals_of(step, part) for step in report.steps for part in (step.data.columns, step.data.layered) if len(part)]
+    named = [(step, one.columns, one.last) for step, one in zip(report.steps, report.last_names)]
+    layered = [(step, step.data.layered, step.data.layered.name) for step in report.steps]
+    parts = [_totals_of(*one) for every in zip(named, layered) for one in every if len(one[1])]
     pa = pyarrow()
     return pa.concat_tables(parts).unify_dictionaries() if parts else _from_rows(TOTALS, [])
 
 
-def _totals_of(step: StepReport, columns: Columns) -> pa.Table:
+def _totals_of(step: StepReport, columns: Columns, last: np.ndarray) -> pa.Table:
     pa, members = pyarrow(), step.data.members
     node_of = np.array([one.file for one in members], np.int32)[columns.member]
-    known, place = np.unique(columns.name, return_inverse=True)
-    place = place.reshape(-1).astype(np.int32)
-    file = pa.DictionaryArray.from_arrays(
-        pa.array(place, mask=columns.name == NO_NAME), pa.array([step.names[n] for n in known.tolist()], pa.string())
-    )
+
+    def named(numbers: np.ndarray) -> pa.Array:
+        known, place = np.unique(numbers, return_inverse=True)
+        indices = pa.array(place.reshape(-1).astype(np.int32), mask=numbers == NO_NAME)
+        return pa.DictionaryArray.from_arrays(indices, pa.array([step.names[n] for n in known.tolist()], pa.string()))
 
     def coded(indices: np.ndarray, texts: list[str]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), pa.array(texts, pa.string()))
@@ -73,7 +75,8 @@ def _totals_of(step: StepReport, columns: Columns) -> pa.Table:
             "op": coded(columns.op, op_names()),
             "layer": coded(columns.layer, layer_names()),
             "class": coded(class_indices()[columns.op], _CLASS_NAMES),
-            "file": file,
+            "file": named(columns.name),
+            "last_file": named(last),
             "is_file": pa.array(columns.is_file),
             "below": pa.array((columns.flags & BELOW) != 0),
             "nested": pa.array((columns.flags & NESTED) != 0),

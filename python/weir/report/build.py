@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from weir.analysis.file_systems import UNKNOWN, FileSystemTotals, Mount, file_sy
 from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.flow import Flow
 from weir.analysis.kernel import ProcessFigures, Unseen, process_figures, unseen
+from weir.analysis.last_names import Named, last_names, split_by_records
 from weir.analysis.layers import LayeredFile, layered_files
 from weir.analysis.mpi_io import MpiFile, mpi_files
 from weir.analysis.names import NameTable
+from weir.analysis.naming import Naming, files_behind, namings, unlinked
 from weir.analysis.output import StepOutput, step_output
 from weir.analysis.phase_rules import PhaseRule
 from weir.analysis.requests import Requests, requests
@@ -45,10 +47,11 @@ class Choice:
             return False
         return self.rank is None or member.rank == self.rank
 
-    def rows(self, data: StepData) -> np.ndarray:
-        """Mask over the columns of a step: I/O of the chosen members on files."""
-        mask = data.member_mask(self.takes)[data.columns.member] & data.columns.by_code("RWOCM")
-        return mask if self.everything else mask & data.columns.is_file
+    def rows(self, data: StepData, columns: Columns | None = None) -> np.ndarray:
+        """Mask over the columns of a step: I/O of the chosen members on files. columns: the same I/O in other rows."""
+        columns = data.columns if columns is None else columns
+        mask = data.member_mask(self.takes)[columns.member] & columns.by_code("RWOCM")
+        return mask if self.everything else mask & columns.is_file
 
 
 class _Summed:
@@ -212,8 +215,10 @@ class StepReport(_Summed):
         return process_figures(self.data, self.members)
 
     @cached_property
-    def files(self) -> list[FileTotals]:
-        return file_totals(self.columns, self.names)
+    def namings(self) -> tuple[Naming, ...]:
+        """Names that files were given in the step, and lost, by whomever."""
+        given = namings(self.data.columns, self.names)
+        return (*given, *(unlinked(self.data.columns, self.names) if given else ()))
 
     def left_out(self) -> tuple[Totals, Totals]:
         """What the tables leave out: pipes, devices and the like; launchers (files of theirs)."""
@@ -268,12 +273,36 @@ class Report(_Summed):
         return [problem for step in self.steps for problem in step.data.problems]
 
     @cached_property
+    def last_names(self) -> list[Named]:
+        """Of each step: all that its processes did, and the name that each file had last in the run. Where names stand for one file after
+        the other within a step at level trace, this costs a pass over its records."""
+        made = [one for step in self.steps for one in step.namings]
+        behind = files_behind(made, [step.columns for step in self.steps], self.names)
+
+        def of(step: StepReport) -> Named:
+            split = partial(split_by_records, step.data) if step.level == "trace" else None
+            return last_names(step.data.columns, behind, self.names, split)
+
+        return [of(step) for step in self.steps]
+
+    @cached_property
+    def _by_last_name(self) -> tuple[Columns, np.ndarray]:
+        parts = [one.by_last(self.choice.rows(step.data, one.columns)) for step, one in zip(self.steps, self.last_names)]
+        return Columns.joined([columns for columns, _ in parts]), np.concatenate([used for _, used in parts] or [np.empty(0, np.int32)])
+
+    @cached_property
     def files(self) -> list[FileTotals]:
-        return file_totals(self.columns, self.names)
+        """Files under the names that they had last."""
+        columns, used = self._by_last_name
+        return file_totals(columns, self.names, used)
 
     def files_of(self, rank: int | None) -> list[FileTotals]:
         """Files of one task over all steps; None: of all tasks."""
-        return self.files if rank is None else file_totals(self.columns.where(self.columns.rank == rank), self.names)
+        if rank is None:
+            return self.files
+        columns, used = self._by_last_name
+        of_task = columns.rank == rank
+        return file_totals(columns.where(of_task), self.names, used[of_task])
 
     @cached_property
     def requests(self) -> Requests:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from weir.analysis.files import matches
 from weir.analysis.flow import CARRIED, INPUT, OUTPUT, ROLES, Edge, FileFlow, Flow, FlowStep, Moved, Passage, Row, Use, flow, who
-from weir.analysis.naming import namings, unlinked
 from weir.analysis.patterns import Pattern
 from weir.analysis.rereads import Extents, Reread, extents, read_again, read_by_all, uses_between
 from weir.report.figures import megabytes, percent, short
@@ -25,9 +24,7 @@ def flow_steps(report: Report) -> list[FlowStep]:
     made = []
     for step in report.steps:
         tasks = frozenset(member.rank for member in step.data.members if not member.is_launcher)
-        given = namings(step.data.columns, report.names)
-        gone = unlinked(step.data.columns, report.names) if given else []
-        made.append(FlowStep(step.name, tasks, step.columns, (*given, *gone)))
+        made.append(FlowStep(step.name, tasks, step.columns, step.namings))
     return made
 
 

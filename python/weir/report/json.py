@@ -162,6 +162,7 @@ def _file(one: FileTotals, report: Report) -> dict[str, Any]:
     mount = report.mount_of(one.file)
     return {
         "file": one.file,
+        "also": list(one.also),
         "calls": one.calls,
         "bytes_read": one.bytes_read,
         "bytes_written": one.bytes_written,

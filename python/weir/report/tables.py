@@ -13,6 +13,8 @@ from weir.analysis.totals import Totals
 from weir.report.build import Report, StepReport
 from weir.report.figures import duration, megabytes, milliseconds, percent, rate, short, size, thousands, whole
 
+_OTHER_NAMES = 3  # of a file, that its line shows
+
 
 @dataclass(frozen=True)
 class Table:
@@ -101,7 +103,14 @@ def file_table(
 
 def _file_cells(one: FileTotals, cwd: str | None) -> tuple[str, ...]:
     msec, mb = milliseconds(one.ns), megabytes(one.bytes)
-    return decimals(msec), decimals(mb), whole(one.rate_mb_s), str(one.calls), shown(one.file, cwd)
+    return decimals(msec), decimals(mb), whole(one.rate_mb_s), str(one.calls), shown(one.file, cwd) + _other_names(one, cwd)
+
+
+def _other_names(one: FileTotals, cwd: str | None) -> str:
+    if not one.also:
+        return ""
+    more = f" and {len(one.also) - _OTHER_NAMES} more" if len(one.also) > _OTHER_NAMES else ""
+    return f" (was {', '.join(shown(name, cwd) for name in one.also[:_OTHER_NAMES])}{more})"
 
 
 def file_system_table(report: Report) -> Table:

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of files that are renamed stand under the name that the file had last: in the table of files, in JSON, in SQL."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from renaming_runs import one_action, possible, trace, write_run
+
+import weir as weir_package
+from weir.analysis.files import FileTotals
+from weir.report import build
+
+LEVELS = ["trace", "detail"]
+
+
+def files_of(run: Path) -> dict[str, FileTotals]:
+    return {Path(one.file).name: one for one in build(run).files}
+
+
+def also(one: FileTotals) -> list[str]:
+    return sorted(Path(name).name for name in one.also)
+
+
+def model(made: list[dict]) -> dict[str, list[int]]:
+    """Last name -> bytes read and written, of renames and exchanges."""
+    file_of: dict[str, object] = {}
+    last: dict[object, str] = {}
+    moved: dict[object, list[int]] = defaultdict(lambda: [0, 0])
+
+    def file(name: str) -> object:
+        if name not in file_of:
+            file_of[name] = object()
+            last[file_of[name]] = name
+        return file_of[name]
+
+    for one in made:
+        old, new = one["old"], one["new"]
+        if one["what"] in ("write", "read"):
+            moved[file(old)][one["what"] == "write"] += one["size"]
+        elif old != new:
+            of_old, of_new = file(old), file(new)
+            file_of[new], last[of_old] = of_old, new
+            if one["what"] == "exchange":
+                file_of[old], last[of_new] = of_new, old
+            else:
+                del file_of[old]
+    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for of, (read, written) in moved.items():
+        found[last[of]][0] += read
+        found[last[of]][1] += written
+    return dict(found)
+
+
+def without_links(made: list[dict]) -> list[dict]:
+    return possible([{**one, "through": None} for one in made if one["what"] not in ("link", "symlink")])
+
+
+@settings(max_examples=100, deadline=None, print_blob=True)
+@given(st.lists(one_action, max_size=14).map(without_links))
+def test_bytes_are_those_of_a_small_file_system(made):
+    with tempfile.TemporaryDirectory() as folder:
+        write_run(Path(folder), made)
+        report = build(folder)
+        found = {Path(one.file).name: [one.bytes_read, one.bytes_written] for one in report.files if one.bytes}
+        calls, ns = (sum(getattr(one, key) for one in report.files) for key in ("calls", "ns"))
+        assert (calls, ns) == (report.all.calls, report.all.ns)
+        assert {one.file: one.calls for one in report.files_of(0)}.keys() <= {one.file for one in report.files}
+    assert found == model(made)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_temporary_name_of_python_and_one_of_a_chain(weir, tmp_path, level):
+    script = """
+import os, tempfile
+with tempfile.NamedTemporaryFile("wb", dir=".", prefix="part", delete=False) as one:
+    one.write(b"x" * 5000)
+os.replace(one.name, "out.nc")
+with open("a", "wb") as one:
+    one.write(b"x" * 300)
+os.rename("a", "b")
+os.rename("b", "c")
+"""
+    run = tmp_path / "run"
+    weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script, cwd=tmp_path).ok()
+    found = files_of(run)
+    assert found["out.nc"].bytes_written == 5000 and [name[:4] for name in also(found["out.nc"])] == ["part"]
+    assert found["c"].bytes_written == 300 and also(found["c"]) == ["a", "b"]
+    assert not any(name in ("a", "b") or name.startswith("part") for name in found)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_file_that_is_moved_away_keeps_its_bytes(weir, tmp_path, level):
+    run = tmp_path / "run"
+    trace(weir, run, "s", "echo 1 > out; echo 333 > tmp; mv out out.old; mv tmp out; bash -c 'echo 55555 > tmp'", level)
+    found = files_of(run)
+    assert {name: found[name].bytes_written for name in ("out", "out.old")} == {"out": 4, "out.old": 2}
+    assert also(found["out"]) == ["tmp"] and also(found["out.old"]) == ["out"]
+    assert found["tmp"].bytes_written == 6 and also(found["tmp"]) == []
+
+
+def test_files_that_have_one_name_after_the_other_share_its_line(weir, tmp_path):
+    (tmp_path / "restart").write_text("1234567")
+    trace(weir, tmp_path / "run", "s", "cat restart; for i in 1 2 3; do echo $i > restart.tmp; mv restart.tmp restart; done")
+    found = files_of(tmp_path / "run")
+    assert (found["restart"].bytes_read, found["restart"].bytes_written) == (7, 6)
+    assert "restart.tmp" not in found
+
+
+def test_one_process_that_uses_a_name_again_and_again(weir, tmp_path):
+    """Records part what one row of the counters has together; without them it counts where it began, and nothing is lost."""
+    script = """
+import os
+for number in range(4):
+    with open("tmp", "wb") as one:
+        one.write(b"x" * (100 + number))
+    if number < 3:
+        os.rename("tmp", f"out.{number}")
+"""
+    wanted = {"trace": {"out.0": 100, "out.1": 101, "out.2": 102, "tmp": 103}, "detail": {"out.0": 406}}
+    for level, sizes in wanted.items():
+        run = tmp_path / level
+        weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script, cwd=tmp_path).ok()
+        assert {name: one.bytes_written for name, one in files_of(run).items() if one.bytes_written} == sizes
+        report = build(run)
+        assert sum(one.calls for one in report.files) == report.all.calls and sum(one.ns for one in report.files) == report.all.ns
+    opens = {name: op.calls for name, one in files_of(tmp_path / "trace").items() for op in one.ops if op.op.startswith("open")}
+    assert {name: opens.get(name) for name in wanted["trace"]} == {name: 1 for name in wanted["trace"]}
+
+
+def test_a_link_that_takes_the_place_of_a_temporary_name(weir, tmp_path):
+    trace(weir, tmp_path / "run", "s", "echo 12345 > tmp; ln tmp out; rm tmp")
+    found = files_of(tmp_path / "run")
+    assert found["out"].bytes_written == 6 and also(found["out"]) == ["tmp"]
+
+
+def test_level_summary_tells_no_files_apart(weir, tmp_path):
+    trace(weir, tmp_path / "run", "s", "echo 12345 > tmp; mv tmp out", "summary")
+    report = build(tmp_path / "run")
+    assert report.files == [] and report.all.bytes >= 6
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("program", ["sort", "git", "rsync"])
+def test_programs_that_write_under_a_temporary_name(weir, tmp_path, program, level):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    (tmp_path / "in").write_text("b\na\n" * 500)
+    scripts = {
+        "sort": "sort -o sorted.tmp in; mv sorted.tmp sorted",
+        "git": "git init -q repository; cp in repository; cd repository; git add in",
+        "rsync": "rsync in copied",
+    }
+    trace(weir, tmp_path / "run", "s", scripts[program], level)
+    wanted = {"sort": tmp_path / "sorted", "git": tmp_path / "repository" / ".git" / "index", "rsync": tmp_path / "copied"}[program]
+    found = {one.file: one for one in build(tmp_path / "run").files}
+    assert found[str(wanted)].bytes_written == wanted.stat().st_size
+    assert found[str(wanted)].also
+    if program == "git":
+        written = {name for name, one in found.items() if one.bytes_written and "/.git/objects/" in name}
+        assert written and all(Path(name).exists() for name in written)
+
+
+def test_the_table_json_and_sql_say_the_same(weir, tmp_path):
+    pytest.importorskip("pyarrow", reason="needs the test extra")
+    run = tmp_path / "run"
+    trace(weir, run, "s", "echo 12345 > out.tmp; mv out.tmp out.nc; echo 1 > out.tmp; for i in 1 2; do echo $i > u; mv u v$i; done")
+    text = weir("report", run, "--tables", "files", cwd=tmp_path).ok().stdout
+    assert "out.nc (was out.tmp)" in text
+    made = json.loads(weir("report", run, "--json").ok().stdout)
+    files = {one["file"]: one for one in made["files"]}
+    assert files[str(tmp_path / "out.nc")]["also"] == [str(tmp_path / "out.tmp")]
+    with weir_package.open(run) as asked:
+        rows = asked.sql("SELECT file, bytes_written, calls, ns, also FROM files WHERE file IS NOT NULL").to_pylist()
+        assert asked.sql("SELECT sum(bytes_written) n FROM files WHERE file LIKE '%out.nc'").to_pylist() == [{"n": 6}]
+    assert {one["file"]: (one["bytes_written"], one["calls"], one["also"]) for one in rows} == {
+        name: (one["bytes_written"], one["calls"], "\n".join(one["also"]) or None) for name, one in files.items()
+    }
