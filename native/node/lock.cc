@@ -2,12 +2,15 @@
 #include "node/lock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/text.h"
+#include "os/apart.h"
 #include "os/clock.h"
 #include "os/syscall.h"
 
@@ -54,7 +57,7 @@ uint64_t field(const char* at, int number) {
 bool read_about(uint32_t id, uint32_t* start, char* state, uint64_t* threads) {
   char path[32], text[512];
   base::Writer(path, sizeof path).add("/proc/").add_number(id).add("/stat");
-  const long n = os::read_file(path, text, sizeof text);
+  const long n = os::read_file_apart(path, text, sizeof text);
   if (n <= 0) return false;
   const char* at = strrchr(text, ')');
   if (at == nullptr || at[1] == 0) return false;
@@ -69,6 +72,30 @@ bool read_start(uint32_t pid, uint32_t* start) {
   char state = 0;
   uint64_t threads = 0;
   return read_about(pid, start, &state, &threads) && state != 'X' && (state != 'Z' || threads > 1);
+}
+
+// Processes that lived when their start was read, with the numbers of their directories in /proc, which no later process of the same
+// number has. Of each thread, so that no lock is needed.
+struct Met {
+  Identity who;
+  uint64_t number;
+};
+constexpr uint32_t kMet = 16;
+WEIR_THREAD Met met_before[kMet];
+
+// 0: unknown.
+uint64_t number_in_proc(uint32_t pid) {
+  char path[32];
+  base::Writer(path, sizeof path).add("/proc/").add_number(pid);
+  struct stat about;
+  return os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), 0) == 0 ? about.st_ino : 0;
+}
+
+// A zombie has none. Without a descriptor; false also where it cannot be known.
+bool has_memory(uint32_t pid) {
+  char path[32], program[8];
+  base::Writer(path, sizeof path).add("/proc/").add_number(pid).add("/exe");
+  return os::system_call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(program), sizeof program) > 0;
 }
 
 enum class Owner { kGone, kStopped, kRuns };
@@ -200,8 +227,13 @@ void forked() {
 bool alive(Identity who) {
   if (who.pid == 0 || os::system_call(SYS_kill, who.pid, 0) == -ESRCH) return false;
   if (self().start == 0) return true;
+  const uint64_t number = number_in_proc(who.pid);
+  Met& met = met_before[who.pid % kMet];
+  if (number != 0 && met.number == number && met.who == who && has_memory(who.pid)) return true;
   uint32_t start = 0;
-  return read_start(who.pid, &start) && start == who.start;
+  if (!read_start(who.pid, &start) || start != who.start) return false;
+  met = {who, number};
+  return true;
 }
 
 void sleep_on(uint32_t* word, uint32_t value, uint64_t at_most_ns) {

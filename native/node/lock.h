@@ -21,7 +21,7 @@ struct Identity {
 Identity self();
 // In a forked child, before anything else of this room.
 void forked();
-// False when it has ended (a zombie has) or its number belongs to another. Costs a read of /proc when the number is in use.
+// False when it has ended (a zombie has) or its number belongs to another. Costs looks into /proc when the number is in use.
 bool alive(Identity who);
 
 // Bits of the word: 22 thread, 9 of its start time, 1 somebody sleeps. 0: free. The owner is a thread: one that was cancelled is dead

@@ -2,10 +2,15 @@
 #include "node/lock.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/atomic.h"
+#include "os/apart.h"
+#include "os/thread.h"
 
 using namespace weir::node;
 
@@ -16,7 +21,39 @@ T* shared() {
   return static_cast<T*>(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
+// Looks at one process again and again, by the whole way and by what is remembered of it.
+Identity looked_at{};
+uint32_t looks = 0, lived = 0, over = 0;
+void* look(void*) {
+  weir::os::begin_thread("weir-test");
+  while (weir::base::load(&over) == 0) {
+    char text[512];
+    weir::os::read_file_apart("/proc/1/stat", text, sizeof text);
+    if (alive(looked_at)) weir::base::fetch_add(&lived, 1u);
+    weir::base::fetch_add(&looks, 1u);
+  }
+  weir::base::store(&over, 2u);
+  return nullptr;
+}
+
 }  // namespace
+
+TEST(Lock, a_thread_of_weirs_own_takes_no_number_from_the_program) {
+  looked_at = self();
+  ASSERT_TRUE(weir::os::start_thread(look, 256 << 10));
+  const int lowest = dup(0);
+  close(lowest);
+  int wrong = 0;
+  while (weir::base::load(&looks) < 4000) {
+    const int fd = dup(0);
+    wrong += fd != lowest;
+    close(fd);
+  }
+  weir::base::store(&over, 1u);
+  while (weir::base::load(&over) != 2) sched_yield();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(lived, looks);
+}
 
 TEST(Lock, is_taken_from_the_dead) {
   Lock* lock = shared<Lock>();

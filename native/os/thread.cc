@@ -7,6 +7,9 @@
 #include "os/syscall.h"
 
 namespace weir::os {
+namespace {
+WEIR_THREAD bool is_own = false;
+}
 
 bool start_thread(void* (*body)(void*), size_t stack_bytes) {
   const SignalsBlocked blocked;  // the thread inherits that
@@ -27,6 +30,9 @@ void begin_thread(const char* name) {
   system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&programs), 0, sizeof programs);
   signals_blocked = 1;  // from now on: no section of this thread has to do it
   system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>(name));
+  is_own = true;
 }
+
+bool in_own_thread() { return is_own; }
 
 }  // namespace weir::os

@@ -14,5 +14,7 @@ WEIR_COLD bool start_thread(void* (*body)(void*), size_t stack_bytes);
 
 // name: as /proc and debuggers show it, at most 15 bytes.
 WEIR_COLD void begin_thread(const char* name);
+// Whether the calling thread has begun so.
+WEIR_COLD bool in_own_thread();
 
 }  // namespace weir::os
