@@ -67,6 +67,7 @@ def query(
 def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C ends a question at once: Python's own handler would run only when DuckDB comes back from it."""
     import os
+    import select
     import signal
     import threading
 
@@ -74,9 +75,12 @@ def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
     os.set_blocking(writer, False)
 
     def wait() -> None:
-        while told := os.read(reader, 1):
-            if told[0] == signal.SIGINT:
+        pause = None
+        # DuckDB forgets an interrupt that comes before it has begun: it is asked again until it has ended.
+        while not select.select([reader], [], [], pause)[0] or (came := os.read(reader, 1)):
+            if pause is not None or came[0] == signal.SIGINT:
                 interrupt()
+                pause = 0.1
         os.close(reader)
 
     threading.Thread(target=wait, daemon=True).start()
