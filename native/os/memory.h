@@ -19,6 +19,9 @@ inline bool can_write(uintptr_t at) {
   return !failed(result);
 }
 
+// Whether no page of it is missing; one that is there may still refuse a copy (mprotect).
+inline bool is_mapped(uintptr_t at, size_t bytes) { return system_call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), MS_ASYNC) == 0; }
+
 // Whether all pages of an aligned range can be read or written: the kernel makes them present (madvise(2), since Linux 5.14). False also
 // where the kernel cannot tell.
 inline bool can_copy_all(uintptr_t at, uint64_t bytes, bool writes) {

@@ -46,6 +46,17 @@ void begin_epoch() {
   seen_pages.epoch = now;
 }
 
+// The first page from `first` on that is not mapped at all, or `end`. Nothing is made present for the answer.
+uint64_t mapped_until(uint64_t first, uint64_t end) {
+  if (os::is_mapped(first * kPage, (end - first) * kPage)) return end;
+  while (end - first > 1) {
+    const uint64_t middle = first + (end - first) / 2;
+    if (os::is_mapped(first * kPage, (middle - first) * kPage)) first = middle;
+    else end = middle;
+  }
+  return first;
+}
+
 }  // namespace
 
 uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
@@ -55,7 +66,10 @@ uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
   begin_epoch();
   const uint64_t first = at / kPage;
   uint64_t last = (at + bytes - 1) / kPage;
-  if (access == Access::kWrites && last - first >= kMostFilled) last = first + kMostFilled - 1;
+  if (access == Access::kWrites && last - first >= kMostFilled) {
+    if (const uint64_t end = mapped_until(first + kMostFilled, last + 1); end <= last) bytes = end * kPage - at;
+    last = first + kMostFilled - 1;
+  }
   if (is_long_and_seen(first, last, access)) return bytes;
   if (last - first >= kLong && check_long(first, last, access)) return bytes;
   for (uint64_t page = first; page <= last; ++page) {

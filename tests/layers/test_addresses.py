@@ -70,6 +70,13 @@ int main(int argc, char **argv) {
       struct iovec r[2] = {{good, 10}, {only, 5}};
       said("read second", readv(fd, r, 2));
       said("position", lseek(fd, 0, SEEK_CUR));
+      const long size = lseek(fd, 0, SEEK_END);
+      char *huge = pages(768, PROT_READ | PROT_WRITE);
+      munmap(huge + 700 * 4096, 4096);
+      ftruncate(fd, 768 * 4096);
+      said("read 3 MiB with a hole", pread(fd, huge, 768 * 4096, 0));
+      said("read past a hole", pread(fd, huge, 768 * 4096, 699 * 4096));
+      ftruncate(fd, size);
       lseek(fd, 0, SEEK_END);
       said("read none at the end", read(fd, none, 10));
     }
@@ -107,6 +114,7 @@ def test_a_bad_address_is_answered_as_by_the_kernel(cc, execute, preload, tmp_pa
     layered = execute([program, tmp_path / "layered.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
     assert layered.splitlines() == plain.splitlines()
     assert "none -1 errno 14" in plain and "over the edge 50 errno 0" in plain and "hole 163840 errno 0" in plain
+    assert "read 3 MiB with a hole 2867200 errno 0" in plain
 
 
 # A check for writing makes pages present: of a buffer that is far larger than the file it must not do so as a whole.
