@@ -14,6 +14,9 @@
 #include "node/place.h"
 #include "os/syscall.h"
 
+// libc's own name for clone, which nobody stands in front of.
+extern "C" int __clone(int (*body)(void*), void* top, int flags, void* argument, ...);
+
 namespace weir::drain {
 namespace {
 
@@ -55,7 +58,7 @@ int become_helper(void* with) {
 
 int between(void* with) {
   auto* start = static_cast<Start*>(with);
-  if (clone(become_helper, start->stack_end, CLONE_VM | CLONE_VFORK, with) < 0) start->failed = true;
+  if (__clone(become_helper, start->stack_end, CLONE_VM | CLONE_VFORK, with) < 0) start->failed = true;
   return 0;
 }
 
@@ -85,7 +88,7 @@ bool start_helper() {
   static constinit char name[] = "weir-drain";
   Start start{lower + kStackBytes, program, {name, const_cast<char*>(node::folder()), getenv("WEIR_TRACE_DIR"), nullptr}, {nullptr}, false};
   // No signal at its end: the program's own children are all that its SIGCHLD and wait() are about.
-  const int child = clone(between, lower, CLONE_VM | CLONE_VFORK, &start);
+  const int child = __clone(between, lower, CLONE_VM | CLONE_VFORK, &start);
   if (child > 0) {
     long ended;
     do ended = os::system_call(SYS_wait4, child, 0, __WALL, 0);

@@ -3,12 +3,14 @@
 // they stand for; all others go on to libc without a frame of ours on the stack (clone and vfork return twice).
 // A syscall instruction in the program itself is out of reach. x86-64 alone.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <initializer_list>
 
 #include "hook/closing.h"
+#include "hook/fork.h"
 #include "stack/posix.h"
 #include "stack/process.h"
 #include "stack/table.h"
@@ -19,6 +21,8 @@ using namespace weir::hook;
 namespace stack = weir::stack;
 
 namespace {
+
+constexpr long kClone3 = 435;
 
 using Direct = long (*)(long, long, long, long, long, long, long);
 
@@ -63,12 +67,6 @@ void leave_named(long n, long a, long b, long c, long e) {
   if (n == SYS_copy_file_range) stack::leave(static_cast<int>(c), stack::Reason::kUnsupported);
 }
 
-long after_fork(long result) {
-  if (result == 0) stack::in_forked_child();
-  else stack::after_fork_in_parent();
-  return result;
-}
-
 }  // namespace
 
 extern "C" {
@@ -83,9 +81,25 @@ void weir_find_direct() {
   weir_real_syscall = reinterpret_cast<void*>(real<Direct>(kSlot_syscall));
   for (const int n : {SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_open, SYS_openat, SYS_creat, SYS_close, SYS_lseek,
                       SYS_fsync, SYS_fdatasync, SYS_close_range, SYS_dup, SYS_dup2, SYS_dup3, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */, SYS_ftruncate, SYS_fallocate, SYS_mmap, SYS_sendfile,
-                      SYS_copy_file_range, SYS_fcntl, SYS_ioctl, SYS_fork}) {
+                      SYS_copy_file_range, SYS_fcntl, SYS_ioctl, SYS_fork,
+                      SYS_clone, static_cast<int>(kClone3)}) {
     weir_direct_numbers[n / 64] |= uint64_t{1} << (n % 64);
   }
+}
+
+// Of clone and clone3: whether the child has a copy of the memory and goes on where its parent does, so that a frame of ours may stand
+// there. One that begins on a stack of its own has a copy of files which have left their layers, and no more.
+bool weir_direct_copies(long n, long a, long b) {
+  const auto* const how = reinterpret_cast<const uint64_t*>(a);
+  constexpr long kFlags = 0, kStack = 5, kBytes = 64;  // struct clone_args
+  if (n == kClone3 && (b < kBytes || !weir::os::can_read(a) || !weir::os::can_read(a + kBytes - 8))) return false;
+  const uint64_t flags = n == SYS_clone ? static_cast<uint64_t>(a) : how[kFlags];
+  const uint64_t stack = n == SYS_clone ? static_cast<uint64_t>(b) : how[kStack];
+  if ((flags & CLONE_VM) != 0) return false;
+  if (stack == 0) return true;
+  before_fork();
+  after_fork_in_parent();
+  return false;
 }
 
 long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
@@ -124,8 +138,8 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
       leave_named(n, a, b, c, e);
       return call();
     case SYS_fork:
-      stack::before_fork();
-      return after_fork(call());
+    case SYS_clone:
+    case kClone3: return forking(call);
     case SYS_close: return closing(fd, call);
     case SYS_close_range:
       return closing_range(static_cast<unsigned>(a), static_cast<unsigned>(b), (c & kOnlyCloseOnExec) == 0,
@@ -154,7 +168,29 @@ syscall:
   jae 1f
   leaq weir_direct_numbers(%rip), %rax
   btq %rdi, (%rax)
-  jc weir_direct_call
+  jnc 1f
+  cmpq $56, %rdi
+  je 3f
+  cmpq $435, %rdi
+  jne weir_direct_call
+3:
+  pushq %rdi
+  pushq %rsi
+  pushq %rdx
+  pushq %rcx
+  pushq %r8
+  pushq %r9
+  subq $8, %rsp
+  call weir_direct_copies
+  addq $8, %rsp
+  popq %r9
+  popq %r8
+  popq %rcx
+  popq %rdx
+  popq %rsi
+  popq %rdi
+  testb %al, %al
+  jnz weir_direct_call
 1:
   movq weir_real_syscall(%rip), %rax
   testq %rax, %rax

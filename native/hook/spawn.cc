@@ -151,12 +151,3 @@ WEIR_HOOK(int, system, const char* command) {
   if (command != nullptr) told_start(0, ticks, environ, command);
   return result;
 }
-
-// fork without handlers.
-WEIR_HOOK(pid_t, _Fork) {
-  stack::before_fork();
-  const pid_t child = WEIR_REAL(_Fork)();
-  if (child == 0) stack::in_forked_child();
-  else stack::after_fork_in_parent();
-  return child;
-}

@@ -8,8 +8,17 @@
 
 namespace weir::os {
 namespace {
+
+constinit uint32_t running = 0;
 WEIR_THREAD bool is_own = false;
+
+void* run(void* body) {
+  void* const result = reinterpret_cast<void* (*)(void*)>(body)(nullptr);
+  base::fetch_add(&running, ~0u);
+  return result;
 }
+
+}  // namespace
 
 bool start_thread(void* (*body)(void*), size_t stack_bytes) {
   const SignalsBlocked blocked;  // the thread inherits that
@@ -17,13 +26,18 @@ bool start_thread(void* (*body)(void*), size_t stack_bytes) {
   if (pthread_attr_init(&how) != 0) return false;
   pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
   bool started = false;
+  base::fetch_add(&running, 1u);
   for (size_t bytes = stack_bytes; bytes <= stack_bytes << 6 && !started; bytes <<= 3) {
     pthread_t made;
-    started = pthread_attr_setstacksize(&how, bytes) == 0 && pthread_create(&made, &how, body, nullptr) == 0;
+    started = pthread_attr_setstacksize(&how, bytes) == 0 && pthread_create(&made, &how, run, reinterpret_cast<void*>(body)) == 0;
   }
+  if (!started) base::fetch_add(&running, ~0u);
   pthread_attr_destroy(&how);
   return started;
 }
+
+uint32_t own_threads() { return base::load(&running); }
+void forget_threads() { base::store(&running, 0u); }
 
 void begin_thread(const char* name) {
   const uint64_t programs = ~kSignalsOfLibc;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 
@@ -11,6 +12,10 @@ namespace weir::os {
 // Starts a detached thread whose body must begin with begin_thread(). A program with much thread-local memory has it on each stack:
 // larger ones than stack_bytes are tried where that does not do. Not in a signal handler. False: there can be none.
 WEIR_COLD bool start_thread(void* (*body)(void*), size_t stack_bytes);
+
+// Threads of weir's that run in this process, and a forked child's view: none.
+uint32_t own_threads();
+void forget_threads();
 
 // name: as /proc and debuggers show it, at most 15 bytes.
 WEIR_COLD void begin_thread(const char* name);

@@ -7,6 +7,7 @@
 
 #include "drain/client.h"
 #include "hook/descriptors.h"
+#include "hook/fork.h"
 #include "hook/mpi.h"
 #include "hook/mpi_between.h"
 #include "hook/mpi_file.h"
@@ -55,27 +56,6 @@ const char* reason(long error) {
     case 30: return ": read-only file system; the program runs without a trace";
   }
   return ": cannot be written; the program runs without a trace";
-}
-
-// What weir has open would be the child's, too.
-void before_fork() {
-  stack::before_fork();
-  if (os::any_held()) os::wait_for_held();
-}
-
-void after_fork() {
-  stack::after_fork_in_parent();
-  hook::share_all();
-}
-
-// In fork's child, before anything else: the log in hand is the parent's.
-void in_forked_child() {
-  record::process().forked();
-  record::forget_own_log();
-  os::forget_held();
-  hook::share_all();
-  stack::in_forked_child();
-  drain::forked();
 }
 
 void begin_trace(const Wishes& wishes) {
@@ -138,7 +118,7 @@ void begin() {
   }
   os::clock_state = {os::counter_is_invariant(), wishes.skew_ns};
   hook::resolve_libc();
-  pthread_atfork(before_fork, after_fork, in_forked_child);
+  pthread_atfork(hook::before_fork, hook::after_fork_in_parent, hook::in_forked_child);
   if (wishes.record) begin_trace(wishes);
   hook::begin_redirecting();
 }

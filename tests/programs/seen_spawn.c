@@ -3,6 +3,7 @@
 // case's file, which is compared with the run without weir.
 #include "seen.h"
 
+#include <sched.h>
 #include <spawn.h>
 
 extern char **environ;
@@ -61,6 +62,20 @@ SEEN(_Fork, "child end=2") {
     _exit(6);
   }
   say("  status %x", (unsigned)wait_for(child));
+}
+
+static int cloned(void *with) {
+  mark("child", with);
+  return 6;
+}
+SEEN(clone, "child end=2") {
+  static char stack[1 << 16];
+  say("  status %x", (unsigned)wait_for(CALL(clone)(cloned, stack + sizeof stack, SIGCHLD, (void *)file)));
+}
+// Within the parent's memory, until it ends: its calls are its parent's.
+ALSO(clone, within, "access error=ENOENT on=child/clone.within; child end=1") {
+  static char stack[1 << 16];
+  say("  status %x", (unsigned)wait_for(CALL(clone)(cloned, stack + sizeof stack, SIGCHLD | CLONE_VM | CLONE_VFORK, (void *)file)));
 }
 
 #define LIMITING(symbol, type)                                          \

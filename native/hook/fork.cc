@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hook/fork.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "drain/client.h"
+#include "hook/observe.h"
+#include "os/syscall.h"
+#include "os/thread.h"
+#include "stack/process.h"
+
+namespace weir::hook {
+
+void before_fork() {
+  stack::before_fork();
+  if (os::any_held()) os::wait_for_held();
+}
+
+void after_fork_in_parent() {
+  stack::after_fork_in_parent();
+  share_all();
+}
+
+void in_forked_child() {
+  record::process().forked();
+  record::forget_own_log();
+  os::forget_held();
+  os::forget_threads();
+  share_all();
+  stack::in_forked_child();
+  drain::forked();
+}
+
+}  // namespace weir::hook
+
+using namespace weir::hook;
+namespace os = weir::os;
+
+// fork without handlers.
+WEIR_HOOK(pid_t, _Fork) {
+  return forking([] { return WEIR_REAL(_Fork)(); });
+}
+
+namespace {
+
+// What a child of clone() begins with. A copy of the parent's memory has a copy of this; a child within that memory has the thing itself,
+// and its parent waits.
+struct Beginning {
+  int (*body)(void*);
+  void* argument;
+  bool copied;
+};
+
+// Threads that the process has, by the kernel's count; 0: not known.
+uint64_t threads_of_process() {
+  constexpr int kThreads = 18;  // fields behind the name, which may have blanks (proc(5): num_threads)
+  char text[512];
+  if (os::read_file("/proc/self/stat", text, sizeof text) <= 0) return 0;
+  const char* at = strrchr(text, ')');
+  for (int i = 0; at != nullptr && i < kThreads; ++i) at = strchr(at + 1, ' ');
+  uint64_t count = 0;
+  for (at += at != nullptr; at != nullptr && *at >= '0' && *at <= '9'; ++at) count = count * 10 + static_cast<uint64_t>(*at - '0');
+  return count;
+}
+
+int begin(void* with) {
+  const Beginning& beginning = *static_cast<const Beginning*>(with);
+  if (beginning.copied) in_forked_child();
+  else weir::record::thread_log.in_vfork_child = true;
+  const int status = beginning.body(beginning.argument);
+  // libc ends the child's first thread by a system call that nobody sees.
+  weir::stack::at_quick_end();
+  if (!beginning.copied) return status;
+  if (recording()) weir::record::process().end(weir::wire::End::kQuickExit);
+  if (os::own_threads() != 0 && threads_of_process() <= 1 + os::own_threads()) os::system_call(SYS_exit_group, status);
+  return status;
+}
+
+}  // namespace
+
+// Threads and the like go on unseen: children that share memory with a parent that runs on.
+WEIR_HOOK(int, clone, int (*body)(void*), void* top, int flags, void* argument, ...) {
+  va_list more;
+  va_start(more, argument);
+  auto* const parent_id = va_arg(more, void*);
+  auto* const storage = va_arg(more, void*);
+  auto* const child_id = va_arg(more, void*);
+  va_end(more);
+  const bool copied = (flags & CLONE_VM) == 0, waits = (flags & (CLONE_VFORK | CLONE_THREAD | CLONE_FILES)) == CLONE_VFORK;
+  if (body == nullptr || top == nullptr || (!copied && !waits)) {
+    return WEIR_REAL(clone)(body, top, flags, argument, parent_id, storage, child_id);
+  }
+  Beginning beginning{body, argument, copied};
+  const auto call = [&] { return WEIR_REAL(clone)(begin, top, flags, &beginning, parent_id, storage, child_id); };
+  if (copied) return forking(call);
+  weir::stack::before_spawn(false);
+  const bool before = weir::record::thread_log.in_vfork_child;
+  const int child = call();
+  weir::record::thread_log.in_vfork_child = before;
+  return child;
+}
