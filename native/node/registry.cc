@@ -25,27 +25,38 @@ bool layered(const Lease* l) { return (base::load(&l->access) & kLayered) != 0; 
 bool is_own(const Lease* l) { return l->holder.pid == self().pid; }
 
 // Whether somebody could see another's bytes late.
-bool conflicts(const Entry* entry) {
-  bool any_layered = false, any_writer = false, all_share = true;
-  uint32_t kind = 0;
-  for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
-    const Lease* l = lease_at(at);
-    const uint32_t access = base::load(&l->access);
-    any_layered = any_layered || (access & kLayered) != 0;
-    any_writer = any_writer || (access & kWrites) != 0;
-    all_share = all_share && (access & (kLayered | kShares)) == (kLayered | kShares) && (kind == 0 || kind == l->kind);
-    kind = l->kind;
-  }
-  return any_layered && any_writer && !all_share && entry->first != 0 && lease_at(entry->first)->next != 0;
+bool conflicts(Entry* entry) {
+  settle(entry);
+  return entry->leases > 1 && entry->layered != 0 && entry->writers != 0 && entry->sharing != entry->leases;
 }
 
-// Frees what the dead hold and need nobody to drain for. True: somebody must drain first.
-bool bury(Bucket& bucket, Entry* entry, const Lease* except) {
+// Whether holders live: asked once for leases of one holder that follow each other.
+class Living {
+ public:
+  bool operator()(Identity who) {
+    if (!(who == last_)) lives_ = who.pid == self().pid || alive(who);
+    last_ = who;
+    return lives_;
+  }
+
+ private:
+  Identity last_{};
+  bool lives_ = false;
+};
+
+// Frees what the dead hold and need nobody to drain for. True: somebody must drain first. until_living: up to the first lease
+// (except one) whose holder lives.
+bool bury(Bucket& bucket, Entry* entry, const Lease* except, bool until_living = false) {
   bool must_wait = false;
+  Living lives;
   for (uint32_t at = entry->first; at != 0;) {
     Lease* l = lease_at(at);
     at = l->next;
-    if (l == except || is_own(l) || alive(l->holder)) continue;
+    if (l == except) continue;
+    if (lives(l->holder)) {
+      if (until_living) break;
+      continue;
+    }
     const bool holds = layered(l) && base::load(&l->recall) != kHoldsNothing;
     if (holds && (base::load(&l->access) & kWrites) != 0) must_wait = true;
     else unlink_lease(bucket, l);
@@ -53,12 +64,21 @@ bool bury(Bucket& bucket, Entry* entry, const Lease* except) {
   return must_wait;
 }
 
+bool any_layered(Entry* entry, const Lease* except) {
+  settle(entry);
+  return entry->layered > (except != nullptr && layered(except) ? 1u : 0u);
+}
+
 // True: there are layered holders other than `except` that hold something; they have been told.
 bool call_back(Entry* entry, const Lease* except) {
   bool any = false;
   for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
     Lease* l = lease_at(at);
-    if (l == except || !layered(l) || take_away(l)) continue;
+    if (l == except || !layered(l)) continue;
+    if (take_away(l)) {
+      make_plain(entry, l);
+      continue;
+    }
     any = true;
     recall_lease(l);
   }
@@ -68,12 +88,24 @@ bool call_back(Entry* entry, const Lease* except) {
 // Called and left with the bucket's lock, which it lets go while it waits. The entry lives as long as `own`, or the lock is held.
 struct Waiting {
   Bucket& bucket;
-  uint64_t device, inode;
   uint64_t end = now_ns() + kPatienceNs;
-  uint64_t next_help = 0;
+  uint64_t next_help = 0, next_look = 0;
+  bool dead = false;  // somebody must drain first
   bool lost = false;  // the lock, to one who does not go on
 
-  bool pause(Entry* entry, bool dead) {
+  // Layered holders other than `except` are there. They are told, and the dead among them found, at most once a step: each that
+  // leaves wakes who waits.
+  bool must_wait(Entry* entry, const Lease* except) {
+    if (!any_layered(entry, except)) return false;
+    const uint64_t now = now_ns();
+    if (now < next_look) return true;
+    next_look = now + kStepNs;
+    if (!call_back(entry, except)) return false;
+    dead = bury(bucket, entry, except);
+    return any_layered(entry, except);
+  }
+
+  bool pause(Entry* entry) {
     uint64_t now = now_ns();
     if (now >= end) return false;
     const uint32_t left = base::load(&entry->left);
@@ -89,30 +121,16 @@ struct Waiting {
   }
 };
 
-void link(Bucket& bucket, uint32_t entry, Lease* lease) {
-  lease->entry = entry;
-  lease->next = entry_at(entry)->first;
-  base::store(&lease->state, uint32_t{kLinked});
-  base::store(&entry_at(entry)->first, number_of(lease));
-  static_cast<void>(bucket);
-}
-
-uint32_t find_or_make(Bucket& bucket, uint64_t device, uint64_t inode) {
-  const uint32_t known = find_locked(bucket, device, inode);
-  if (known != 0) return known;
-  const uint32_t number = take_entry();
-  if (number == 0) return 0;
-  Entry* e = entry_at(number);
-  e->device = device;
-  e->inode = inode;
-  e->first = e->contended = 0;
-  e->changes = 0;
-  e->size = kNoSize;
-  e->next = bucket.first;
-  base::fetch_add(&bucket.version, 1u);
-  base::store(&bucket.first, number);
-  base::fetch_add(&bucket.version, 1u);
-  return number;
+// The dead are no conflict. A file that is plain for all stays so while one of the others lives.
+void wait_for_dead(Waiting& waiting, Entry* entry, Lease* own) {
+  if (entry->contended != 0 && !any_layered(entry, own)) {
+    bury(waiting.bucket, entry, own, true);
+    return;
+  }
+  while (conflicts(entry)) {
+    waiting.dead = bury(waiting.bucket, entry, own);
+    if (!waiting.dead || !waiting.pause(entry)) return;
+  }
 }
 
 Lease* new_lease(const Asking& asking) {
@@ -193,7 +211,8 @@ Verdict open(const Asking& asking, Lease** lease) {
   if (own == nullptr) return Verdict::kFull;
   Bucket& bucket = bucket_of(asking.device, asking.inode);
   const bool locked = take(bucket.lock) != Taken::kNot;
-  const uint32_t number = locked ? find_or_make(bucket, asking.device, asking.inode) : 0;
+  uint32_t number = locked ? find_locked(bucket, asking.device, asking.inode) : 0;
+  if (locked && number == 0) number = make_entry(bucket, asking.device, asking.inode);
   if (number == 0) {
     if (locked) release(bucket.lock);
     base::store(reinterpret_cast<uint64_t*>(&own->holder), uint64_t{0});
@@ -202,19 +221,19 @@ Verdict open(const Asking& asking, Lease** lease) {
   }
   Entry* entry = entry_at(number);
   base::fetch_add(&registry->live_leases, 1u);
-  link(bucket, number, own);
+  link_lease(number, own);
   if ((asking.access & kWrites) != 0) base::fetch_add(&registry->writes_epoch, uint64_t{1});
-  Waiting waiting{bucket, asking.device, asking.inode};
-  while (conflicts(entry) && bury(bucket, entry, own) && waiting.pause(entry, true)) {}
+  Waiting waiting{bucket};
+  wait_for_dead(waiting, entry, own);
   if (waiting.lost) {
-    base::store(&own->access, own->access & ~uint32_t{kLayered});
+    make_plain_unlocked(own, ~uint32_t{kLayered});
   } else if (entry->contended != 0 || conflicts(entry)) {
     if (lease_at(entry->first) == own && own->next == 0) {
       entry->contended = 0;  // the others were dead
     } else {
       entry->contended = 1;
-      base::store(&own->access, own->access & ~uint32_t{kLayered});
-      while (call_back(entry, own) && waiting.pause(entry, bury(bucket, entry, own))) {}
+      make_plain(entry, own);
+      while (waiting.must_wait(entry, own) && waiting.pause(entry)) {}
     }
   }
   const bool granted = (own->access & kLayered) != 0;
@@ -228,7 +247,13 @@ void leave(Lease* lease) {
   const os::SignalsBlocked blocked;
   withdraw_size(lease);
   Entry* entry = entry_at(lease->entry);
-  __atomic_fetch_and(&lease->access, ~uint32_t{kLayered}, __ATOMIC_ACQ_REL);
+  Bucket& bucket = bucket_of(entry->device, entry->inode);
+  if (take(bucket.lock) == Taken::kNot) {
+    make_plain_unlocked(lease, ~uint32_t{kLayered});
+  } else {
+    make_plain(entry, lease);
+    release(bucket.lock);
+  }
   base::fetch_add(&entry->left, 1u);
   wake(&entry->left);
 }
@@ -241,7 +266,7 @@ void close(Lease* lease) {
   const Entry* entry = entry_at(lease->entry);
   Bucket& bucket = bucket_of(entry->device, entry->inode);
   if (take(bucket.lock) == Taken::kNot) {  // it stays until this process ends, in nobody's way
-    base::store(&lease->access, 0u);
+    make_plain_unlocked(lease, 0);
     return;
   }
   unlink_lease(bucket, lease);
@@ -254,14 +279,12 @@ bool recall(uint64_t device, uint64_t inode, Lease* except) {
   Bucket& bucket = bucket_of(device, inode);
   bool called = false;
   if (take(bucket.lock) == Taken::kNot) return false;
-  Waiting waiting{bucket, device, inode};
+  Waiting waiting{bucket};
   for (;;) {
     const uint32_t number = find_locked(bucket, device, inode);
-    if (number == 0) break;
-    Entry* entry = entry_at(number);
-    if (!call_back(entry, except)) break;
+    if (number == 0 || !waiting.must_wait(entry_at(number), except)) break;
     called = true;
-    if (!waiting.pause(entry, bury(bucket, entry, except))) break;
+    if (!waiting.pause(entry_at(number))) break;
   }
   if (!waiting.lost) release(bucket.lock);
   return called;
@@ -270,7 +293,7 @@ bool recall(uint64_t device, uint64_t inode, Lease* except) {
 void publish_size(Lease* lease, uint64_t bytes) {
   if (WEIR_UNLIKELY(lease == nullptr)) return;
   if (WEIR_UNLIKELY(base::load_relaxed(&lease->size) == kNoSize)) base::fetch_add(&registry->live_sizes, 1u);
-  base::store(&lease->size, bytes);
+  base::exchange(&lease->size, bytes);  // before the look at the entry's
   Entry* entry = entry_at(lease->entry);
   if ((lease->access & kShares) == 0) return base::store(&entry->size, bytes);
   uint64_t now = base::load(&entry->size);
@@ -282,11 +305,9 @@ void withdraw_size(Lease* lease) {
   const os::SignalsBlocked blocked;
   Entry* entry = entry_at(lease->entry);
   Bucket& bucket = bucket_of(entry->device, entry->inode);
-  const bool locked = take(bucket.lock) != Taken::kNot;
-  base::store(&lease->size, kNoSize);
-  if (locked) renew_size(entry);
-  base::fetch_add(&registry->live_sizes, ~0u);
-  if (locked) release(bucket.lock);
+  if (take(bucket.lock) == Taken::kNot) return forget_size_unlocked(lease);
+  forget_size(entry, lease);
+  release(bucket.lock);
 }
 
 bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes) {
@@ -349,7 +370,8 @@ uint32_t writers(uint64_t device, uint64_t inode) {
   uint32_t n = 0;
   if (take(bucket.lock) == Taken::kNot) return 0;
   if (const uint32_t number = find_locked(bucket, device, inode); number != 0) {
-    for (uint32_t at = entry_at(number)->first; at != 0; at = lease_at(at)->next) n += (base::load(&lease_at(at)->access) & kWrites) != 0;
+    settle(entry_at(number));
+    n = entry_at(number)->writers;
   }
   release(bucket.lock);
   return n;

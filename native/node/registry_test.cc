@@ -329,6 +329,74 @@ TEST_F(Node, holders_killed_at_any_instant_leave_it_whole) {
   });
 }
 
+TEST_F(Node, counts_are_right_after_a_holder_of_many_openings_was_killed) {
+  const unsigned seed = static_cast<unsigned>(getpid());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  in_child([=] {
+    EXPECT_TRUE(join());
+    srandom(seed);
+    constexpr uint32_t kWriter = kLayeredWriter | kShares, kReader = kLayeredReader | kShares;
+    Lease* writer = opened(200, kWriter, Verdict::kGranted);
+    Lease* reader = opened(200, kReader, Verdict::kGranted);
+    publish_size(reader, 7);
+    for (int round = 0; round < 60; ++round) {
+      const pid_t child = start([=] {
+        srandom(seed + static_cast<unsigned>(round));
+        Lease* held[16] = {};
+        for (unsigned i = 0;; ++i) {
+          Lease*& lease = held[static_cast<unsigned>(random()) % 16];
+          close(lease);
+          open({7, 200, i % 3 == 0 ? kWriter : kReader, 1, nullptr, nullptr}, &lease);
+          if (i % 5 == 0) publish_size(lease, 10 + i);
+          if (i % 7 == 0) withdraw_size(lease);
+        }
+      });
+      usleep(static_cast<useconds_t>(1000 + random() % 3000));
+      kill(child, SIGKILL);
+      EXPECT_TRUE(WIFSIGNALED(end_of(child)));
+      release_dead_if([](Identity, void*) { return true; }, nullptr);
+      uint64_t size = 0;
+      EXPECT_EQ(writers(7, 200), 1u) << "round " << round;
+      EXPECT_TRUE(size_of(7, 200, &size));
+      EXPECT_EQ(size, 7u) << "round " << round;
+      Lease* more = opened(200, kReader, Verdict::kGranted);
+      close(more);
+    }
+    int recalled = 0;
+    close(reader);
+    close(writer);
+    writer = opened(200, kLayeredWriter, Verdict::kGranted, &recalled, 2);
+    reader = opened(200, kReads, Verdict::kPlain);
+    EXPECT_EQ(recalled, 1);
+    EXPECT_EQ(writers(7, 200), 1u);
+    close(reader);
+    close(writer);
+    EXPECT_EQ(writers(7, 200), 0u);
+  });
+}
+
+TEST_F(Node, many_openings_of_one_file_leave_and_close_in_any_order) {
+  in_child([] {
+    constexpr int kMany = 3000;
+    static Lease* leases[kMany];
+    int recalled = 0;
+    for (Lease*& lease : leases) lease = opened(300, kLayeredReader, Verdict::kGranted, &recalled);
+    for (int i = 0; i < kMany; ++i) publish_size(leases[i], static_cast<uint64_t>(i) + 1);
+    uint64_t size = 0;
+    EXPECT_TRUE(size_of(7, 300, &size));
+    Lease* writer = opened(300, kWrites, Verdict::kPlain);
+    EXPECT_EQ(recalled, kMany);
+    EXPECT_FALSE(any_sizes());
+    for (int i = 0; i < kMany; i += 2) close(leases[i]);
+    Lease* late = opened(300, kLayeredReader, Verdict::kPlain, &recalled);
+    for (int i = kMany - 1; i > 0; i -= 2) close(leases[i]);
+    EXPECT_EQ(writers(7, 300), 1u);
+    close(writer);
+    close(late);
+    EXPECT_FALSE(any());
+  });
+}
+
 TEST_F(Node, when_it_is_full_files_get_no_layers) {
   in_child([] {
     Lease* lease = nullptr;

@@ -91,9 +91,7 @@ void recall_lease(Lease* lease) {
 
 bool take_away(Lease* lease) {
   uint32_t was = kHoldsNothing;
-  if (!base::compare_exchange(&lease->recall, &was, uint32_t{kTakenAway}) && was != kTakenAway) return false;
-  __atomic_fetch_and(&lease->access, ~uint32_t{kLayered}, __ATOMIC_ACQ_REL);
-  return true;
+  return base::compare_exchange(&lease->recall, &was, uint32_t{kTakenAway}) || was == kTakenAway;
 }
 
 bool begin(Lease* lease) {

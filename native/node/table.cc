@@ -44,6 +44,9 @@ bool grow(uint32_t* backed, uint32_t most, uint64_t at, uint64_t each) {
   return grown;
 }
 
+// Twice as many as are in use: the next free one is near then, wherever the last was found.
+bool is_filled(uint32_t used, uint32_t backed, uint32_t most) { return used * 2 >= backed && backed < most; }
+
 template <typename Take>
 uint32_t take_from(uint32_t* backed, uint32_t* hint, Take take) {
   const uint32_t n = base::load(backed), from = base::load_relaxed(hint);
@@ -133,17 +136,19 @@ bool map_file(const char* path, bool make) {
 }  // namespace
 
 uint32_t take_lease() {
-  for (;;) {
-    const uint32_t found = take_from(&registry->backed_leases, &registry->lease_hint, take_this_lease);
-    if (found != 0 || !grow(&registry->backed_leases, kLeases, kLeasesAt, sizeof(Lease))) return found;
+  Registry* r = registry;
+  if (is_filled(base::load_relaxed(&r->live_leases), base::load_relaxed(&r->backed_leases), kLeases)) {
+    grow(&r->backed_leases, kLeases, kLeasesAt, sizeof(Lease));
   }
+  return take_from(&r->backed_leases, &r->lease_hint, take_this_lease);
 }
 
 uint32_t take_entry() {
-  for (;;) {
-    const uint32_t found = take_from(&registry->backed_entries, &registry->entry_hint, take_this_entry);
-    if (found != 0 || !grow(&registry->backed_entries, kEntries, kEntriesAt, sizeof(Entry))) return found;
+  Registry* r = registry;
+  if (is_filled(base::load_relaxed(&r->live_entries), base::load_relaxed(&r->backed_entries), kEntries)) {
+    grow(&r->backed_entries, kEntries, kEntriesAt, sizeof(Entry));
   }
+  return take_from(&r->backed_entries, &r->entry_hint, take_this_entry);
 }
 
 uint32_t find_locked(const Bucket& bucket, uint64_t device, uint64_t inode) {
@@ -161,42 +166,6 @@ Entry* find(uint64_t device, uint64_t inode) {
     if (base::load(&bucket.version) == version) return at == 0 ? nullptr : entry_at(at);
   }
   return nullptr;
-}
-
-void renew_size(Entry* entry) {
-  uint64_t most = kNoSize;
-  for (uint32_t at = entry->first, n = 0; at != 0 && n < kLeases; at = lease_at(at)->next, ++n) {
-    const uint64_t size = base::load(&lease_at(at)->size);
-    if (size != kNoSize && (most == kNoSize || size > most)) most = size;
-  }
-  base::store(&entry->size, most);
-}
-
-// In each list one store takes it out; a holder killed before it is found by the next search for the dead.
-void unlink_lease(Bucket& bucket, Lease* lease) {
-  const uint32_t number = number_of(lease), its_entry = lease->entry;
-  Entry* entry = entry_at(its_entry);
-  uint32_t* link = &entry->first;
-  // Bounded, as everything that follows memory which others write.
-  for (uint32_t n = 0; *link != 0 && *link != number && n < kLeases; ++n) link = &lease_at(*link)->next;
-  if (*link == number) base::store(link, lease->next);
-  if (base::load(&lease->size) != kNoSize) base::fetch_add(&registry->live_sizes, ~0u);
-  if ((lease->access & kWrites) != 0) base::fetch_add(&registry->writes_epoch, uint64_t{1});
-  renew_size(entry);
-  base::fetch_add(&entry->left, 1u);
-  if (entry->first == 0) {
-    base::fetch_add(&bucket.version, 1u);
-    uint32_t* chain = &bucket.first;
-    for (uint32_t n = 0; *chain != 0 && *chain != its_entry && n < kEntries; ++n) chain = &entry_at(*chain)->next;
-    if (*chain == its_entry) base::store(chain, entry->next);
-    base::fetch_add(&bucket.version, 1u);
-    base::store(&entry->used, 0u);
-  }
-  base::store(reinterpret_cast<uint64_t*>(&lease->holder), uint64_t{0});
-  lease->entry = 0;
-  base::store(&lease->state, uint32_t{kFree});
-  base::fetch_add(&registry->live_leases, ~0u);
-  wake(&entry->left);
 }
 
 }  // namespace weir::node

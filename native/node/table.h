@@ -27,7 +27,7 @@ struct Lease {
   uint32_t next, entry;  // numbers from 1; 0: none
   uint64_t size;         // published, or kNoSize
   uint64_t owner, callback;  // in the holder's memory
-  uint32_t member, unused;
+  uint32_t member, previous;
 };
 static_assert(sizeof(Lease) == 64);
 
@@ -38,9 +38,17 @@ struct Entry {
   uint64_t size;     // as programs must see it, or kNoSize
   uint64_t changes;
   uint32_t left;     // futex: counts leases that became plain or went
-  uint32_t unused[3];
+  uint32_t doubt;    // Doubt; 0: what follows, and `previous` of its leases, is as the list is
+  uint32_t leases, writers, layered;
+  uint32_t sharing, shared_kind;  // of the layered: those that share a stack of this kind
 };
-static_assert(sizeof(Entry) == 64);
+static_assert(sizeof(Entry) == 80);
+
+// Why an entry's counts may be wrong: whoever locks its bucket next counts again.
+enum Doubt : uint32_t {
+  kBeingChanged = 1,  // by the holder of the bucket's lock, or one that was killed while it did
+  kUncounted = 2,     // a lease has changed without the lock
+};
 
 struct Bucket {
   Lock lock;
@@ -57,7 +65,7 @@ inline constexpr int kAside = 16;
 
 struct Registry {
   uint64_t magic;
-  uint32_t live_leases, live_sizes;
+  uint32_t live_leases, live_sizes, live_entries;
   Lock growing;
   uint32_t backed_leases, backed_entries;
   uint32_t lease_hint, entry_hint, most_leases;  // the last: none beyond it was ever taken
@@ -68,8 +76,8 @@ struct Registry {
 };
 
 // In the file's name: processes of another version have a registry of their own. A new layout is a new version.
-inline constexpr uint32_t kRegistryVersion = 5;
-static_assert(sizeof(Registry) == 114872, "another layout: give it another kRegistryVersion");
+inline constexpr uint32_t kRegistryVersion = 6;
+static_assert(sizeof(Registry) == 114880, "another layout: give it another kRegistryVersion");
 
 inline constexpr uint64_t kLeasesAt = (sizeof(Registry) + 4095) / 4096 * 4096;
 inline constexpr uint64_t kEntriesAt = kLeasesAt + uint64_t{kLeases} * sizeof(Lease);
@@ -92,8 +100,15 @@ uint32_t take_entry();
 
 // Under the bucket's lock.
 uint32_t find_locked(const Bucket& bucket, uint64_t device, uint64_t inode);
+uint32_t make_entry(Bucket& bucket, uint64_t device, uint64_t inode);
+void settle(Entry* entry);  // its counts are right afterwards
+void link_lease(uint32_t entry, Lease* lease);
 void unlink_lease(Bucket& bucket, Lease* lease);  // and frees it, and its entry with the last one
-void renew_size(Entry* entry);
+void make_plain(Entry* entry, Lease* lease);      // it is no layered one any more
+void forget_size(Entry* entry, Lease* lease);
+// Without the lock, because it could not be had.
+void make_plain_unlocked(Lease* lease, uint32_t access_kept);
+void forget_size_unlocked(Lease* lease);
 
 // Without a lock; null: not there.
 Entry* find(uint64_t device, uint64_t inode);
@@ -101,7 +116,7 @@ Entry* find(uint64_t device, uint64_t inode);
 // The member's number in the registry, from 1; starts the thread that serves recalls. 0: no more room.
 uint32_t become_member();
 void recall_lease(Lease* lease);
-// Makes the lease of a holder that holds nothing a plain one. False: it holds something, and has to be recalled. Under the bucket's lock.
+// Takes the file from a holder that holds nothing. False: it holds something, and has to be recalled. Under the bucket's lock.
 bool take_away(Lease* lease);
 // Until no callback is under way for it.
 void wait_until_unserved(Lease* lease);

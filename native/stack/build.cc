@@ -17,7 +17,7 @@ constexpr int kRest = 8;        // so many lie unused before the oldest is used 
 constinit const Kind* const* kinds = nullptr;
 constinit int kind_count = 0;
 
-// Files given back, oldest first. Linked by next_of_inode; guarded by busy.
+// Files given back, oldest first. Linked by next_alike; guarded by busy.
 struct Shelf {
   File* oldest;
   File* youngest;
@@ -37,7 +37,7 @@ File* take(uint64_t bytes) {
     Shelf& shelf = shelves[pages];
     if (shelf.count > kRest) {
       File* f = shelf.oldest;
-      shelf.oldest = f->next_of_inode;
+      shelf.oldest = f->next_alike;
       --shelf.count;
       memset(static_cast<void*>(f), 0, bytes);
       f->pages = static_cast<uint32_t>(pages);
@@ -195,12 +195,12 @@ void give_back(File* f) {
   f->left = true;
   if (f->pages >= kSizes) return;  // address space with a page or two touched
   const Busy hold;
-  f->next_of_inode = nullptr;
+  f->next_alike = nullptr;
   Shelf& shelf = shelves[f->pages];
   if (shelf.count++ == 0) {
     shelf.oldest = f;
   } else {
-    shelf.youngest->next_of_inode = f;
+    shelf.youngest->next_alike = f;
   }
   shelf.youngest = f;
 }

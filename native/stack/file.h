@@ -19,6 +19,7 @@ struct File {
   int descriptor;      // of the kernel, one of the program's; stack/posix moves it on when that number is closed
   int flags;           // of open, as fcntl changed them (O_APPEND, O_SYNC, ...)
   uint32_t references; // descriptors
+  int last_copy;       // the number that was made last, when there are several
   bool holds;          // a layer has kHolds or kTransforms: the position below is the file's; else the kernel's is
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
@@ -43,7 +44,8 @@ struct File {
   int unit;            // Fortran unit, -1 none
   void* lease;         // node/: this opening in the node's registry
   uint64_t published;  // size that the node knows, 0: none
-  File* next_of_inode; // stack/table.h
+  File *next_alike, *previous_alike, *next_list;  // stack/openings.h
+  uint32_t alike;      // as what it is listed there
   uint32_t pages;      // of memory
   uint16_t layer_count;
   uint16_t rule;       // index of the rule

@@ -21,7 +21,7 @@ void end_parking(File* f);            // and the program's again
 void end_parked(File* f);             // flushes, closes, gives up
 
 // sharing.cc
-void no_longer_holds();
+void set_left(File* f);  // its layers are gone: it is in nobody's way any more, and is so for good
 void end_lease(File* f);
 void leave_lease(File* f);
 

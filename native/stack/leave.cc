@@ -53,8 +53,7 @@ void leave_inside(File* f, Reason reason, const Layer* by) {
   note_statistics(f);
   if (reason != Reason::kNone && f->leaving == 0) note_left(f, by, reason);
   withdraw(f);
-  if (f->holds) no_longer_holds();
-  f->left = true;
+  set_left(f);
   leave_lease(f);
   mark_plain(f);
 }

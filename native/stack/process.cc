@@ -40,6 +40,7 @@ bool inherited(int fd) { return (os::system_call(SYS_fcntl, fd, F_GETFD, 0) & FD
 
 // Whether any of the file's numbers goes with exec.
 bool inherited(const File* f) {
+  if (f->references == 1) return file_at(f->descriptor) == f && inherited(f->descriptor);
   for (int fd = 0; fd <= highest_known(); ++fd) {
     if (file_at(fd) == f && inherited(fd)) return true;
   }

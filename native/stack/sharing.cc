@@ -10,44 +10,35 @@
 #include "stack/busy.h"
 #include "stack/inside.h"
 #include "stack/mapped.h"
+#include "stack/openings.h"
 #include "stack/posix.h"
 
 namespace weir::stack {
 namespace {
 
-constexpr uint32_t kBuckets = 256;
-constinit File* buckets[kBuckets] = {};
 constinit uint32_t busy = 0;
 constinit uint32_t holders = 0;    // files of this process that hold bytes
 constinit uint32_t unwritten = 0;  // of them, those whose size the kernel does not know yet
 
 using Busy = BusyWith<&busy>;
 
-uint32_t bucket_of(uint64_t device, uint64_t inode) { return static_cast<uint32_t>((inode * 0x9e3779b97f4a7c15u ^ device) >> 13) % kBuckets; }
+// Whether the list's openings keep what `of` and they do coherent by themselves.
+bool shares_with(const File* of, const File* first) {
+  return of != nullptr && of->shares && first->alike >> kRuleShift == uint32_t{of->rule} + 1;
+}
 
-bool same(const File* f, uint64_t device, uint64_t inode) { return f->inode == inode && f->device == device; }
-
-bool is_open_for(const File* f, int how) { return (f->flags & O_ACCMODE) == how || (f->flags & O_ACCMODE) == O_RDWR; }
-
-// One that holds bytes of the file and is in the way of an opening of this kind. wants: it would hold bytes itself.
+// One that holds bytes of the file and is in the way of an opening of this kind, which is in no list yet.
 File* in_the_way(const File* of, uint64_t device, uint64_t inode, bool writes) {
-  for (File* f = buckets[bucket_of(device, inode)]; f != nullptr; f = f->next_of_inode) {
-    if (f == of || f->left || !f->holds || !same(f, device, inode)) continue;
-    if (of != nullptr && of->shares && f->shares && of->rule == f->rule) continue;
-    if (writes || is_open_for(f, O_WRONLY)) return f;
-  }
-  return nullptr;
+  return find_list(device, inode, [=](const File* first) {
+    return (first->alike & kActive) != 0 && (writes || (first->alike & kWriting) != 0) && !shares_with(of, first);
+  });
 }
 
 // Whether the file is open here in a way that forbids `of` to hold bytes.
 bool others_forbid(const File* of, bool writes) {
   const Busy hold;
-  for (File* f = buckets[bucket_of(of->device, of->inode)]; f != nullptr; f = f->next_of_inode) {
-    if (f == of || !same(f, of->device, of->inode)) continue;
-    if (!f->left && of->shares && f->shares && of->rule == f->rule) continue;
-    if (writes || is_open_for(f, O_WRONLY)) return true;
-  }
-  return false;
+  const auto forbids = [=](const File* first) { return (writes || (first->alike & kWriting) != 0) && !shares_with(of, first); };
+  return find_list(of->device, of->inode, forbids) != nullptr;
 }
 
 void send_away(const File* of, uint64_t device, uint64_t inode, bool writes) {
@@ -78,20 +69,20 @@ node::Verdict ask(File* f, bool reads, bool writes, bool layered) {
 
 void link(File* f) {
   const Busy hold;
-  File*& head = buckets[bucket_of(f->device, f->inode)];
-  f->next_of_inode = head;
-  head = f;
+  add_opening(f);
   if (f->holds && !f->left) base::fetch_add(&holders, 1u);
 }
 
 void unlink(File* f) {
   const Busy hold;
-  for (File** at = &buckets[bucket_of(f->device, f->inode)]; *at != nullptr; at = &(*at)->next_of_inode) {
-    if (*at != f) continue;
-    *at = f->next_of_inode;
-    f->next_of_inode = nullptr;
-    return;
-  }
+  remove_opening(f);
+}
+
+void set_left(File* f) {
+  const Busy hold;
+  if (f->holds && !f->left) base::fetch_add(&holders, ~0u);
+  f->left = true;
+  renew_opening(f);
 }
 
 void end_lease(File* f) {
@@ -102,8 +93,6 @@ void end_lease(File* f) {
 void leave_lease(File* f) {
   if (f->lease != nullptr) node::leave(static_cast<node::Lease*>(f->lease));
 }
-
-void no_longer_holds() { base::fetch_add(&holders, ~0u); }
 
 bool begin_to_hold(Layer& layer) {
   File* const f = layer.file;
@@ -143,6 +132,21 @@ void recall(uint64_t device, uint64_t inode) {
   node::recall(device, inode, nullptr);
 }
 
+namespace {
+
+void set_published(File* f, uint64_t bytes) {
+  if (WEIR_LIKELY(f->published != 0 && bytes != 0)) {
+    f->published = bytes;
+    return;
+  }
+  const Busy hold;
+  if ((f->published != 0) != (bytes != 0)) base::fetch_add(&unwritten, bytes != 0 ? 1u : ~0u);
+  f->published = bytes;
+  renew_opening(f);
+}
+
+}  // namespace
+
 void publish(File* f) {
   const Result size = f->enter.size->kind->size(*f->enter.size);
   if (size > 0) publish_end(f, static_cast<uint64_t>(size));
@@ -152,23 +156,25 @@ void publish_end(File* f, uint64_t end) {
   if (f->empty) return;  // the kernel knows it
   if (end <= f->published) return;
   if (f->published == 0) {
-    base::fetch_add(&unwritten, 1u);
     // The kernel does not know of a transformed file what other openings have written meanwhile; its layers do.
     const Result size = f->transforms ? f->enter.size->kind->size(*f->enter.size) : 0;
     if (size > 0 && static_cast<uint64_t>(size) > end) end = static_cast<uint64_t>(size);
   }
-  f->published = end;
+  set_published(f, end);
   if (f->lease != nullptr && !f->transforms) node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
 }
 
 namespace {
 
-// Other openings in this process go on with the size that this one made.
+// Another opening in this process goes on with the size that this one made: the longest of all is the file's.
 void hand_size_on(const File* from) {
   const Busy hold;
-  for (File* f = buckets[bucket_of(from->device, from->inode)]; f != nullptr; f = f->next_of_inode) {
-    if (same(f, from->device, from->inode) && f->published != 0 && f->published < from->published) f->published = from->published;
-  }
+  File* to = nullptr;
+  find_list(from->device, from->inode, [&](File* first) {
+    if ((first->alike & kTells) != 0) to = first != from ? first : first->next_alike;
+    return to != nullptr;
+  });
+  if (to != nullptr && to->published < from->published) to->published = from->published;
 }
 
 }  // namespace
@@ -176,17 +182,24 @@ void hand_size_on(const File* from) {
 void withdraw(File* f, bool ends) {
   if (f->published == 0 || (f->transforms && !ends)) return;
   if (f->transforms) hand_size_on(f);
-  f->published = 0;
-  base::fetch_add(&unwritten, ~0u);
+  set_published(f, 0);
   if (f->lease != nullptr && !f->transforms) node::withdraw_size(static_cast<node::Lease*>(f->lease));
 }
 
 void cut_published(uint64_t device, uint64_t inode, uint64_t bytes) {
   const Busy hold;
-  for (File* f = buckets[bucket_of(device, inode)]; f != nullptr; f = f->next_of_inode) {
-    if (!same(f, device, inode) || !f->transforms || f->published == 0) continue;
-    if (bytes == 0) base::fetch_add(&unwritten, ~0u);
-    f->published = bytes;
+  const auto is_cut = [](const File* first) { return (first->alike & (kTells | kChanging)) == (kTells | kChanging); };
+  if (bytes != 0) {
+    find_list(device, inode, [&](File* first) {
+      for (File* f = is_cut(first) ? first : nullptr; f != nullptr; f = f->next_alike) f->published = bytes;
+      return false;
+    });
+    return;
+  }
+  while (File* const f = find_list(device, inode, is_cut)) {
+    base::fetch_add(&unwritten, ~0u);
+    f->published = 0;
+    renew_opening(f);
   }
 }
 
@@ -195,12 +208,15 @@ bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact) {
   *exact = false;
   if (base::load_relaxed(&unwritten) != 0) {
     const Busy hold;
-    for (const File* f = buckets[bucket_of(device, inode)]; f != nullptr; f = f->next_of_inode) {
-      if (!same(f, device, inode) || f->published == 0 || (found && f->published < *bytes)) continue;
-      *bytes = f->published;
-      *exact |= f->transforms;
-      found = true;
-    }
+    find_list(device, inode, [&](const File* first) {
+      for (const File* f = (first->alike & kTells) != 0 ? first : nullptr; f != nullptr; f = f->next_alike) {
+        if (f->published == 0 || (found && f->published < *bytes)) continue;
+        *bytes = f->published;
+        *exact |= f->transforms;
+        found = true;
+      }
+      return false;
+    });
   }
   uint64_t elsewhere = 0;
   if (!*exact && node::any_sizes() && node::size_of(device, inode, &elsewhere) && (!found || elsewhere > *bytes)) {
@@ -222,9 +238,8 @@ void forget_shares() {
   base::store(&busy, 0u);
   node::forked();
   node::forked_leases();
-  for (File* head : buckets) {
-    for (File* f = head; f != nullptr; f = f->next_of_inode) f->lease = nullptr;
-  }
+  mend_openings();
+  for_each_opening([](File* f) { f->lease = nullptr; });
 }
 
 }  // namespace weir::stack

@@ -36,8 +36,9 @@ void set(int fd, File* f) {
   if (fd > highest) highest = fd;
 }
 
-// Another number of the file than the one that goes; -1: that was the last.
+// Another number of the file than the one that goes; -1: that was the last. The copy made last is there in most cases.
 int other_number(const File* f, int going) {
+  if (f->last_copy != going && known_at(f->last_copy) == f) return f->last_copy;
   for (int fd = 0; fd <= highest; ++fd) {
     if (fd != going && known_at(fd) == f) return fd;
   }
@@ -52,8 +53,7 @@ void end_layers(File* f) {
   if (f->locked && f->holds && f->references == 0) os::end_locks(f->descriptor);
   note_statistics(f);
   withdraw(f, true);
-  if (f->holds) no_longer_holds();
-  f->left = true;
+  set_left(f);
 }
 
 }  // namespace
@@ -80,8 +80,15 @@ void enter_table(int fd, File* f) {
 
 void mark_plain(File* f) {
   const Busy hold;
-  for (int fd = 0; fd <= highest; ++fd) {
-    if (known_at(fd) == f) set(fd, f);
+  if (f->references == 1) {
+    if (known_at(f->descriptor) == f) set(f->descriptor, f);
+    return;
+  }
+  uint32_t rest = f->references;
+  for (int fd = 0; fd <= highest && rest != 0; ++fd) {
+    if (known_at(fd) != f) continue;
+    set(fd, f);
+    --rest;
   }
 }
 
@@ -171,6 +178,7 @@ void copied(int from, int to) {
   const Busy hold;
   if (known_at(from) != f) return;
   ++f->references;
+  f->last_copy = to;
   set(to, f);
 }
 
