@@ -95,3 +95,17 @@ def test_the_report_of_every_damaged_trace_ends(runs, tmp_path):
         else:
             shutil.rmtree(run)
     assert failures == [], f"seed {seed}: number and wait status of each; the runs are in {tmp_path}"
+
+
+def test_figures_that_no_process_has_end_no_report(runs, tmp_path):
+    """Each word at the head of the first two pages (header and process): sums of such figures fit no integer of numpy's."""
+    whole = next(run for run in runs if run.name == "detail")
+    raw = next(whole.rglob("*.weir")).read_bytes()
+    failures = []
+    for word in (*range(0, 128, 8), *range(4096, 4096 + 320, 8)):
+        run = tmp_path / f"word-{word}"
+        shutil.copytree(whole, run)
+        next(run.rglob("*.weir")).write_bytes(raw[:word] + struct.pack("<Q", 2**64 - 2**32) + raw[word + 8 :])
+        if report_in_a_child(run) != 0:
+            failures.append(word)
+    assert failures == []

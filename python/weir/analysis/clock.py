@@ -21,6 +21,13 @@ LARGEST_MISFIT = 0.01  # of the slope between pairs and header: more is damage, 
 _SLOPES = (Fraction(1, 64), Fraction(16))  # ns per tick that a clock can have, and that 128 bits can carry
 
 
+MOST_NS = 2**62
+
+
+def _bounded(ns: int) -> int:
+    return max(-MOST_NS, min(ns, MOST_NS))
+
+
 @dataclass(frozen=True)
 class Line:
     """ns = base_ns + ((ticks - origin_ticks) * multiplier >> 48), rounded down."""
@@ -30,10 +37,11 @@ class Line:
     multiplier: int
 
     def instant(self, ticks: int) -> int:
-        return self.base_ns + ((ticks - self.origin_ticks) * self.multiplier >> SHIFT)
+        """ns since 1970; of ticks that no run can have (a damaged trace) at most 2^62."""
+        return _bounded(self.base_ns + ((ticks - self.origin_ticks) * self.multiplier >> SHIFT))
 
     def length(self, ticks: int) -> int:
-        return ticks * self.multiplier >> SHIFT
+        return _bounded(ticks * self.multiplier >> SHIFT)
 
     def instants(self, ticks: np.ndarray) -> np.ndarray:
         """ns since 1970 of an array of ticks, int64."""
@@ -42,7 +50,7 @@ class Line:
     def lengths(self, ticks: np.ndarray) -> np.ndarray:
         """ns of an array of lengths in ticks, int64; lengths that no run can have stop at 2^62."""
         made = self._convert("weir_reader_lengths", ticks, np.uint64)
-        return np.minimum(made, np.uint64(2**62)).astype(np.int64)
+        return np.minimum(made, np.uint64(MOST_NS)).astype(np.int64)
 
     def _convert(self, function: str, ticks: np.ndarray, kind: type) -> np.ndarray:
         ticks = np.ascontiguousarray(ticks, np.uint64)

@@ -155,8 +155,8 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
             ns / 1e9, *(None, None) if kernel is None else kernel[:2], seen_read, seen_written, member.is_launcher,
         )  # fmt: skip
         if kernel is not None:
-            over_read = kernel[0] - process.passed_over - seen_read + splices[0][index]
-            over_written = kernel[1] - seen_written + splices[1][index]
+            over_read = kernel[0] - process.passed_over - seen_read + int(splices[0][index])
+            over_written = kernel[1] - seen_written + int(splices[1][index])
             parts = [int(part) if part > noise else 0 for part, noise in ((over_read, _LOADER_BYTES), (over_written, NOISE_BYTES))]
             if index in groups:
                 bytes_of[index] = sum(parts)
