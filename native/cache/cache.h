@@ -61,6 +61,7 @@ struct Policy {
   bool keeps_reads;      // global; else only written bytes are kept (gather)
   bool several_nodes;    // tasks on other nodes may have the file: written blocks are not kept, close and barriers write through
   uint64_t patience_ns;  // how long a writer that needs room waits for others while none of them writes
+  uint32_t vain_blocks = 0;  // so many for the node and for each opening may be loaded in vain before reads bypass the cache; 0: any number
 };
 
 struct Opening {
@@ -78,6 +79,7 @@ struct Opening {
   uint64_t claimed;     // word of the place between nodes that this task has said it would fill; 0: none
   uint32_t claimed_home, claimed_place;
   bool helping;         // reading a block while another is waited for: waits for nothing
+  bool loaded;          // the read in progress had to load a block: that saved nothing
   char* spare;          // one block, for merging
   bool held_up;         // bypassed something whose owner lives and does not go on
   uint32_t barriers;    // between::barriers when the file was last looked at
@@ -102,6 +104,8 @@ bool alone(const Opening& o);
 // written then. What cannot be is given up (Below::lost): 0 or that error.
 int64_t flush(Opening& o, bool patient);
 void truncated(Opening& o, uint64_t bytes);  // before and after the file itself is cut
+// Reads load no more blocks: too many of them served no further read (Policy::vain_blocks).
+bool bypassed(const Opening& o);
 // Clean blocks of the file are forgotten.
 void invalidate(Opening& o);
 // An error that another task met while writing this file's blocks and that this opening has not reported; 0: none.

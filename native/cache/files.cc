@@ -184,6 +184,10 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
       e->extent = 0;
       e->waiting = 0;
     }
+    if (e->openings == 0) {
+      e->debt = 0;
+      e->bypassed = 0;
+    }
     changed = compare(*e, stamp);
     if (changed) forget_ends(*o.cache, *e, o.file);
     e->openings += 1;
@@ -244,6 +248,8 @@ void look(Opening& o) {
   if (taken != node::Taken::kNot) node::release(d.files_lock);
   if (changed) invalidate(o);
 }
+
+bool bypassed(const Opening& o) { return base::load_relaxed(&entry(o).bypassed) != 0; }
 
 bool alone(const Opening& o) { return base::load_relaxed(&entry(o).openings) < 2 && base::load_relaxed(&entry(o).end) == 0; }
 

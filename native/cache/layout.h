@@ -15,7 +15,7 @@
 
 namespace weir::cache {
 
-inline constexpr uint32_t kVersion = 4;   // of this and of Place: part of the names of what is shared
+inline constexpr uint32_t kVersion = 5;   // of this and of Place: part of the names of what is shared
 inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
 inline constexpr uint32_t kPieces = 64;    // of a slot, at most
 inline constexpr uint32_t kFiles = 512;    // known at a time
@@ -71,6 +71,8 @@ struct FileEntry {
   uint64_t reached;     // first block that was never loaded
   uint64_t used;
   uint64_t looked_ns;   // when the stamp was taken (CLOCK_MONOTONIC); 0: it has to be taken before it is used
+  int64_t debt;         // in bytes: what loading blocks has cost less what reads served from them have saved
+  uint32_t bypassed;    // 1: blocks are not loaded until the file's last opening on the node ends
   uint32_t suspect;     // a signal handler went past the cache: clean blocks are forgotten at the next call
 };
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kTries = 64;
 constexpr int kHelps = 8;  // blocks read while waiting for one
+constexpr int64_t kRequestWorth = 512 << 10;  // bytes that a parallel file system moves in the time of one request's latency
 constexpr int64_t kAgain = INT64_MIN;  // the slot has changed meanwhile
 
 // Until `bytes` are there or the file ends.
@@ -44,6 +45,31 @@ int64_t direct(Opening& o, void* to, uint32_t n, uint64_t offset) {
   const iovec piece{to, n};
   return o.below.read(o.below.context, &piece, 1, n, offset);
 }
+
+// What loading may have cost beyond what it has saved: this much on either side of none.
+int64_t most_debt(const Opening& o) {
+  const int64_t openings = base::load_relaxed(&entry(o).openings);
+  return (1 + openings) * int64_t{o.policy.vain_blocks} * o.cache->block_bytes;
+}
+
+// So many bytes of a block were loaded, in the place of a read that wanted `wanted` of them. When blocks serve too few reads more (random
+// reads of a large file) the file is read past the cache from then on.
+void pay(Opening& o, int64_t got, uint32_t wanted) {
+  o.loaded = true;
+  const int64_t bytes = got - int64_t{wanted};
+  if (o.policy.vain_blocks == 0 || o.between != nullptr || bytes <= 0) return;
+  FileEntry& e = entry(o);
+  if (base::fetch_add(&e.debt, bytes) + bytes > most_debt(o)) base::store(&e.bypassed, 1u);
+}
+
+// A read was served from memory. Where the cache wins the credit is full, and nothing is stored.
+void earn(Opening& o, uint64_t bytes) {
+  if (o.policy.vain_blocks == 0) return;
+  FileEntry& e = entry(o);
+  if (base::load_relaxed(&e.debt) > -most_debt(o)) base::fetch_add(&e.debt, -(kRequestWorth + static_cast<int64_t>(bytes)));
+}
+
+bool keeps_reads(const Opening& o) { return o.policy.keeps_reads && !bypassed(o); }
 
 int64_t fetch(Opening& o, Slot& s, uint64_t block) {
   Cache& c = *o.cache;
@@ -146,7 +172,7 @@ class PiecesHeld {
 };
 
 // The rest of a partial block from the file, for a cache that keeps it. The slot is locked.
-bool make_whole(Opening& o, Slot& s, uint64_t block) {
+bool make_whole(Opening& o, Slot& s, uint64_t block, uint32_t wanted) {
   Cache& c = *o.cache;
   if (o.spare == nullptr) {
     const long got = os::map(c.block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
@@ -159,6 +185,7 @@ bool make_whole(Opening& o, Slot& s, uint64_t block) {
   const int64_t got = beyond ? 0 : read_fully(o, &piece, 1, c.block_bytes, block * c.block_bytes);
   if (got < 0) return false;
   if (!beyond) count(o, kLoads);
+  pay(o, got, wanted);
   uint32_t valid = static_cast<uint32_t>(got);
   memset(o.spare + valid, 0, c.block_bytes - valid);
   uint64_t covered = 0;
@@ -191,7 +218,7 @@ int64_t from_partial(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo,
     overlay(c, s, to, lo, n, &covered);
     if (covered == n) {
       result = n;
-    } else if (!o.policy.keeps_reads || o.policy.several_nodes || !make_whole(o, s, block)) {
+    } else if (!keeps_reads(o) || o.policy.several_nodes || !make_whole(o, s, block, n)) {
       const PiecesHeld held(c, s, lo, lo + n);
       const int64_t got = direct(o, to, n, block * c.block_bytes + lo);
       if (got >= 0) {
@@ -236,7 +263,7 @@ bool at_end(Opening& o, uint64_t at) {
 int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   const uint64_t wanted = tag(o, block);
-  const bool keeps = o.policy.keeps_reads && !(o.policy.several_nodes && base::load_relaxed(&entry(o).writers) != 0);
+  const bool keeps = keeps_reads(o) && !(o.policy.several_nodes && base::load_relaxed(&entry(o).writers) != 0);
   bool loaded = false;
   int helped = 0;
   for (int tries = 0; tries < kTries; ++tries) {
@@ -250,6 +277,7 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
       const int64_t got = load(o, *s, block);
       if (got == 0) return 0;
       if (got < 0) break;  // the program asks itself, and gets its own error
+      pay(o, got, n);
       loaded = true;
       continue;
     }
@@ -260,7 +288,7 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
       case kLoading: {
         if (helped++ < kHelps && help(o, block)) break;
         const Waited waited = wait_loaded(o, *s, wanted);
-        if (waited == Waited::kMine) load(o, *s, block);
+        if (waited == Waited::kMine) pay(o, load(o, *s, block), n);
         if (waited == Waited::kTooLong) return direct(o, to, n, block * c.block_bytes + lo);
         break;
       }
@@ -285,9 +313,12 @@ uint64_t zeros_to_end(Opening& o, char* to, uint64_t done, uint64_t bytes, uint6
 
 bool prepare(Opening& o, uint64_t block) {
   Cache& c = *o.cache;
-  if (!o.policy.keeps_reads || block * c.block_bytes >= entry(o).stamp.size || find(c, tag(o, block)) != nullptr) return false;
+  if (!keeps_reads(o) || block * c.block_bytes >= entry(o).stamp.size || find(c, tag(o, block)) != nullptr) return false;
   Slot* s = nullptr;
-  return claim(o, tag(o, block), true, &s) == Claimed::kMine && load(o, *s, block) > 0;
+  if (claim(o, tag(o, block), true, &s) != Claimed::kMine) return false;
+  const int64_t got = load(o, *s, block);
+  pay(o, got, 0);
+  return got > 0;
 }
 
 int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
@@ -304,6 +335,7 @@ int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
   const FileEntry& e = entry(o);
   if (WEIR_UNLIKELY(base::load_relaxed(&e.looked_ns) == 0)) look(o);
   if (WEIR_UNLIKELY(at_end(o, offset))) return 0;
+  o.loaded = false;
   while (done < bytes) {
     // What is there goes to the program first: it asks again if it wants to know about the end.
     if (done > 0 && offset + done >= base::load_relaxed(&e.stamp.size) && offset + done >= base::load_relaxed(&e.extent)) break;
@@ -328,6 +360,7 @@ int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
       if (zeros == 0 || static_cast<uint32_t>(got) + zeros < n) break;
     }
   }
+  if (!o.loaded && done > 0 && keeps_reads(o)) earn(o, done);
   return static_cast<int64_t>(done);
 }
 

@@ -31,6 +31,66 @@ for half in 0, 1:
     for i in range(half, 2520, 2): os.pwrite(fd, bytes([i % 251]) * 104, i * 104)
 os.close(fd)
 """
+# Small reads all over a large file.
+SCATTERED = """
+import os, random, sys
+fd, chance = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), random.Random(7)
+os.ftruncate(fd, 256 << 20)
+for i in range(600): assert len(os.pread(fd, 104, chance.randrange(255 << 20))) == 104
+os.close(fd)
+"""
+# Of a file of 16 blocks that is read in turns: each block serves many.
+TURNS = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 16 << 20)
+for i in range(960): assert len(os.pread(fd, 104, (i % 16 << 20) + i * 104)) == 104
+os.close(fd)
+"""
+# Ranks read all over a large file first, then write and read pieces of their own, of blocks that all of them share.
+SHARED = """
+import os, random, sys
+PIECE, RANKS, BLOCK, HOT, ALL = 64, 3, 4096, 6, 4096
+pieces = BLOCK // PIECE // RANKS
+path = sys.argv[1]
+with open(path, "wb") as file: file.truncate(ALL * BLOCK)
+def rank(me):
+    fd, chance, have, nth = os.open(path, os.O_RDWR), random.Random(me), {}, 0
+    def at(block, piece): return block * BLOCK + (piece * RANKS + me) * PIECE
+    def put(offset):
+        have[offset] = have.get(offset, 0) + 1
+        assert os.pwrite(fd, bytes([have[offset] % 251, me]) * (PIECE // 2), offset) == PIECE
+    def look(offset):
+        expected = bytes([have[offset] % 251, me]) * (PIECE // 2) if offset in have else bytes(PIECE)
+        assert os.pread(fd, PIECE, offset) == expected, (me, offset, have.get(offset))
+    put(at(0, 0))
+    os.write(ready[1], b"x"), os.close(go[1]), os.read(go[0], 1)  # all have the file
+    for i in range(300): look(at(HOT + chance.randrange(ALL - HOT), chance.randrange(pieces)))
+    for i in range(400):
+        block = chance.randrange(HOT)
+        put(at(block, chance.randrange(pieces)))
+        for j in range(6): look(at(block, chance.randrange(pieces)))
+    for offset in have: look(offset)
+    os.close(fd)
+    with open(path + ".%d" % me, "w") as file: file.write(repr(have))
+children, ready, go = [], os.pipe(), os.pipe()
+for me in range(RANKS):
+    if (child := os.fork()) == 0:
+        status = 1
+        try: rank(me); status = 0
+        except BaseException as e: print(me, repr(e), file=sys.stderr, flush=True)
+        finally: sys.stderr.flush(); sys.exit(status)
+    children.append(child)
+for me in range(RANKS): os.read(ready[0], 1)
+os.close(go[1])
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * RANKS
+with open(path, "rb") as file: data = bytearray(file.read())
+for me in range(RANKS):
+    for offset, n in eval(open(path + ".%d" % me).read()).items():
+        assert data[offset:offset + PIECE] == bytes([n % 251, me]) * (PIECE // 2), (me, offset)
+        data[offset:offset + PIECE] = bytes(PIECE)
+assert not any(data)
+"""
 NETCDF = """
 import sys, netCDF4, numpy
 with netCDF4.Dataset(sys.argv[1], "w", format="NETCDF3_64BIT_OFFSET") as d:
@@ -126,3 +186,24 @@ def test_a_layer_that_has_what_was_written_answers_netcdf_itself(played):
     assert shared.counted.get("read", 0) <= plain.counted["read"] / 20
     assert bufa.counted["getattr"] <= plain.counted["getattr"] + 3
     assert shared.counted["getattr"] <= plain.counted["getattr"] + 3
+
+
+def test_reads_that_no_block_serves_twice_bypass_the_cache(played):
+    layered = played(SCATTERED, "global:1MiB:16")
+    assert layered.counted["read"] <= 600
+    assert layered.figures["global", "loads"] <= 24, "8 of the node, 8 of the opening, and as many as chance hits pay for"
+    assert ("global", "random") in layered.left
+
+
+@pytest.mark.parametrize("option", ["", ":always=1", ":vain_blocks=0"])
+def test_blocks_that_serve_many_reads_do_not_bypass_the_cache(played, option):
+    layered = played(TURNS, f"global:1MiB:16{option}")
+    assert layered.figures["global", "loads"] == layered.counted["read"] == 16
+    assert ("global", "random") not in layered.left
+
+
+def test_a_file_whose_reads_bypass_the_cache_is_one_file_to_all_ranks(played):
+    layered = played(SHARED, "global:4KiB:8")
+    assert ("global", "random") in layered.left
+    assert layered.figures["global", "loads"] <= 2 * 8 * (1 + 3), "for the node and each opening, with as much saved in advance"
+    assert layered.figures["global", "accepted"] > 0

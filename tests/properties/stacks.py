@@ -15,6 +15,7 @@ STACKS = {
     "bufa": "bufa:65536:4|system",
     "gather": "gather:65536:4:always=1|system",
     "global": "global:65536:4:always=1|system",
+    "global-vain": "global:4096:8:always=1:vain_blocks=1|system",  # reads bypass it
     "keep": "keep:files=8:always=1|system",
     "keep-bufa": "keep:files=4:valid_ms=1:always=1|bufa:8192:3:always=1|system",
     "stripe": "stripe:dirs=@a,@b,@c:unit=4096|system",

@@ -21,7 +21,8 @@ SHARED = {"error": ["chance"], "delay": ["chance"], "short": ["chance"], "gather
 def asked_by(name: str) -> set[str]:
     """Options that the sources of a layer ask for."""
     folders = [LAYERS / folder for folder in (name, *SHARED.get(name, []))]
-    sources = [f for folder in folders for f in folder.glob("*.cc") if not f.stem.endswith("_test")]
+    others = {kind.name for kind in KINDS} - {name}
+    sources = [f for folder in folders for f in folder.glob("*.cc") if not f.stem.endswith("_test") and f.stem not in others]
     return {option for source in sources for option in ASKED.findall(source.read_text())}
 
 

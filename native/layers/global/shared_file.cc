@@ -109,7 +109,7 @@ bool attach(Layer& l) {
   File& f = *l.file;
   const int mode = f.flags & O_ACCMODE;
   o.below = {&l, read_file, write_file, about_file, lost, &f.descriptor, f.path, mode != O_WRONLY, mode != O_RDONLY};
-  o.policy = {s.keeps_reads, cache::job().nodes > 1, s.patience_ns};
+  o.policy = {s.keeps_reads, cache::job().nodes > 1, s.patience_ns, s.vain_blocks};
   o.counts = l.statistics;
   o.cache = cache::attach({s.block_bytes, s.slots});
   o.barriers = base::load_relaxed(&cache::barriers);
@@ -139,6 +139,14 @@ bool passes(Layer& l, const Transfer& t) {
   if (!s.noted_large) stack::note_aside(l, Reason::kLargeRequests);
   s.noted_large = true;
   return true;
+}
+
+// Reads at which the cache cannot win bypass it: noted once.
+void note_bypass(Layer& l) {
+  State& s = state_of(l);
+  if (WEIR_LIKELY(s.noted_bypass || !cache::bypassed(s.opening))) return;
+  s.noted_bypass = true;
+  stack::note_aside(l, Reason::kRandom);
 }
 
 void renew(Layer& l) {
@@ -198,6 +206,7 @@ Result read(Layer& l, const Transfer& t) {
     done += static_cast<uint64_t>(got);
     if (static_cast<uint64_t>(got) < t.pieces[i].iov_len) break;
   }
+  note_bypass(l);
   return static_cast<Result>(done);
 }
 

@@ -125,7 +125,10 @@ KINDS: tuple[Kind, ...] = (
         "global",
         "a cache that all tasks of a job share",
         (_size(2 * MIB, "size of a block, and of requests below"), _count(2, "blocks for each task")),
-        _SHARED,
+        (
+            *_SHARED,
+            Argument("vain_blocks", "count", None, "blocks loaded in vain, for the node and each opening, before reads bypass it", 0, 1 << 20),
+        ),
         memory=_buffers("task"),
         instead_of=("glio", "shared"),
     ),
