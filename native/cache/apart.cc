@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/text.h"
 #include "cache/between.h"
 #include "cache/job.h"
@@ -102,7 +103,7 @@ bool far_may(void*) { return courier::up(); }
 // All tasks must come to the same shape, also where the last node has fewer tasks than the others.
 uint32_t places_for(uint32_t slots) {
   const uint64_t places = uint64_t{slots} / job().tasks * courier::most_tasks();
-  const uint64_t rounded = (places + kWays - 1) / kWays * kWays;  // as the caches are
+  const uint64_t rounded = base::round_up(places, kWays);  // as the caches are
   return rounded < kWays ? kWays : static_cast<uint32_t>(rounded < kMostPlaces ? rounded : kMostPlaces);
 }
 
@@ -161,7 +162,7 @@ Between* between_nodes(uint32_t slots, uint32_t place_bytes) {
   if (wished == Way::kNone) return nullptr;
   if (courier::up()) return between_by_messages(slots, place_bytes);
   if (!job().one_host || wished != Way::kAny) return nullptr;
-  return between_on_host(job().nodes, (slots + kWays - 1) / kWays * kWays, place_bytes);
+  return between_on_host(job().nodes, static_cast<uint32_t>(base::round_up(slots, kWays)), place_bytes);
 }
 
 }  // namespace weir::cache

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/text.h"
 #include "cache/slots.h"
 #include "drain/client.h"
@@ -28,7 +29,7 @@ node::Identity attached_by{};  // a forked child takes no part in the parent's
 
 uint32_t piece_bytes_for(uint32_t block_bytes) {
   const uint32_t piece = (block_bytes + kPieces - 1) / kPieces;
-  return (piece + kPage - 1) / kPage * kPage;
+  return static_cast<uint32_t>(base::round_up(piece, kPage));
 }
 
 bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
@@ -138,8 +139,8 @@ void forget_ends(const Cache& c, FileEntry& e, uint32_t file) {
 }  // namespace
 
 Cache* attach(const Shape& shape) {
-  const uint32_t block_bytes = (shape.block_bytes + kPage - 1) / kPage * kPage;
-  uint32_t slots = (shape.slots + kWays - 1) / kWays * kWays;
+  const auto block_bytes = static_cast<uint32_t>(base::round_up(shape.block_bytes, kPage));
+  auto slots = static_cast<uint32_t>(base::round_up(shape.slots, kWays));
   if (slots > kMostSlots) slots = kMostSlots;
   const uint32_t pieces = (block_bytes + piece_bytes_for(block_bytes) - 1) / piece_bytes_for(block_bytes);
   while (slots > kWays && slots * pieces > drain::kMostBlocks) slots -= kWays;

@@ -4,6 +4,7 @@
 // one after another behind these.
 #include <string.h>
 
+#include "base/round.h"
 #include "base/text.h"
 #include "cache/between.h"
 #include "node/lock.h"
@@ -111,7 +112,7 @@ bool path_of(HostStore& store, const Between& b) {
 
 bool map_store(HostStore& store, const Between& b) {
   if (!path_of(store, b)) return false;
-  store.home_bytes = (store_bytes(b.places, b.place_bytes) + kPage - 1) / kPage * kPage;
+  store.home_bytes = base::round_up(store_bytes(b.places, b.place_bytes), kPage);
   const uint64_t parts = store.home_bytes * b.homes;
   store.parts_at = (parts / kPage / 8 + kPage) / kPage * kPage;
   const uint64_t all = store.parts_at + parts;
@@ -134,7 +135,7 @@ bool map_store(HostStore& store, const Between& b) {
 
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes) {
   if (nodes < 2) return nullptr;
-  const Between wanted{{}, nodes, (places + kPlaceWays - 1) / kPlaceWays * kPlaceWays, place_bytes, 0};
+  const Between wanted{{}, nodes, static_cast<uint32_t>(base::round_up(places, kPlaceWays)), place_bytes, 0};
   const uint32_t me = node::self().pid;  // another process's: it was taken when the parent forked
   for (uint32_t seen = 0; !base::compare_exchange(&making, &seen, me); seen = 0) {
     if (seen != me && base::compare_exchange(&making, &seen, me)) break;

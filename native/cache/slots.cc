@@ -135,7 +135,6 @@ Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
 
 }  // namespace
 
-uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC); }
 
 Inside::Inside() {
   if (WEIR_UNLIKELY(inside != nullptr) && was_left(inside, &here_)) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cache/cache.h"
+#include "os/clock.h"
 
 namespace weir::cache {
 
@@ -12,7 +13,7 @@ inline constexpr uint64_t kLongestWaitNs = 2000 * kMillisecond;  // for a task t
 inline constexpr uint64_t kEndValidNs = 1000 * kMillisecond;      // for so long a file that others may lengthen ends where it did
 inline constexpr uint64_t kLookNs = 5 * kMillisecond;            // between looks whether it does
 
-uint64_t now_ns();
+using os::now_ns;
 
 // A call of the cache within another of the same thread (a signal handler's) would wait for itself.
 // One that was left by a jump (siglongjmp) is found out by the next one, and gives up what it had locked.

@@ -178,7 +178,6 @@ void* run(void*) {
 
 constinit Courier courier{};
 
-uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC); }
 
 bool start_thread() {
   base::store(&courier.running, 1u);

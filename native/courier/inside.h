@@ -4,6 +4,7 @@
 
 #include "courier/courier.h"
 #include "node/lock.h"
+#include "os/clock.h"
 
 namespace weir::courier {
 
@@ -57,7 +58,7 @@ struct Courier {
 };
 extern WEIR_OWN Courier courier;
 
-uint64_t now_ns();
+using os::now_ns;
 // The thread, and its end: false when it did not end within the time.
 bool start_thread();
 bool stop_thread(uint64_t at_most_ns);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/text.h"
 #include "drain/inside.h"
 #include "node/place.h"
@@ -19,8 +20,6 @@ namespace {
 
 constinit uint32_t next_name = 0;
 
-uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
-
 struct Shape {
   uint32_t blocks, block_bytes, files;
   uint64_t extra_bytes;
@@ -33,12 +32,12 @@ Header header_of(const Shape& s, bool shared) {
   h.blocks = s.blocks;
   h.block_bytes = s.block_bytes;
   h.files = s.files;
-  h.files_at = kPageBytes + up(kParticipants * sizeof(node::Identity), kPageBytes);
+  h.files_at = kPageBytes + base::round_up(kParticipants * sizeof(node::Identity), kPageBytes);
   h.blocks_at = h.files_at + uint64_t{s.files} * kPageBytes;
-  h.extra_at = up(h.blocks_at + uint64_t{s.blocks} * sizeof(Block), kPageBytes);
+  h.extra_at = base::round_up(h.blocks_at + uint64_t{s.blocks} * sizeof(Block), kPageBytes);
   h.extra_bytes = s.extra_bytes;
-  h.maps_at = up(h.extra_at + s.extra_bytes, kPageBytes);
-  h.data_at = up(h.maps_at + uint64_t{s.blocks} * map_bytes(s.block_bytes), kPageBytes);
+  h.maps_at = base::round_up(h.extra_at + s.extra_bytes, kPageBytes);
+  h.data_at = base::round_up(h.maps_at + uint64_t{s.blocks} * map_bytes(s.block_bytes), kPageBytes);
   h.total_bytes = h.data_at + uint64_t{s.blocks} * s.block_bytes;
   return h;
 }

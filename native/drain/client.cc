@@ -116,12 +116,6 @@ bool start_and_wait() {
 
 }  // namespace
 
-uint64_t now_ns() {
-  timespec t{};
-  os::system_call(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&t));
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
-}
-
 bool path_in_folder(const char* name, char* to, size_t size) {
   const char* folder = node::folder();
   if (folder == nullptr) return false;

@@ -4,6 +4,7 @@
 
 #include "drain/client.h"
 #include "drain/format.h"
+#include "os/clock.h"
 
 namespace weir::drain {
 
@@ -26,6 +27,6 @@ void announce(const Arena* arena);
 bool start_helper();
 // Writes the path of a file in the node's folder. False: no folder.
 bool path_in_folder(const char* name, char* to, size_t size);
-uint64_t now_ns();
+using os::now_ns;
 
 }  // namespace weir::drain

@@ -41,12 +41,12 @@ bool passed_barrier(uint64_t patience_ns) {
   if (world.enter == nullptr || world.test == nullptr) return world.barrier(world.communicator) == 0;  // MPI 2
   static uintptr_t request;  // MPI may go on with it after the limit
   if (world.enter(world.communicator, &request) != 0) return false;
-  const uint64_t limit = os::clock_ns(CLOCK_MONOTONIC) + patience_ns;
+  const uint64_t limit = os::now_ns() + patience_ns;
   for (int done = 0;;) {
     alignas(16) char status[kStatusBytes];
     if (world.test(&request, &done, status) != 0) return false;
     if (done != 0) return true;
-    if (patience_ns != 0 && os::clock_ns(CLOCK_MONOTONIC) > limit) break;
+    if (patience_ns != 0 && os::now_ns() > limit) break;
     os::yield();
   }
   say_that_some_are_missing();

@@ -3,15 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/text.h"
 #include "os/apart.h"
 #include "os/clock.h"
+#include "os/futex.h"
 #include "os/syscall.h"
 
 namespace weir::node {
@@ -185,7 +184,7 @@ Taken wait_for(Lock& lock, uint32_t me, bool bounded) {
     if (!again) {
       if ((seen & kSleepers) == 0 && !base::compare_exchange(&lock.word, &seen, seen | kSleepers)) continue;
       seen |= kSleepers;
-      if ((waited_for | kSleepers) != seen) begun = os::clock_ns(CLOCK_MONOTONIC);
+      if ((waited_for | kSleepers) != seen) begun = os::now_ns();
       waited_for = seen;
       sleep_on(&lock.word, seen, kLookAfterNs);
       if (base::load(&lock.word) != seen) continue;
@@ -197,7 +196,7 @@ Taken wait_for(Lock& lock, uint32_t me, bool bounded) {
     }
     if (!bounded) continue;
     const uint64_t most = longest_wait_ns(), limit = owner == Owner::kStopped && most > kStoppedWaitNs ? kStoppedWaitNs : most;
-    if (!again && os::clock_ns(CLOCK_MONOTONIC) - begun < limit) continue;
+    if (!again && os::now_ns() - begun < limit) continue;
     remember_stuck(lock, seen);
     return Taken::kNot;
   }
@@ -237,11 +236,10 @@ bool alive(Identity who) {
 }
 
 void sleep_on(uint32_t* word, uint32_t value, uint64_t at_most_ns) {
-  timespec time{static_cast<time_t>(at_most_ns / 1'000'000'000), static_cast<long>(at_most_ns % 1'000'000'000)};
-  os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAIT, value, reinterpret_cast<long>(&time));
+  os::futex_wait(word, value, at_most_ns == 0 ? 1 : at_most_ns, os::Word::kShared);
 }
 
-void wake(uint32_t* word, int sleepers) { os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAKE, sleepers); }
+void wake(uint32_t* word, int sleepers) { os::futex_wake(word, sleepers, os::Word::kShared); }
 
 bool try_acquire(Lock& lock) {
   uint32_t free = 0;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/registry.h"
 
-#include <time.h>
-
 #include "node/table.h"
+#include "os/clock.h"
 #include "os/syscall.h"
 
 namespace weir::node {
@@ -15,11 +14,7 @@ constexpr uint64_t kStepNs = 20'000'000;
 using Help = void (*)();
 constinit Help help = nullptr;
 
-uint64_t now_ns() {
-  timespec t{};
-  os::system_call(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&t));
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
-}
+using os::now_ns;
 
 bool layered(const Lease* l) { return (base::load(&l->access) & kLayered) != 0; }
 bool is_own(const Lease* l) { return l->holder.pid == self().pid; }

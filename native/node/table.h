@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/round.h"
 #include "node/lock.h"
 #include "node/registry.h"
 
@@ -79,7 +80,7 @@ struct Registry {
 inline constexpr uint32_t kRegistryVersion = 6;
 static_assert(sizeof(Registry) == 114880, "another layout: give it another kRegistryVersion");
 
-inline constexpr uint64_t kLeasesAt = (sizeof(Registry) + 4095) / 4096 * 4096;
+inline constexpr uint64_t kLeasesAt = base::round_up(sizeof(Registry), 4096);
 inline constexpr uint64_t kEntriesAt = kLeasesAt + uint64_t{kLeases} * sizeof(Lease);
 inline constexpr uint64_t kRegistryBytes = kEntriesAt + uint64_t{kEntries} * sizeof(Entry);
 

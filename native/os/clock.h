@@ -26,11 +26,16 @@ inline uint64_t clock_ns(clockid_t id) {
   return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
+// For spans of time: it goes on at one rate, whatever sets the clock.
+inline uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
+// The same of the kernel's last tick, some ms old.
+inline uint64_t recent_ns() { return clock_ns(CLOCK_MONOTONIC_COARSE); }
+
 inline uint64_t ticks() {
 #if defined(__x86_64__)
   if (WEIR_LIKELY(clock_state.counter)) return __rdtsc();
 #endif
-  return clock_ns(CLOCK_MONOTONIC);
+  return now_ns();
 }
 
 // True when the CPU says that its time-stamp counter is invariant (CPUID 8000_0007h, EDX bit 8; Intel SDM vol. 3, 18.17.1).

@@ -4,9 +4,10 @@
 #include <errno.h>
 
 #include "os/clock.h"
+#include "os/futex.h"
+#include "os/lock.h"
 #include "os/syscall.h"
 #include "os/thread.h"
-#include "pool/futex.h"
 
 namespace weir::pool {
 namespace {
@@ -52,7 +53,7 @@ void push(State& pool, Job& job) {
 
 void give_token(State& pool) {
   __atomic_fetch_add(&pool.tokens, 1u, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST) != 0) futex_wake(&pool.tokens, 1);
+  if (__atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST) != 0) os::futex_wake(&pool.tokens, 1);
 }
 
 bool take_token(State& pool) {
@@ -108,9 +109,9 @@ void take_due(State& pool, uint64_t now) {
 
 // The oldest job that is ready; null: none.
 Job* take(State& pool) {
-  const Lock lock(&pool.lock);
+  const os::Locked lock(&pool.lock);
   sort_inbox(pool);
-  if (pool.later != nullptr) take_due(pool, os::clock_ns(CLOCK_MONOTONIC));
+  if (pool.later != nullptr) take_due(pool, os::now_ns());
   Job* job = pool.first;
   if (job == nullptr) return nullptr;
   pool.first = job->next;
@@ -122,22 +123,22 @@ Job* take(State& pool) {
 uint64_t sleep_ns(State& pool, uint64_t* watches) {
   *watches = 0;
   if (base::load(&pool.later) == nullptr) return kIdleNs;
-  const Lock lock(&pool.lock);
+  const os::Locked lock(&pool.lock);
   uint64_t due = ~uint64_t{0};
   for (Job* job = pool.later; job != nullptr; job = job->next) {
     if (const uint64_t its = base::load(&job->due_ns); its < due) due = its;
   }
   if (pool.later == nullptr || (pool.watched != 0 && pool.watched <= due)) return kIdleNs;
-  const uint64_t now = os::clock_ns(CLOCK_MONOTONIC);
+  const uint64_t now = os::now_ns();
   *watches = pool.watched = due;
   return due > now ? due - now : 1;
 }
 
 // The thread that watched is awake.
 void stop_watching(State& pool, uint64_t until) {
-  const Lock lock(&pool.lock);
+  const os::Locked lock(&pool.lock);
   if (pool.watched == until) pool.watched = 0;
-  take_due(pool, os::clock_ns(CLOCK_MONOTONIC));
+  take_due(pool, os::now_ns());
 }
 
 void run(Job& job) {
@@ -154,7 +155,7 @@ void run(Job& job) {
       push(pool, job);
       give_token(pool);
     } else if ((now & kWaited) != 0) {
-      futex_wake(&job.state, INT32_MAX);
+      os::futex_wake(&job.state, INT32_MAX);
     }
     return;
   }
@@ -183,7 +184,7 @@ void* work(void*) {
     uint64_t watches;
     const uint64_t limit = sleep_ns(pool, &watches);
     __atomic_fetch_add(&pool.sleepers, 1u, __ATOMIC_SEQ_CST);
-    const long why = futex_wait(&pool.tokens, 0, limit);
+    const long why = os::futex_wait(&pool.tokens, 0, limit);
     __atomic_fetch_sub(&pool.sleepers, 1u, __ATOMIC_SEQ_CST);
     if (watches != 0) {
       stop_watching(pool, watches);
@@ -244,13 +245,13 @@ void begin() {
 }
 
 bool submit(Job& job) { return enqueue(job, 0); }
-bool submit_after(Job& job, uint64_t delay_ns) { return enqueue(job, os::clock_ns(CLOCK_MONOTONIC) + delay_ns); }
+bool submit_after(Job& job, uint64_t delay_ns) { return enqueue(job, os::now_ns() + delay_ns); }
 
 void wait(Job& job) {
   uint32_t now = base::load(&job.state);
   while (now != 0) {
     if ((now & kWaited) == 0 && !base::compare_exchange(&job.state, &now, now | kWaited)) continue;
-    futex_wait(&job.state, now | kWaited);
+    os::futex_wait(&job.state, now | kWaited);
     now = base::load(&job.state);
   }
 }

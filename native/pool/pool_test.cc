@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "os/clock.h"
-#include "pool/futex.h"
+#include "os/futex.h"
 
 namespace weir::pool {
 namespace {
@@ -40,8 +40,8 @@ struct Meeting : Job {
 void meet(Job* job) {
   auto* own = static_cast<Meeting*>(job);
   uint32_t now = base::fetch_add(own->present, 1u) + 1;
-  if (now == own->expected) futex_wake(own->present, INT32_MAX);
-  while ((now = base::load(own->present)) < own->expected) futex_wait(own->present, now);
+  if (now == own->expected) os::futex_wake(own->present, INT32_MAX);
+  while ((now = base::load(own->present)) < own->expected) os::futex_wait(own->present, now);
 }
 
 TEST(Pool, SixtyFourJobsAreUnderWayAtOnce) {
@@ -65,13 +65,13 @@ struct Timed : Job {
 };
 void note_time(Job* job) {
   auto* own = static_cast<Timed*>(job);
-  own->ran_ns = os::clock_ns(CLOCK_MONOTONIC);
+  own->ran_ns = os::now_ns();
   if (--own->left > 0) submit_after(*job, 1'000'000);
 }
 
 TEST(Pool, DelayedJobRunsNotBeforeItsTime) {
   Timed jobs[5] = {};
-  const uint64_t began = os::clock_ns(CLOCK_MONOTONIC);
+  const uint64_t began = os::now_ns();
   const uint64_t delays[] = {30'000'000, 5'000'000, 20'000'000, 1, 10'000'000};
   for (int i = 0; i < 5; ++i) {
     jobs[i].run = note_time;

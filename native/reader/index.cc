@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/round.h"
 #include "reader/index.h"
 
 #include <algorithm>
@@ -27,13 +28,11 @@ class Walk {
   void run() {
     const uint64_t end = std::min(index_.header.end_bytes, file_.size());
     uint64_t place = span(kPageBytes, end);
-    if (place < file_.size()) beyond(std::max(place, round_up(end)));
+    if (place < file_.size()) beyond(std::max(place, base::round_up(end, kPageBytes)));
     resolve_processes();
   }
 
  private:
-  static uint64_t round_up(uint64_t offset) { return (offset + kPageBytes - 1) / kPageBytes * kPageBytes; }
-
   uint64_t span(uint64_t place, uint64_t end) {
     while (place < end && file_.holds(place, sizeof(ChunkHeader))) place += step(place);
     return place;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/piece.h"
 
+#include "base/round.h"
 #include "reader/times.h"
 
 namespace weir::reader {
@@ -26,8 +27,8 @@ void Source::leave(uint32_t first, uint32_t last, size_t open_chunks) const {
   const uint64_t begin = uint64_t(first_ - file_->data()), from = begin + first * sizeof(Words), until = begin + last * sizeof(Words);
   if (first == 0) return file_->leave_around(from, until - from);
   const uint64_t at_once = std::max(kMappedBytes / open_chunks, kLeastLeftBytes);
-  const auto rounded_up = [&](uint64_t bytes) { return (bytes + at_once - 1) / at_once * at_once; };
-  if (rounded_up(from) != rounded_up(until)) file_->leave(rounded_up(from), rounded_up(until) - rounded_up(from));
+  const uint64_t first_left = base::round_up(from, at_once), end_left = base::round_up(until, at_once);
+  if (first_left != end_left) file_->leave(first_left, end_left - first_left);
 }
 
 Piece::Piece(const Source& source) : source_(source), left_(source.entries()) {

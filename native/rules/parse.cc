@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WEIR_RULES to Rules. What is wrong with a text is said by a constant and the line; nobody should ever see it, since Python
 // checked the rules, but a text from the environment is anybody's.
+#include "base/round.h"
 #include "os/syscall.h"
 #include "rules/decode.h"
 #include "rules/rules.h"
@@ -36,14 +37,16 @@ Counts count(Text text) {
   return found;
 }
 
-size_t round_up(size_t n) { return (n + 15) & ~size_t{15}; }
+constexpr size_t kAlignment = 16;
+
+size_t aligned(size_t n) { return base::round_up(n, kAlignment); }
 
 // Each list has one value more than commas, and an equals sign; each text kept ends where a separator was.
 bool make_storage(Text text, const Counts& counts, Rules* out, Storage* to) {
   const size_t items = counts.equals + counts.commas;
   const size_t sizes[] = {
-      round_up(counts.rules * sizeof(Rule)),   round_up(counts.hints * sizeof(Hints)), round_up(counts.equals * sizeof(Option)),
-      round_up(items * sizeof(Range)),         round_up(items * sizeof(Text)),         round_up(text.size + 1),
+      aligned(counts.rules * sizeof(Rule)),   aligned(counts.hints * sizeof(Hints)), aligned(counts.equals * sizeof(Option)),
+      aligned(items * sizeof(Range)),         aligned(items * sizeof(Text)),         aligned(text.size + 1),
   };
   size_t all = 0;
   for (const size_t size : sizes) all += size;

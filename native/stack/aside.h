@@ -19,7 +19,6 @@ inline constexpr uint64_t kCheapNs = 30'000;  // of an open; local file systems 
 
 inline constexpr uint64_t kDearNs = 200'000;  // between the two one open says little: a new file on a local disk takes as long
 
-inline uint64_t moment() { return os::clock_ns(CLOCK_MONOTONIC); }
 inline bool was_cheap(uint64_t ns) { return ns <= kCheapNs; }
 // An open on the device, measured. True: from now on opens there are known to be cheap, with this one.
 bool learn_open(uint64_t device, bool cheap);

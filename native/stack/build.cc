@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/round.h"
 #include "record/process.h"
 #include "stack/busy.h"
 #include "wire/format.h"
@@ -28,7 +29,7 @@ constinit uint32_t busy = 0;
 
 using Busy = BusyWith<&busy>;
 
-constexpr uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+using base::round_up;
 
 File* take(uint64_t bytes) {
   const uint64_t pages = round_up(bytes, kPage) / kPage;

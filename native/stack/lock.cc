@@ -28,7 +28,7 @@ bool lock_patiently(File* f) {
 
 bool lock_slowly(uint32_t* word, uint32_t me) {
   constexpr int kTurns = 100;  // a call served from memory is over by then
-  constexpr timespec kLook{0, 20'000'000};  // whether the owner has not been cancelled
+  constexpr uint64_t kLookNs = 20'000'000;  // whether the owner has not been cancelled
   for (int i = 0; i < kTurns; ++i) {
     uint32_t seen = base::load_relaxed(word);
     if ((seen & ~kWaiters) == me) return false;
@@ -45,7 +45,7 @@ bool lock_slowly(uint32_t* word, uint32_t me) {
     }
     if ((seen & kWaiters) == 0 && !base::compare_exchange(word, &seen, seen | kWaiters)) continue;
     seen |= kWaiters;
-    const long why = os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAIT_PRIVATE, static_cast<int>(seen), reinterpret_cast<long>(&kLook));
+    const long why = os::futex_wait(word, seen, kLookNs);
     if (why != -ETIMEDOUT || os::system_call(SYS_tgkill, os::process_id(), seen & ~kWaiters, 0) != -ESRCH) continue;
     if (base::compare_exchange(word, &seen, me | kWaiters)) return true;  // the layers are as the thread left them
   }

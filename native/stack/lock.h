@@ -3,11 +3,11 @@
 // file) is told so instead of waiting for itself.
 #pragma once
 
-#include <linux/futex.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "os/futex.h"
 #include "os/syscall.h"
 #include "stack/file.h"
 
@@ -32,9 +32,7 @@ WEIR_INLINE bool lock_word(uint32_t* word) {
   return lock_slowly(word, me);
 }
 WEIR_INLINE void unlock_word(uint32_t* word) {
-  if (WEIR_UNLIKELY((base::exchange(word, 0u) & kWaiters) != 0)) {
-    os::system_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAKE_PRIVATE, 1);
-  }
+  if (WEIR_UNLIKELY((base::exchange(word, 0u) & kWaiters) != 0)) os::futex_wake(word, 1);
 }
 
 WEIR_INLINE uintptr_t stack_pointer() {

@@ -48,8 +48,6 @@ constinit uint32_t busy = 0;
 
 using Busy = BusyWith<&busy>;
 
-uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC_COARSE); }  // no system call
-
 // valid_ms of the rule that an open of this name for reading would have; 0: none with keep.
 uint64_t validity(const char* whole) {
   const rules::Rule* rule = rule_for(whole);
@@ -82,7 +80,7 @@ Name* find(const NameQuestion& q, const char* whole) {
 }
 
 bool holds(const Name& n, const NameQuestion& q) {
-  return n.names_epoch == q.names_epoch && n.writes_epoch == q.writes_epoch && now_ns() < n.valid_until && n.asker == q.asker;
+  return n.names_epoch == q.names_epoch && n.writes_epoch == q.writes_epoch && os::recent_ns() < n.valid_until && n.asker == q.asker;
 }
 
 // Copies the entry when it still holds. Whether the file may be written by somebody is the caller's to ask.
@@ -103,7 +101,7 @@ Name* place_for(const NameQuestion& q, const char* whole) {
     n->names_epoch = q.names_epoch;
     n->writes_epoch = q.writes_epoch;
     n->asker = q.asker;
-    n->valid_until = now_ns() + q.valid_ns;
+    n->valid_until = os::recent_ns() + q.valid_ns;
     memcpy(n->path, whole, strlen(whole) + 1);
   }
   return n;

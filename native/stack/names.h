@@ -25,9 +25,9 @@ void time_question(uint64_t ns);
 template <typename Real>
 int timed_question(Real real) {
   if (WEIR_LIKELY(!keeps_names()) || base::load_relaxed(&names_always) != 0) return real();
-  const uint64_t start = moment();
+  const uint64_t start = os::now_ns();
   const int result = real();
-  if (result == 0) time_question(moment() - start);
+  if (result == 0) time_question(os::now_ns() - start);
   return result;
 }
 

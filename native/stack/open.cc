@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "node/registry.h"
+#include "os/clock.h"
 #include "os/folder.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
@@ -272,7 +273,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
 
 bool begin_open(Ticket& t, int directory, const char* path, int flags) {
   const bool ordered = prepare_open(t, directory, path, flags);
-  if (some_keep) t.started = moment();
+  if (some_keep) t.started = os::now_ns();
   return ordered;
 }
 
@@ -295,7 +296,7 @@ int open_ordered(Ticket& t, unsigned mode) {
 int finish_open(Ticket& t, int fd, const char* path) {
   if (t.parked) return fd;
   if (WEIR_UNLIKELY((t.flags & O_TRUNC) != 0 && !writes(t.flags)) && !t.skip && fd >= 0) node::names_changed();  // as truncate(2); no writer is seen
-  const uint64_t took = t.started != 0 ? moment() - t.started : 0;
+  const uint64_t took = t.started != 0 ? os::now_ns() - t.started : 0;
   const bool usual = !t.skip && t.file == nullptr && fd >= 0 && fd < kFiles;
   if (any_aside() && usual && known_at(fd) == nullptr && !record::recording() && is_aside(t.directory, path, t.flags)) return fd;
   if (t.skip || fd < 0 || fd >= kFiles) {

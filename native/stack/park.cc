@@ -53,8 +53,6 @@ constinit uint32_t busy = 0;
 
 using Busy = BusyWith<&busy>;
 
-uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC_COARSE); }  // no system call
-
 uint64_t hash_of(const char* path) { return base::hash(base::text(path), 0); }
 
 Place* place_of(const File* f) {
@@ -149,7 +147,7 @@ bool lies_below(const char* path, const char* folder) {
 }  // namespace
 
 void may_park(File* f, const Parking& how) {
-  const uint64_t epoch = node::names_epoch(), until = now_ns() + how.valid_ns, hash = hash_of(f->path);
+  const uint64_t epoch = node::names_epoch(), until = os::recent_ns() + how.valid_ns, hash = hash_of(f->path);
   const Busy hold;
   for (uint32_t i = 0; i < kPlaces; ++i) {
     if (places[i].file != nullptr) continue;
@@ -220,7 +218,7 @@ File* unpark(const char* absolute_path, int flags) {
   const uint64_t hash = hash_of(absolute_path);
   File* f = take([=](const Place& p) { return p.name_hash == hash && opens_alike(p.file, flags) && strcmp(p.file->path, absolute_path) == 0; }, &place);
   if (f == nullptr) return nullptr;
-  const uint64_t now = now_ns(), epoch = node::names_epoch();
+  const uint64_t now = os::recent_ns(), epoch = node::names_epoch();
   const bool old = now >= place.valid_until;
   if (os::credentials() != place.opener) {  // another user may not be allowed to open it
     end(f);

@@ -39,7 +39,7 @@ struct Ticket {
   int flags;
   bool skip;
   bool parked;  // the file was, and has its descriptor already
-  uint64_t started = 0;  // moment(); 0: not measured
+  uint64_t started = 0;  // os::now_ns(); 0: not measured
 };
 bool begin_open(Ticket&, int directory, const char* path, int flags);
 int open_ordered(Ticket&, unsigned mode);

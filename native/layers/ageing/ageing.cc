@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/round.h"
 #include "layers/ageing/ageing.h"
+#include "os/lock.h"
 
 #include <stddef.h>
 
@@ -19,7 +21,7 @@ void unlist(List& list, Member& m) {
 void tick(pool::Job* job) {
   static_assert(offsetof(List, tick) == 0);
   List& list = *reinterpret_cast<List*>(job);
-  const pool::Lock lock(&list.lock);
+  const os::Locked lock(&list.lock);
   for (Member* m = list.first; m != nullptr;) {
     Member* next = m->next;
     stack::File* f = m->layer->file;
@@ -36,8 +38,7 @@ void tick(pool::Job* job) {
 
 void begin(List& list, Member& m, stack::Layer& layer) {
   if (m.listed) return;
-  const os::SignalsBlocked blocked;
-  const pool::Lock lock(&list.lock);
+  const os::Locked lock(&list.lock);
   m.layer = &layer;
   m.listed = true;
   m.previous = nullptr;
@@ -51,13 +52,12 @@ void begin(List& list, Member& m, stack::Layer& layer) {
 
 void end(List& list, Member& m) {
   if (!m.listed) return;
-  const os::SignalsBlocked blocked;
-  const pool::Lock lock(&list.lock);
+  const os::Locked lock(&list.lock);
   if (m.listed) unlist(list, m);
 }
 
 void* wiped_by_fork(void** page, uint64_t bytes) {
-  const uint64_t whole = (bytes + kPage - 1) & ~(kPage - 1);
+  const uint64_t whole = base::round_up(bytes, kPage);
   const long memory = os::map(whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (os::failed(memory)) return nullptr;
   auto* made = reinterpret_cast<void*>(memory);

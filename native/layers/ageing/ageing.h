@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
+#include "os/lock.h"
 #include "os/syscall.h"
-#include "pool/futex.h"
 #include "pool/pool.h"
 #include "stack/layer.h"
 #include "stack/lock.h"
@@ -42,7 +42,7 @@ void end(List&, Member&);
 // Each file of the list, with its lock. False: some were in use.
 template <typename Do>
 bool each(List& list, Do act) {
-  const pool::Lock lock(&list.lock);
+  const os::Locked lock(&list.lock);
   bool all = true;
   for (Member* m = list.first; m != nullptr; m = m->next) {
     stack::File* f = m->layer->file;

@@ -2,8 +2,8 @@
 // Which dirty blocks are written though the program does nothing: those of a second of age (layers/ageing), and full ones soon.
 #include "layers/bufa/shared.h"
 #include "layers/bufa/state.h"
+#include "os/lock.h"
 #include "os/syscall.h"
-#include "pool/futex.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -39,8 +39,7 @@ Shared* shared() { return ageing::wiped_by_fork(&shared_page); }
 drain::Arena* arena_for(uint64_t block_bytes) {
   Shared* all = shared();
   if (all == nullptr) return nullptr;
-  const os::SignalsBlocked blocked;
-  const pool::Lock lock(&all->lock);
+  const os::Locked lock(&all->lock);
   for (auto& one : all->arenas) {
     if (one.arena != nullptr && one.block_bytes == block_bytes) return one.arena;
     if (one.arena != nullptr) continue;

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "layers/bufa/state.h"
-#include "pool/futex.h"
+#include "os/futex.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -56,11 +56,11 @@ void write_job(pool::Job* job) {
   Writer& w = *s.writer;
   const bool appending = w.appending;
   if (appending) {
-    for (uint32_t turn = base::load(&w.turn); turn != b.ticket; turn = base::load(&w.turn)) pool::futex_wait(&w.turn, turn);
+    for (uint32_t turn = base::load(&w.turn); turn != b.ticket; turn = base::load(&w.turn)) os::futex_wait(&w.turn, turn);
     if ((b.error = w.append_error) == 0) write_out(b, true);
     w.append_error = b.error;
     base::store(&w.turn, b.ticket + 1);
-    pool::futex_wake(&w.turn, INT32_MAX);
+    os::futex_wake(&w.turn, INT32_MAX);
   } else {
     write_out(b, false);
   }

@@ -4,12 +4,11 @@
 
 #include "layers/bufa/state.h"
 #include "os/clock.h"
-#include "pool/futex.h"
+#include "os/futex.h"
 #include "stack/lock.h"
 
 namespace weir::layers::bufa {
 
-uint64_t now_ns() { return os::clock_ns(CLOCK_MONOTONIC); }
 
 // The kernel's memory gives a request back in a few microseconds at more than 2 bytes a ns; no file system does.
 void learn(State& s, uint64_t bytes, uint64_t ns) {
@@ -48,7 +47,7 @@ Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
     base::fetch_add(&s.passing, 1u);
     stack::unlock(l.file);
     result = below(l, t);
-    if (base::fetch_add(&s.passing, ~0u) == 1) pool::futex_wake(&s.passing, INT32_MAX);
+    if (base::fetch_add(&s.passing, ~0u) == 1) os::futex_wake(&s.passing, INT32_MAX);
     stack::lock(l.file);
   } else {
     result = below(l, t);

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/round.h"
+
 namespace weir::layers::bufa {
 
 enum class Shape : uint8_t { kNone, kForward, kBackward, kStrided };
@@ -38,8 +40,8 @@ class History {
 };
 
 inline constexpr uint64_t kPage = 4096;
-constexpr uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
-constexpr uint64_t round_down(uint64_t n, uint64_t to) { return n / to * to; }
+using base::round_down;
+using base::round_up;
 
 // So close to one another that reading everything is cheaper than reading the pieces.
 constexpr bool dense(int64_t step, uint64_t bytes) {

@@ -5,7 +5,7 @@
 
 #include "layers/bufa/cursor.h"
 #include "layers/bufa/state.h"
-#include "pool/futex.h"
+#include "os/futex.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -239,7 +239,7 @@ void drop_all(Layer& l) {
     }
     for (Stream& st : s.reader->streams) st.shape = Shape::kNone;
   }
-  for (uint32_t now = base::load(&s.passing); now != 0; now = base::load(&s.passing)) pool::futex_wait(&s.passing, now);
+  for (uint32_t now = base::load(&s.passing); now != 0; now = base::load(&s.passing)) os::futex_wait(&s.passing, now);
 }
 
 void patch(Layer& l, const char* data, uint64_t bytes, uint64_t offset) {

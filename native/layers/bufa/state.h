@@ -11,6 +11,7 @@
 #include "drain/arena.h"
 #include "layers/ageing/ageing.h"
 #include "layers/bufa/patterns.h"
+#include "os/clock.h"
 #include "pool/pool.h"
 #include "stack/file.h"
 #include "stack/layer.h"
@@ -172,7 +173,7 @@ inline void count(Layer& l, Count what, uint64_t by = 1) { l.statistics[what] +=
 inline void count_shared(Layer& l, Count what, uint64_t by) { __atomic_fetch_add(&l.statistics[what], by, __ATOMIC_RELAXED); }
 
 // measure.cc: clocks, and what they say of the file below.
-uint64_t now_ns();
+using os::now_ns;
 void learn(State&, uint64_t bytes, uint64_t ns);
 inline bool quick(const State& s) { return s.quick > 0; }
 // Waits for a job and counts how long.

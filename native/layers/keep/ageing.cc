@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What keep's files share: the arena, and the list of those with bytes that wait (layers/ageing).
 #include "layers/keep/state.h"
+#include "os/lock.h"
 #include "os/syscall.h"
 #include "stack/park.h"
 
@@ -25,8 +26,7 @@ drain::Arena* arena(uint64_t bytes) {
   Shared* all = shared();
   if (all == nullptr) return nullptr;
   if (drain::Arena* made = base::load(&all->arena); WEIR_LIKELY(made != nullptr)) return made;
-  const os::SignalsBlocked blocked;
-  const pool::Lock lock(&all->lock);
+  const os::Locked lock(&all->lock);
   if (all->arena == nullptr) {
     const uint64_t blocks = bytes < kBlockBytes ? 1 : bytes / kBlockBytes;
     base::store(&all->arena, drain::create_arena(static_cast<uint32_t>(blocks), kBlockBytes, kFilesOfArena));

@@ -4,7 +4,6 @@
 
 #include "drain/arena.h"
 #include "layers/ageing/ageing.h"
-#include "pool/futex.h"
 #include "pool/pool.h"
 #include "stack/file.h"
 #include "stack/layer.h"
