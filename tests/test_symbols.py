@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 # One function of each library of native/hook/libraries.def, and names that are in some versions of them alone.
-ONE_OF_EACH = ["MPI_Barrier", "mpi_barrier_", "MPI_File_write_at_c", "nc_open", "ncmpi_open", "H5Fopen", "_gfortran_st_open"]
+ONE_OF_EACH = ["MPI_Barrier", "mpi_barrier_", "MPI_File_write_at_c", "nc_open", "ncmpi_open", "H5Fopen", "_gfortran_st_open", "io_submit", "io_uring_submit"]
 
 # Libraries that stand for the real ones: each defines some of the names, and a function of its own.
 STANDINS = {
@@ -19,6 +19,8 @@ STANDINS = {
     "netcdf": ["nc_open", "nc_close", "nc_inq_varname"],
     "pnetcdf": ["ncmpi_open", "ncmpi_inq_varname"],
     "hdf5": ["H5Fopen", "H5Fclose", "H5Iget_type"],
+    "aio": ["io_submit", "io_destroy", "io_queue_init"],
+    "uring": ["io_uring_submit", "io_uring_queue_init", "io_uring_queue_exit"],
     "gfortran": ["_gfortran_st_open", "_gfortran_set_options"],
 }
 

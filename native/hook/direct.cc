@@ -11,6 +11,8 @@
 
 #include "hook/closing.h"
 #include "hook/fork.h"
+#include "hook/kernel_aio.h"
+#include "hook/library_uring.h"
 #include "stack/posix.h"
 #include "stack/process.h"
 #include "stack/table.h"
@@ -67,6 +69,31 @@ void leave_named(long n, long a, long b, long c, long e) {
   if (n == SYS_copy_file_range) stack::leave(static_cast<int>(c), stack::Reason::kUnsupported);
 }
 
+// io_submit, io_getevents, io_pgetevents and io_destroy, of programs that do without libaio.
+template <typename Call>
+long asynchronous(long n, long a, long b, long c, long d, Call call) {
+  if (within_aio_library) return call(b);
+  if (n == SYS_io_destroy) {
+    context_ends(static_cast<uint64_t>(a));
+    return call(b);
+  }
+  if (n == SYS_io_submit) {
+    Submission submission(static_cast<uint64_t>(a), b, reinterpret_cast<iocb* const*>(c));
+    if (submission.is_refused()) {
+      errno = EINVAL;
+      return -1;
+    }
+    const long result = call(submission.count());
+    submission.end(result, result < 0 ? errno : 0);
+    return result;
+  }
+  if (!recording()) return call(b);
+  const uint64_t start = weir::os::ticks();
+  const long result = call(b);
+  collected(start, reinterpret_cast<const io_event*>(d), result, result < 0 ? errno : 0);
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
@@ -82,7 +109,7 @@ void weir_find_direct() {
   for (const int n : {SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_open, SYS_openat, SYS_creat, SYS_close, SYS_lseek,
                       SYS_fsync, SYS_fdatasync, SYS_close_range, SYS_dup, SYS_dup2, SYS_dup3, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */, SYS_ftruncate, SYS_fallocate, SYS_mmap, SYS_sendfile,
                       SYS_copy_file_range, SYS_fcntl, SYS_ioctl, SYS_fork,
-                      SYS_clone, static_cast<int>(kClone3)}) {
+                      SYS_clone, static_cast<int>(kClone3), SYS_io_submit, SYS_io_getevents, 333 /* io_pgetevents */, SYS_io_destroy}) {
     weir_direct_numbers[n / 64] |= uint64_t{1} << (n % 64);
   }
 }
@@ -127,6 +154,7 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
       return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
     case 425:
       stack::leave_all_for_good();
+      if (within_uring_library) return call();
       return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
     case SYS_ftruncate:
     case SYS_fallocate:
@@ -137,6 +165,11 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case SYS_ioctl:
       leave_named(n, a, b, c, e);
       return call();
+    case SYS_io_submit:
+    case SYS_io_getevents:
+    case 333:
+    case SYS_io_destroy:
+      return asynchronous(n, a, b, c, d, [&](long second) { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, second, c, d, e, f); });
     case SYS_fork:
     case SYS_clone:
     case kClone3: return forking(call);

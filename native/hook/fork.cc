@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "drain/client.h"
-#include "hook/observe.h"
+#include "hook/kernel_aio.h"
 #include "os/syscall.h"
 #include "os/thread.h"
 #include "stack/process.h"
@@ -26,6 +26,7 @@ void after_fork_in_parent() {
 void in_forked_child() {
   record::process().forked();
   record::forget_own_log();
+  forget_requests();
   os::forget_held();
   os::forget_threads();
   share_all();

@@ -30,14 +30,17 @@ Call call_of(Op op, const Request& request, uint64_t start, uint64_t end) {
   return call;
 }
 
-// The C library's threads move the bytes: they are to find them with the kernel.
-void leave_layers(const aiocb* block) {
-  if (block != nullptr && stack::active()) stack::leave(block->aio_fildes, stack::Reason::kUnsupported);
+// The C library's threads move the bytes: they are to find them with the kernel. False: a layer transforms them, so that the call fails with
+// EINVAL.
+bool leave_layers(const aiocb* block) {
+  if (block == nullptr || !stack::active() || stack::leave(block->aio_fildes, stack::Reason::kUnsupported)) return true;
+  errno = EINVAL;
+  return false;
 }
 
 template <typename Real>
 int submitting(Op op, const aiocb* block, Real real) {
-  leave_layers(block);
+  if (!leave_layers(block)) return -1;
   if (WEIR_UNLIKELY(!recording()) || block == nullptr) return real();
   const Request request = request_of(block);
   const uint64_t start = os::ticks();
@@ -67,14 +70,16 @@ void keep_entry(const aiocb* block, bool done, uint64_t start, uint64_t end) {
 template <typename Real>
 auto on_block(Op op, const aiocb* block, Real real) {
   if (block == nullptr) return real();
-  if (op == Op::kAioFsync) leave_layers(block);
+  if (op == Op::kAioFsync && stack::active()) stack::leave(block->aio_fildes, stack::Reason::kUnsupported);
   return on_descriptor(op, block->aio_fildes, kUnknownOffset, 0, real);
 }
 
 // The call itself is one record; each request in its list is one below it, which carries the bytes.
 template <typename Real>
 int submitting_list(int mode, const aiocb* const* list, int count, Real real) {
-  for (int i = 0; stack::active() && (mode == LIO_WAIT || mode == LIO_NOWAIT) && i < count; ++i) leave_layers(list[i]);
+  for (int i = 0; stack::active() && (mode == LIO_WAIT || mode == LIO_NOWAIT) && i < count; ++i) {
+    if (list[i] != nullptr && list[i]->aio_lio_opcode != LIO_NOP && !leave_layers(list[i])) return -1;
+  }
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = os::ticks();
   if (mode == LIO_NOWAIT) {

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "hook/observe.h"
+#include "hook/kernel_aio.h"
 #include "stack/aside.h"
 #include "stack/process.h"
 
@@ -15,7 +15,9 @@ namespace {
 
 void note_end(weir::wire::End how) {
   weir::stack::at_quick_end();
-  if (recording() && !weir::record::thread_log.in_vfork_child) process().end(how);
+  if (!recording() || weir::record::thread_log.in_vfork_child) return;
+  process_ends_with_requests();
+  process().end(how);
 }
 
 }  // namespace

@@ -159,8 +159,22 @@ bool is_definition(const char* name, void* value) {
   return object_at(value, object) && find_defined(object, name, hash) == reinterpret_cast<uintptr_t>(value);
 }
 
-// What is to stand in front of a function.
-void* in_front_of(Slot slot, void* target) { return is_optional(slot) ? entry_for(slot, target) : libc_hook(slot); }
+// Libraries whose functions have names that any program may give to its own.
+bool is_named_plainly(Library library) { return library == Library::aio || library == Library::uring; }
+
+// Whether the function is the library's own, in the version that programs are linked with today: older ones take other arguments.
+bool is_of_library(Slot slot, void* target) {
+  const char *const name = name_of(slot), *const own = own_function_of(library_of(slot));
+  Object object;
+  return object_at(target, object) && find_defined(object, own, gnu_hash_of(own)) != 0 &&
+         find_defined(object, name, gnu_hash_of(name)) == reinterpret_cast<uintptr_t>(target);
+}
+
+// What is to stand in front of a function; null: nothing.
+void* in_front_of(Slot slot, void* target) {
+  if (!is_optional(slot)) return libc_hook(slot);
+  return is_named_plainly(library_of(slot)) && !is_of_library(slot, target) ? nullptr : entry_for(slot, target);
+}
 
 // What a place of a function that may be missing, and that holds `value`, is to hold; null: it stays.
 void* missable_entry(const Program& program, const Place& place, void* value) {

@@ -8,6 +8,7 @@
 #include "drain/client.h"
 #include "hook/descriptors.h"
 #include "hook/fork.h"
+#include "hook/kernel_aio.h"
 #include "hook/mpi.h"
 #include "hook/mpi_between.h"
 #include "hook/mpi_file.h"
@@ -145,6 +146,7 @@ __attribute__((destructor)) void at_exit() {
   stack::at_end();
   hook::leave_between();
   if (!quiet) stack::report_losses(kStandardError);
+  hook::process_ends_with_requests();
   if (record::recording()) record::process().end(wire::End::kExit);
 }
 

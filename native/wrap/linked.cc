@@ -21,6 +21,9 @@ bool has_hints() { return false; }
 void want_between(const rules::Rules&) {}
 void leave_between() {}
 
+void process_ends_with_requests() {}
+void forget_requests() {}
+
 void resolve_libc() {}
 void begin_redirecting() {}
 

@@ -116,7 +116,7 @@ def test_files_written_through_mappings_are_missed_aloud(traced, cc, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
-@pytest.mark.parametrize(("engine", "way"), [("psync", None), ("io_uring", "io_uring"), ("mmap", "mapping")])
+@pytest.mark.parametrize(("engine", "way"), [("psync", None), ("libaio", None), ("io_uring", "io_uring"), ("mmap", "mapping")])
 def test_engines_of_fio(traced, tmp_path, engine, way):
     options = ("--name=j", "--size=16M", "--bs=64k", "--rw=write", f"--ioengine={engine}", f"--directory={tmp_path}")
     _, status, first, made = traced("fio", *options)

@@ -21,7 +21,7 @@ NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a pro
 _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
 _DIRTIED_BYTES = 16 << 10  # by a small call: the pages at both its ends, blocks of metadata
 _PROGRAM_TEXT_BYTES = 64 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
-_SPLICE = ("splice", "splice_in")  # which the kernel does not count
+_UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar and wchar
 
 
 def is_unseen(unseen: int, counted: int) -> bool:
@@ -137,7 +137,7 @@ def _account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
 
 
 def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
-    seen, splices = _seen(data), _spliced(data)
+    seen, uncounted = _seen(data), _uncounted(data)
     untraced = untraced_programs(data)
     family = _Family(data, seen, untraced)
     groups: dict[int | None, list[Untraced]] = {}
@@ -155,8 +155,8 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
             ns / 1e9, *(None, None) if kernel is None else kernel[:2], seen_read, seen_written, member.is_launcher,
         )  # fmt: skip
         if kernel is not None:
-            over_read = kernel[0] - process.passed_over - seen_read + int(splices[0][index])
-            over_written = kernel[1] - seen_written + int(splices[1][index])
+            over_read = kernel[0] - process.passed_over - seen_read + int(uncounted[0][index])
+            over_written = kernel[1] - seen_written + int(uncounted[1][index])
             parts = [int(part) if part > noise else 0 for part, noise in ((over_read, _LOADER_BYTES), (over_written, NOISE_BYTES))]
             if index in groups:
                 bytes_of[index] = sum(parts)
@@ -189,24 +189,25 @@ def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool) -> str:
 
 
 def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each member: bytes of files that it mapped, rings that it set up, calls that may have made pages dirty."""
+    """Of each member: bytes of files that it mapped, rings whose requests no hook saw, calls that may have made pages dirty."""
     columns, count = data.columns, len(data.members)
     is_mapping = (columns.op == op_named("mmap").value) & columns.is_file
-    is_ring = columns.op == op_named("io_uring_setup").value
+    is_ring, enters = columns.op == op_named("io_uring_setup").value, columns.op == op_named("io_uring_enter").value
     made = []
     for part in (np.where(is_mapping, columns.bytes, 0), np.where(is_ring, columns.calls, 0), np.where(columns.by_code("WMO"), columns.calls, 0)):
         sums = np.zeros(count, np.int64)
         np.add.at(sums, columns.member, part)
         made.append(sums)
+    made[1][np.unique(columns.member[enters])] = 0
     return made[0], made[1], made[2]
 
 
-def _spliced(data: StepData) -> list[np.ndarray]:
-    """Bytes that each member read and wrote by splice."""
+def _uncounted(data: StepData) -> list[np.ndarray]:
+    """Bytes that each member read and wrote by calls that the kernel's rchar and wchar leave out."""
     columns, made = data.columns, []
     for code in "RW":
         sums = np.zeros(len(data.members), np.int64)
-        rows = columns.by_code(code) & np.isin(columns.op, [op_named(name).value for name in _SPLICE])
+        rows = columns.by_code(code) & np.isin(columns.op, [op_named(name).value for name in _UNCOUNTED])
         np.add.at(sums, columns.member, np.where(rows, columns.moved, 0))
         made.append(sums)
     return made

@@ -168,7 +168,7 @@ SEEN = (
     Finding(
         "unseen",
         NOTE,
-        "not seen: static and setuid programs, direct system calls, Go programs, bytes moved through mapped memory or io_uring; "
+        "not seen: static and setuid programs, direct system calls, Go programs, bytes moved through mapped memory, io_uring without liburing; "
         "ask weir doctor PROGRAM of a given one",
     ),
 )

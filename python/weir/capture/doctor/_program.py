@@ -146,12 +146,14 @@ def _mpi(elf: Elf) -> Iterator[Finding]:
 def _bypasses(elf: Elf) -> Iterator[Finding]:
     if elf.is_go:
         yield Finding("go", FINDING, "a Go program: it makes its own system calls; only what its C parts do is seen")
-    if elf.uses("liburing") or any(name.startswith("io_uring_") for name in elf.imports | elf.defined):
+    if elf.uses("liburing"):
+        yield Finding("io_uring", NOTE, "uses io_uring by liburing: requests are seen as they are submitted, with the bytes asked for; their ends are not")
+    elif any(name.startswith("io_uring_") for name in elf.imports | elf.defined):
         yield Finding(
             "io_uring",
             FINDING,
-            "uses io_uring: open and close of its files are seen, the requests are not, and the bytes the kernel counts do not "
-            "have them either",
+            "uses io_uring without liburing.so: open and close of its files are seen, the requests are not, and the bytes the kernel "
+            "counts do not have them either",
         )
     calls = elf.direct_calls
     if calls and not elf.is_go:
