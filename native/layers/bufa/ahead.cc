@@ -9,6 +9,7 @@ namespace {
 
 constexpr uint64_t kActive = 64;  // requests since a stream's last one
 constexpr uint32_t kMostAhead = 60;
+constexpr uint64_t kStridedSeen = 4;  // requests that show a strided stream
 
 int number_of(const State& s, const Stream& st) { return static_cast<int>(&st - s.reader->streams); }
 
@@ -191,6 +192,37 @@ void plan_backward(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   st.next = offset;
 }
 
+// Whether other strided streams, of which nothing more may come, have left too much of what was read ahead of them.
+bool too_much_wasted(const Reader& r, int stream) {
+  uint64_t wasted = r.strided_wasted, used = r.strided_used;
+  for (uint32_t i = 0; i < r.high; ++i) {
+    const Segment& g = r.segments[i];
+    if (!g.used || !g.strided) continue;
+    used += g.served != 0;
+    wasted += g.served == 0 && g.stream != stream;
+  }
+  return wasted > kStridedWaste + used / kStridedUsed;
+}
+
+// How far ahead of a strided stream: no further than it has come, nor than the last one with this step came.
+uint32_t strided_window(const Stream& st) {
+  uint64_t most = st.run;
+  if (st.expected != 0) most = st.run <= st.expected ? st.expected - st.run : st.run - st.expected;
+  if (most > st.run) most = st.run;
+  return most < st.window ? static_cast<uint32_t>(most) : st.window;
+}
+
+// How many requests the last stream with this step had, when nothing has come of it while another showed itself. 0: not known.
+uint64_t last_run(const Reader& r, int64_t step, uint64_t bytes) {
+  const Stream* last = nullptr;
+  for (const Stream& st : r.streams) {
+    if (st.shape != Shape::kStrided || st.step != step || st.bytes != bytes) continue;
+    if (last == nullptr || st.stamp > last->stamp) last = &st;
+  }
+  if (last == nullptr) return 0;
+  return r.clock - last->stamp >= kStridedSeen ? last->run : last->expected;
+}
+
 void plan_strided(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   State& s = state_of(l);
   const int stream = number_of(s, st);
@@ -207,7 +239,8 @@ void plan_strided(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   int64_t done = static_cast<int64_t>(st.ahead - offset) / st.step - 1;
   if (done < 0 || done > kStridedAhead) done = 0;
   if (find(s, offset) == nullptr) done = -1;
-  for (int64_t i = done + 1; i <= static_cast<int64_t>(st.window); ++i) {
+  const uint32_t window = too_much_wasted(*s.reader, stream) ? 0 : strided_window(st);
+  for (int64_t i = done + 1; i <= static_cast<int64_t>(window); ++i) {
     const auto at = static_cast<int64_t>(offset) + i * st.step;
     if (at < 0 || static_cast<uint64_t>(at) >= s.known_size) break;
     const uint64_t begin = round_down(static_cast<uint64_t>(at), kPage);
@@ -217,8 +250,12 @@ void plan_strided(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
     if (find(s, static_cast<uint64_t>(at)) == nullptr) {
       Segment* g = make(s, begin, end, piece, stream);
       if (g == nullptr) break;
-      if (i == 0) mine = g;
-      else start(*g, l);
+      if (i == 0) {
+        mine = g;
+      } else {
+        g->strided = true;
+        start(*g, l);
+      }
     }
     st.ahead = static_cast<uint64_t>(at + st.step);
   }
@@ -274,7 +311,8 @@ Stream* begin_stream(State& s, Found found, uint64_t offset, uint64_t bytes) {
   for (uint32_t i = 0; i < r.high; ++i) {
     if (r.segments[i].used && r.segments[i].stream == stream) r.segments[i].stream = -1;
   }
-  *st = {found.shape, found.step, bytes, offset, 0, 0, 0, r.clock};
+  const uint64_t expected = found.shape == Shape::kStrided ? last_run(r, found.step, bytes) : 0;
+  *st = {found.shape, found.step, bytes, kStridedSeen, expected, offset, 0, 0, 0, r.clock};
   restart(s, *st, found.shape == Shape::kForward ? round_down(offset, kPage) : round_up(offset + bytes, kPage));
   if (found.shape == Shape::kStrided) {
     st->ahead = offset;
@@ -292,8 +330,11 @@ void plan(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   st.stamp = s.reader->clock;
   if (begun) {
     const Limits limits = limits_of(s);
-    if (st.shape == Shape::kStrided) st.window = st.window * 4 < kStridedAhead ? st.window * 4 : kStridedAhead;
-    else grow(s, st, st.shape == Shape::kForward ? offset : offset + bytes - 1, limits.window);
+    if (st.shape == Shape::kStrided) {
+      ++st.run;
+      st.window = st.window * 4 < kStridedAhead ? st.window * 4 : kStridedAhead;
+    }
+    if (st.shape != Shape::kStrided) grow(s, st, st.shape == Shape::kForward ? offset : offset + bytes - 1, limits.window);
   }
   switch (st.shape) {
     case Shape::kNone: return;

@@ -111,6 +111,42 @@ TEST_F(Bufa, StridedReadAsksForPagesAndManyAtOnce) {
   }
 }
 
+// Equal distances for a while, then again from near the beginning: what was asked for ahead of the last one is in vain.
+TEST_F(Bufa, StridedReadThatWrapsMakesFewMoreRequestsThanTheProgram) {
+  constexpr uint64_t kStep = 64 << 10;
+  fill(600 * kStep);
+  for (const uint64_t run : {uint64_t{5}, uint64_t{6}, uint64_t{20}, uint64_t{100}, uint64_t{300}}) {
+    const uint64_t runs = 1000 / run;
+    below_.reads = 0;
+    {
+      Opened file(kMiB, 8, true);
+      for (uint64_t i = 0; i < runs * run; ++i) read_and_check(file, i / run * 4096 % kStep + i % run * kStep, 1024);
+    }
+    EXPECT_LE(below_.reads, runs * run + 80 + runs * run / 16) << run;
+    if (run < 10) {
+      EXPECT_LE(below_.reads, runs * run + 16) << run;
+    }
+    printf("runs of %d: %d reads below for %d\n", static_cast<int>(run), static_cast<int>(below_.reads), static_cast<int>(runs * run));
+  }
+}
+
+TEST_F(Bufa, StridedReadOfAnyLengthsWastesNoMoreThanItsShare) {
+  constexpr uint64_t kStep = 64 << 10;
+  fill(600 * kStep);
+  std::mt19937 random(5);
+  uint64_t asked = 0;
+  {
+    Opened file(kMiB, 8, true);
+    while (asked < 4000) {
+      const uint64_t length = 4 + random() % 120, begin = random() % 400 * kStep + random() % 15 * 4096;
+      for (uint64_t i = 0; i < length; ++i) read_and_check(file, begin + i * kStep, 1024);
+      asked += length;
+    }
+  }
+  printf("%d reads below for %d\n", static_cast<int>(below_.reads), static_cast<int>(asked));
+  EXPECT_LE(below_.reads, asked + 80 + asked / 16);
+}
+
 TEST_F(Bufa, BackwardReadAsksForBlocks) {
   fill(8 * kMiB);
   below_.steady_delay_us = 500;

@@ -27,7 +27,10 @@ inline constexpr uint32_t kBuffers = 256;     // the most of one file
 inline constexpr uint32_t kSegments = 128;    // loading or loaded at once
 inline constexpr uint32_t kStreams = 8;       // recognised at once
 inline constexpr uint32_t kPiecesOfBlock = 64;
-inline constexpr uint32_t kStridedAhead = 60;
+inline constexpr uint32_t kStridedAhead = 32;
+// Reading ahead of a strided stream saves no request, and what is never used is one more than the program made: when others
+// have left more than so much unused, and one for so many that were used, a stream is not read ahead of.
+inline constexpr uint64_t kStridedWaste = 16, kStridedUsed = 16;
 inline constexpr uint64_t kFirstChunk = 16u << 10;  // of a stream's read-ahead; then four times as much, up to a block
 inline constexpr uint64_t kQuickChunk = 64u << 10;  // of a file whose pages the kernel has
 inline constexpr uint64_t kQuickRequest = 4096;     // of such a file: larger ones are not worth a copy
@@ -58,12 +61,15 @@ struct Segment {
   bool used;         // this place holds a segment
   bool loading;      // its job has not been looked at since it was submitted
   bool spent;        // its stream is past it
+  bool strided;      // read ahead of a strided stream
 };
 
 struct Stream {
   Shape shape;
   int64_t step;
   uint64_t bytes;  // of a strided request
+  uint64_t run;    // how many of these there were
+  uint64_t expected;  // run of the last stream with this step that ended; 0: not known
   uint64_t next;   // forward, strided: where the next request begins; backward: where it ends
   uint64_t ahead;  // forward, strided: what has been asked for ends here; backward: begins here
   uint64_t chunk;
@@ -82,6 +88,7 @@ struct Reader {
   ReadBlock blocks[kBuffers];
   Stream streams[kStreams];
   uint32_t high;     // segments ever used
+  uint64_t strided_used, strided_wasted;  // segments read ahead of strided streams
   uint64_t clock;    // requests that the window did not serve
   char* memory;
   uint64_t memory_bytes;
