@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/engine/convert.h"
+#include "output/engine/by_type.h"
 
 #include <string.h>
 
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 namespace weir::output {
 
@@ -18,14 +16,6 @@ namespace {
 #else
 #define WEIR_CLONES
 #endif
-
-template <typename T>
-using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
-
-inline uint64_t swapped(uint64_t v) { return __builtin_bswap64(v); }
-inline uint32_t swapped(uint32_t v) { return __builtin_bswap32(v); }
-inline uint16_t swapped(uint16_t v) { return __builtin_bswap16(v); }
-inline uint8_t swapped(uint8_t v) { return v; }
 
 // Whether To has room for every From.
 template <typename From, typename To>
@@ -87,38 +77,15 @@ int64_t copy(const void* from, void* to, int64_t count, const Filling&, int64_t*
   return 0;
 }
 
-template <typename From, bool kSwap>
-Convert to_type(Type to) {
-  switch (to) {
-    case WEIR_FLOAT32: return convert<From, float, kSwap>;
-    case WEIR_FLOAT64: return convert<From, double, kSwap>;
-    case WEIR_INT32: return convert<From, int32_t, kSwap>;
-    case WEIR_INT64: return convert<From, int64_t, kSwap>;
-    case WEIR_INT16: return convert<From, int16_t, kSwap>;
-    case WEIR_INT8: return convert<From, int8_t, kSwap>;
-  }
-  return nullptr;
-}
-
-template <bool kSwap>
-Convert from_type(Type from, Type to) {
-  switch (from) {
-    case WEIR_FLOAT32: return to_type<float, kSwap>(to);
-    case WEIR_FLOAT64: return to_type<double, kSwap>(to);
-    case WEIR_INT32: return to_type<int32_t, kSwap>(to);
-    case WEIR_INT64: return to_type<int64_t, kSwap>(to);
-    case WEIR_INT16: return to_type<int16_t, kSwap>(to);
-    case WEIR_INT8: return to_type<int8_t, kSwap>(to);
-  }
-  return nullptr;
-}
+template <typename From, typename To, bool kSwap>
+struct ConvertKernel {
+  static constexpr Convert kRun = convert<From, To, kSwap>;
+};
 
 }  // namespace
 
 Convert converter(Type from, Type to, ByteOrder order) {
-  const bool swap = order == ByteOrder::kBig && std::endian::native == std::endian::little && size_of(to) > 1;
-  if (swap) return from_type<true>(from, to);
-  if (from != to) return from_type<false>(from, to);
+  if (from != to || swaps(to, order)) return instance<ConvertKernel>(from, to, order);
   switch (size_of(to)) {
     case 8: return copy<8>;
     case 4: return copy<4>;
