@@ -133,10 +133,11 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, 
   const bool computes = topology->client_of(world.rank()) >= 0;
   WEIR_TRY(world.team().agree(computes ? Status() : check_free_to_serve(world.rank())));
   if (config->settings.verbose && world.rank() == topology->clients[0]) std::fprintf(stderr, "weir: %s\n", in_words(*topology).c_str());
+  // MPI_Comm_split waits for all ranks without end: after one that has failed nobody begins another.
   Result<MPI_Comm> model = world.split_for_model(computes);
-  if (!model.ok()) return model.status();
+  WEIR_TRY(world.team().agree(model.status()));
   Result<std::unique_ptr<Team>> team = world.team().split(computes ? 0 : -1, world.rank());
-  if (!team.ok()) return team.status();
+  WEIR_TRY(world.team().agree(team.status()));
   if (!computes) return serve(world, config->settings, *topology);
   auto owned = std::make_unique<MpiContext>();
   owned->model = *model;

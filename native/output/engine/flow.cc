@@ -88,6 +88,7 @@ void Flow::begin(double time_s, int64_t step) {
   active_ = !stream.fields.empty() && (stream.reduces() ? before_s.has_value() : due);
   if (!active_) return;
   put_.assign(put_.size(), false);
+  spoiled_ = sends_nothing;
   frame_.due = due;
   frame_.time_s = time_s;
   frame_.begin_s = last_due_s_;
@@ -133,6 +134,10 @@ void Flow::refuse() {
 bool Flow::wants(int column) const {
   const Section& fields = setup_.layout.streams[static_cast<size_t>(stream_)].fields;
   return active_ && frame_.save == 0 && (frame_.due || fields.columns[static_cast<size_t>(column)].operation != WEIR_INSTANT);
+}
+
+void Flow::spoil(const Status& why) {
+  if (active_ && spoiled_.ok()) spoiled_ = why;
 }
 
 int Flow::lacking() const {

@@ -37,6 +37,9 @@ class Flow {
   bool has(int column) const { return put_[static_cast<size_t>(column)]; }
   void mark(int column) { put_[static_cast<size_t>(column)] = true; }
   const Frame& frame() const { return frame_; }
+  // What this rank has of the frame is not to be relied on, and why. Nothing comes of the frame's file.
+  void spoil(const Status& why);
+  const Status& spoiled() const { return spoiled_; }
   // The first column that is wanted and was not put; -1: none.
   int lacking() const;
   // The frame is complete: it stays in its slot until it is released.
@@ -56,12 +59,13 @@ class Flow {
       int64_t bytes = 0;
     };
     std::deque<Piece> unsent;
+    Status spoiled = {};
 
     bool is_sending() const { return flight != nullptr || !unsent.empty(); }
   };
   std::vector<Held> held;
   bool sends_left = false;  // of frames that went to others: MPI has not ended them
-  bool sends_nothing = false;  // a piece was lost on its way: what came after it would be taken for it
+  Status sends_nothing;  // why: a piece was lost on its way, and what came after it would be taken for it
   // Whether the slot of the frame that is being filled is still another frame's; that one, or null.
   Held* in_the_way();
   // The group of the file that is being filled with frames: always the same one, unless it is lost.
@@ -100,6 +104,7 @@ class Flow {
   int64_t steps_before_ = 0;      // of other runs
   int64_t resumed_file_ = -1;
   std::vector<bool> put_;
+  Status spoiled_;
   std::map<int, int64_t> last_finished_;  // by group
 };
 

@@ -77,11 +77,14 @@ Result<std::shared_ptr<Buffer>> Gather::staging() {
 }
 
 void Gather::leave(std::unique_ptr<Flight> flight, std::shared_ptr<void> memory) {
-  if (flight != nullptr && !flight->idle()) left_.push_back({std::move(flight), std::move(memory)});
+  if (flight != nullptr && !flight->idle()) left_.push_back({std::move(flight), std::move(memory), channel_});
 }
 
 void Gather::drop_left() {
-  for (Left& left : left_) (void)left.flight->finished();  // of a failure its stream was told
+  for (Left& left : left_) {
+    const Result<bool> done = left.flight->finished();
+    if (!done.ok() && left.flight->idle()) doubt(left.channel, done.status());
+  }
   std::erase_if(left_, [](const Left& left) { return left.flight->idle(); });
 }
 
@@ -135,7 +138,13 @@ Status Gather::begin_pieces(Stage& stage, Status failed) {
   return failed;
 }
 
+void Gather::doubt(int channel, const Status& why) {
+  const bool ordered = std::any_of(setup_.clients.begin(), setup_.clients.end(), [](const ClientView& v) { return v.route == Route::kTwoSided; });
+  if (ordered) doubted_.emplace(channel, Status(why.code(), "data of the model's ranks were lost before: " + why.message()));
+}
+
 Status Gather::begin(const Section& section, const Part& slab, const Base& base) {
+  if (const auto doubted = doubted_.find(channel_); doubted != doubted_.end()) return doubted->second;
   Result<std::shared_ptr<Buffer>> memory = staging();
   Stage stage{&section, slab, base, nullptr, memory.ok() ? std::move(*memory) : nullptr};
   Status s = begin_pieces(stage, memory.status());
@@ -151,7 +160,10 @@ Status Gather::wait(Stage& stage) {
   if (stage.flight == nullptr) return {};
   const Column& column = column_of(stage);
   const Traced traced(Event::kFetch, stream_, stage.slab.count * static_cast<int64_t>(size_of(column.type)), field_name(setup_, column));
-  return wait(*stage.flight);
+  const Status s = wait(*stage.flight);
+  // What has ended is lost; what has not comes to its memory, unless nothing comes.
+  if (!s.ok() && (stage.flight->idle() || s.code() == WEIR_E_LOST)) doubt(channel_, s);
+  return s;
 }
 
 Status Gather::wait(Flight& flight) {

@@ -81,10 +81,13 @@ class Gather {
   struct Left {
     std::unique_ptr<Flight> flight;
     std::shared_ptr<void> memory;
+    int channel;
   };
 
   static const Column& column_of(const Stage& stage) { return stage.section->columns[static_cast<size_t>(stage.slab.column)]; }
   Status wait(Stage& stage);
+  // Of what was sent on the channel some is lost, or not waited for any longer: what comes next on it may be taken for that, and nothing is.
+  void doubt(int channel, const Status& why);
   Status wait(Flight& flight);
   Status begin_pieces(Stage& stage, Status failed);
   // A piece that a client sends on the stream's channel.
@@ -111,6 +114,7 @@ class Gather {
   std::deque<Stage> stages_;
   std::vector<Left> left_;
   std::map<std::pair<int, int>, std::deque<int64_t>> owed_;  // by channel and client: bytes of pieces that could not be received, in order
+  std::map<int, Status> doubted_;  // by channel
   int channel_ = 0;
   std::string stream_;
 };

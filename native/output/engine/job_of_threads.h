@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: a job whose ranks are threads of this process, over a transport of which one call fails: the k-th of one rank. As MPI does it, a piece
-// is taken for whatever was sent first on its channel, a collective is matched with the next one of the others, and what was begun goes on
-// writing to its memory until it has ended.
+// Tests only: a job whose ranks are threads of a schedule, over a transport of which one call fails: the k-th of one rank, or that and all later ones. As MPI does it, a piece
+// is taken for whatever was sent first on its channel, a collective is matched with the next one of the others, what was begun goes on
+// writing to its memory until it has ended, and what others fetch is what the window's owner had at its last sync (MPI_WIN_SEPARATE).
 #pragma once
 
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
-#include <mutex>
-#include <thread>
 #include <tuple>
 
-#include "output/transport/patience.h"
+#include "output/engine/schedule_of_threads.h"
 #include "output/transport/world.h"
 
 namespace weir::output {
@@ -33,13 +30,15 @@ struct Job {
   };
   using Channel = std::tuple<int, int, int>;  // from, to, number
 
-  explicit Job(int ranks) : size(ranks), control(static_cast<size_t>(ranks)), calls(static_cast<size_t>(ranks)) {}
+  Job(int ranks, unsigned seed) : schedule(seed), size(ranks), control(static_cast<size_t>(ranks)), calls(static_cast<size_t>(ranks)) {}
 
-  // Whether the call is the one that fails. The lock is held.
+  // Whether the call is the one that fails.
   bool fails(int rank, const char* call) {
-    const bool now = ++calls[static_cast<size_t>(rank)] == fail_at && rank == fail_rank;
-    if (now) failed = call;
-    return now;
+    schedule.call();
+    const int64_t number = ++calls[static_cast<size_t>(rank)];
+    if (rank != fail_rank || (number != fail_at && !(for_ever && number > fail_at))) return false;
+    if (number == fail_at) failed = call;
+    return true;
   }
   static Status failure(const char* call) { return {WEIR_E_MPI, std::string(call) + ": made to fail"}; }
 
@@ -54,17 +53,22 @@ struct Job {
     }
   }
 
+  struct Memory {
+    char* own;
+    Bytes public_copy;
+  };
+
+  Schedule schedule;
   int size;
-  double limit_s = 0.1;
+  double limit_s = 4;
   int fail_rank = -1, fail_at = -1;
-  std::mutex mutex;
-  std::condition_variable moved;
+  bool for_ever = false;  // and all calls of the rank after it
   std::map<std::pair<std::string, int64_t>, Meeting> meetings;  // by team and place
   std::map<std::string, int64_t> lost;                          // teams that a rank has left, and the first place to which it does not come
   std::vector<std::deque<Message>> control;
   std::map<Channel, std::deque<Bytes>> pieces;
   std::map<Channel, std::deque<Posted>> posted;
-  std::map<std::pair<int64_t, int>, char*> windows;  // by number and rank
+  std::map<std::pair<int64_t, int>, Memory> windows;  // by number and rank
   std::vector<int64_t> calls;                        // by rank
   std::string failed, broken;
 };
@@ -151,17 +155,16 @@ class ThreadTeam : public Team {
 
   // Everybody's part, or the end of the team: a rank that has failed comes to nothing any more.
   Result<std::vector<Job::Bytes>> meet(const char* what, Job::Bytes mine) {
-    std::unique_lock lock(job_.mutex);
     if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
     const auto key = std::pair(name_, place_);
-    if (Status s = come(lock, what, std::move(mine)); !s.ok()) return s;
+    if (Status s = come(what, std::move(mine)); !s.ok()) return s;
     const auto all_there = [&] { return job_.meetings[key].came == size(); };
-    job_.moved.wait_for(lock, std::chrono::duration<double>(job_.limit_s * 20), [&] { return all_there() || is_lost(key.second); });
+    job_.schedule.wait(job_.limit_s, [&] { return all_there() || is_lost(key.second); });
     if (all_there()) return job_.meetings[key].parts;
     leave();
     return Status{WEIR_E_LOST, std::string(what) + ": a rank did not take part"};
   }
-  Status come(std::unique_lock<std::mutex>&, const char* what, Job::Bytes mine) {
+  Status come(const char* what, Job::Bytes mine) {
     if (job_.fails(members_[static_cast<size_t>(rank_)], what)) {
       leave();
       return Job::failure(what);
@@ -171,14 +174,14 @@ class ThreadTeam : public Team {
     if (meeting.came++ == 0) meeting.what = what;
     if (meeting.what != what) job_.broken = meeting.what + " met " + what;
     meeting.parts[static_cast<size_t>(rank_)] = std::move(mine);
-    job_.moved.notify_all();
+    job_.schedule.wake();
     return {};
   }
   void leave() {
     lost_ = true;
     const auto at = job_.lost.emplace(name_, place_).first;
     at->second = std::min(at->second, place_);
-    job_.moved.notify_all();
+    job_.schedule.wake();
   }
   bool is_lost(int64_t place) const {
     const auto at = job_.lost.find(name_);
@@ -201,22 +204,17 @@ class ThreadWorld : public World {
     team_ = std::make_unique<ThreadTeam>(job, "world", all, rank);
   }
   // A rank that has ended comes to nothing.
-  ~ThreadWorld() override {
-    const std::lock_guard lock(job_.mutex);
-    team_->leave();
-  }
+  ~ThreadWorld() override { team_->leave(); }
   Team& team() override { return *team_; }
   const std::vector<Site>& sites() const override { return sites_; }
   void set_time_limit(double seconds) override { (void)seconds; }
   double time_limit() const override { return job_.limit_s; }
   Status send(int to, std::span<const char> bytes) override {
-    const std::lock_guard lock(job_.mutex);
     if (job_.fails(rank_, "send a message")) return Job::failure("send a message");
     job_.control[static_cast<size_t>(to)].push_back({rank_, {bytes.begin(), bytes.end()}});
     return {};
   }
   Result<std::optional<Message>> receive() override {
-    const std::lock_guard lock(job_.mutex);
     auto& box = job_.control[static_cast<size_t>(rank_)];
     if (box.empty()) return std::optional<Message>();
     if (job_.fails(rank_, "receive a message")) return Job::failure("receive a message");
@@ -226,13 +224,10 @@ class ThreadWorld : public World {
   }
   std::unique_ptr<Flight> flight(int channel) override { return std::make_unique<ThreadFlight>(*this, channel); }
   std::unique_ptr<Agreement> agreement(Team& team) override { return std::make_unique<ThreadAgreement>(static_cast<ThreadTeam&>(team)); }
-  Result<std::unique_ptr<Window>> window(void* memory, int64_t) override {
-    bool failed = false;
-    {
-      const std::lock_guard lock(job_.mutex);
-      failed = job_.fails(rank_, "window");
-      job_.windows[{++windows_, rank_}] = static_cast<char*>(memory);
-    }
+  Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override {
+    const bool failed = job_.fails(rank_, "window");
+    const char* own = static_cast<char*>(memory);
+    job_.windows[{++windows_, rank_}] = {static_cast<char*>(memory), {own, own + bytes}};
     WEIR_TRY(team_->barrier());  // a call of all ranks, which fails on one
     if (failed) return Job::failure("window");
     return std::unique_ptr<Window>(std::make_unique<ThreadWindow>(*this, windows_));
@@ -251,16 +246,15 @@ class ThreadWorld : public World {
     ThreadFlight(ThreadWorld& world, int channel) : world_(world), channel_(channel) { world_.flights_.push_back(this); }
     ~ThreadFlight() override { std::erase(world_.flights_, this); }
     Status send(int to, const void* data, int64_t bytes) override {
-      const std::lock_guard lock(world_.job_.mutex);
       if (world_.job_.fails(world_.rank_, "send")) return Job::failure("send");
       const Job::Channel channel{world_.rank_, to, channel_};
       const char* from = static_cast<const char*>(data);
       world_.job_.pieces[channel].emplace_back(from, from + bytes);
       world_.job_.match(channel);
+      sending_ = true;
       return {};
     }
     Status receive(int from, void* data, int64_t bytes) override {
-      const std::lock_guard lock(world_.job_.mutex);
       if (world_.job_.fails(world_.rank_, "receive")) return Job::failure("receive");
       const Job::Channel channel{from, world_.rank_, channel_};
       receives_.push_back(std::make_shared<bool>(false));
@@ -269,21 +263,20 @@ class ThreadWorld : public World {
       return {};
     }
     Status fetch(Window& window, int from, int64_t offset, int64_t bytes, void* data) override {
-      const std::lock_guard lock(world_.job_.mutex);
       if (world_.job_.fails(world_.rank_, "fetch")) return Job::failure("fetch");
-      const char* memory = world_.job_.windows[{static_cast<NumberedWindow&>(window).number_, from}];
-      fetches_.push_back({memory + offset, static_cast<char*>(data), bytes});
+      const Job::Memory& memory = world_.job_.windows[{static_cast<NumberedWindow&>(window).number_, from}];
+      fetches_.push_back({memory.public_copy.data() + offset, static_cast<char*>(data), bytes});
       return {};
     }
-    // A fetch is not there before the second look.
+    // A fetch is not there before the second look, and nothing sent has left.
     Result<bool> finished() override {
-      const std::lock_guard lock(world_.job_.mutex);
       if (!idle() && looks_++ == 0) return world_.job_.fails(world_.rank_, "finish") ? Result<bool>(Job::failure("finish")) : Result<bool>(false);
       end_fetches();
+      sending_ = false;
       std::erase_if(receives_, [](const std::shared_ptr<bool>& done) { return *done; });
       return idle();
     }
-    bool idle() const override { return fetches_.empty() && receives_.empty(); }
+    bool idle() const override { return fetches_.empty() && receives_.empty() && !sending_; }
     void end_fetches() {
       for (const Fetch& f : fetches_) memcpy(f.to, f.from, static_cast<size_t>(f.bytes));
       fetches_.clear();
@@ -297,6 +290,7 @@ class ThreadWorld : public World {
     };
     ThreadWorld& world_;
     int channel_, looks_ = 0;
+    bool sending_ = false;
     std::vector<std::shared_ptr<bool>> receives_;
     std::vector<Fetch> fetches_;
   };
@@ -307,14 +301,15 @@ class ThreadWorld : public World {
     // As MPI_Win_free: what this rank fetches has ended, and all are there.
     void release() override {
       {
-        const std::lock_guard lock(world_.job_.mutex);
         for (ThreadFlight* flight : world_.flights_) flight->end_fetches();
       }
       (void)world_.team_->barrier();
     }
     Status sync() override {
-      const std::lock_guard lock(world_.job_.mutex);
-      return world_.job_.fails(world_.rank_, "sync") ? Job::failure("sync") : Status();
+      if (world_.job_.fails(world_.rank_, "sync")) return Job::failure("sync");
+      Job::Memory& memory = world_.job_.windows[{number_, world_.rank_}];
+      std::copy_n(memory.own, memory.public_copy.size(), memory.public_copy.data());
+      return {};
     }
     const char* memory_model() const override { return "separate"; }
     ThreadWorld& world_;
@@ -324,14 +319,12 @@ class ThreadWorld : public World {
    public:
     explicit ThreadAgreement(ThreadTeam& team) : team_(team) {}
     Status start(int64_t value, int64_t place) override {
-      std::unique_lock lock(team_.job_.mutex);
       if (team_.lost_) return {WEIR_E_LOST, "a rank was lost before"};
       const int64_t mine[2] = {value, place};
       at_ = team_.place_;
-      return team_.come(lock, "agreement", Job::Bytes(reinterpret_cast<const char*>(mine), reinterpret_cast<const char*>(mine) + sizeof mine));
+      return team_.come("agreement", Job::Bytes(reinterpret_cast<const char*>(mine), reinterpret_cast<const char*>(mine) + sizeof mine));
     }
     Result<std::optional<Outcome>> poll() override {
-      const std::lock_guard lock(team_.job_.mutex);
       const Job::Meeting& meeting = team_.job_.meetings[{team_.name_, at_}];
       if (meeting.came < team_.size()) return std::optional<Outcome>();
       if (team_.job_.fails(team_.members_[static_cast<size_t>(team_.rank_)], "end an agreement")) return Job::failure("end an agreement");

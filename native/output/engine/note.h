@@ -70,6 +70,7 @@ struct Note {
   Lack lack;
   Status status;
   bool in_file = false;  // kRelease, kDone: the frame is written, whatever the status tells of it
+  bool to_the_end = false;  // kWaiting: from now on
 
   std::vector<char> encode() const;
   static Result<Note> decode(std::span<const char> bytes);

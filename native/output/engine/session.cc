@@ -19,7 +19,7 @@
 namespace weir::output {
 
 Session::Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, const Settings& settings, Topology topology)
-    : world_(std::move(world)), model_(std::move(model)) {
+    : world_(std::make_unique<ReliableWorld>(std::move(world))), model_(std::move(model)) {
   setup_.settings = settings;
   setup_.topology = std::move(topology);
   world_->set_time_limit(settings.time_limit_s);
@@ -61,6 +61,7 @@ Status Session::define(const Catalogue& catalogue) {
     for (const std::vector<int>& group : setup_.topology.groups) {
       for (int rank : group) WEIR_TRY(world_->send(rank, define));
     }
+    WEIR_TRY(world_->flush());
   }
   WEIR_TRY(agree_setup(*world_, &setup_));
   Status ready;
@@ -157,11 +158,8 @@ void Session::drive(Flow& flow) {
     if (!done.ok()) blame(done.status());
     if (!h.flight->idle() || !h.unsent.empty()) continue;
     h.flight.reset();
-    if (done.ok()) {
-      say_kept(h);
-    } else {
-      flow.sends_nothing = true;
-    }
+    if (!done.ok() && flow.sends_nothing.ok()) flow.sends_nothing = done.status();
+    say_kept(h, done.status());
   }
 }
 
@@ -251,7 +249,10 @@ Status Session::put(int field, const void* data) {
     if (data == nullptr && setup_.pieces[static_cast<size_t>(setup_.catalogue.fields[static_cast<size_t>(field)].decomposition)].points() > 0) {
       return {WEIR_E_ARGUMENT, "weir_put of field '" + name + "': no data"};
     }
-    WEIR_TRY(take_slot(flow));
+    if (Status s = take_slot(flow); !s.ok()) {
+      if (s.code() == WEIR_E_MPI) flow.spoil(s);
+      return s;
+    }
     const Column& c = setup_.layout.streams[static_cast<size_t>(use.stream)].fields.columns[static_cast<size_t>(use.column)];
     const int64_t bytes = c.shape.levels * setup_.pieces[static_cast<size_t>(c.decomposition)].points() * static_cast<int64_t>(size_of(c.type));
     const bool lent = data == place(use);
@@ -286,7 +287,10 @@ Status Session::lend(int field, void** data) {
   return {};
 }
 
-Status Session::lack_in_words(const Flow& flow, int column) const {
+Status Session::lack_of(const Flow& flow) const {
+  if (!flow.spoiled().ok()) return flow.spoiled();
+  const int column = flow.lacking();
+  if (column < 0) return {};
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)];
   const int field = setup_.layout.streams[static_cast<size_t>(flow.frame().stream)].fields.columns[static_cast<size_t>(column)].field;
   return {WEIR_E_MISSING, "stream '" + stream.name + "', step " + std::to_string(flow.frame().step) + ": field '" +
@@ -295,7 +299,7 @@ Status Session::lack_in_words(const Flow& flow, int column) const {
 
 // Send what owners want of the frame and cannot fetch, in the order in which they take it.
 void Session::push(Flow& flow, Flow::Held& held) {
-  if (flow.sends_nothing || held.frame.save != 0) return;
+  if (!flow.sends_nothing.ok() || held.frame.save != 0) return;
   const auto s = static_cast<size_t>(held.frame.stream);
   const StreamLayout& stream = setup_.layout.streams[s];
   const ClientStream& mine = setup_.mine.streams[s];
@@ -327,6 +331,7 @@ void Session::push(Flow& flow, Flow::Held& held) {
 }
 
 void Session::blame(const Status& trouble) {
+  constexpr size_t kLongestTrouble = 800;
   // What the ranks have agreed upon may have a rank's name added at its end, or other words before it.
   for (const std::string& told : told_) {
     if (told.find(trouble.message()) != std::string::npos) return;
@@ -334,7 +339,7 @@ void Session::blame(const Status& trouble) {
   told_.push_back(trouble.message());
   if (trouble_.ok()) {
     trouble_ = trouble;
-  } else if (trouble.code() == WEIR_E_VALUE || trouble_.code() == WEIR_E_VALUE) {  // of lost values each is told
+  } else if (trouble_.message().size() < kLongestTrouble) {  // each stream's
     const weir_status code = trouble_.code() == WEIR_E_VALUE ? trouble.code() : trouble_.code();
     trouble_ = {code, trouble_.message() + "; " + trouble.message()};
   }
@@ -348,7 +353,10 @@ Status Session::end_step() {
   if (!broken_.ok()) return stopped();
   const double began = now_s();
   Traced traced(Event::kEndStep);
-  if (Status s = sync_window(); !s.ok()) blame(s);
+  if (Status s = sync_window(); !s.ok()) {
+    blame(s);
+    for (Flow& flow : flows_) flow.spoil(s);
+  }
   Status result = setup_.topology.has_servers() ? end_step_handing_over() : end_step_together();
   // The same on all ranks, as time and names are.
   const Status repeated = std::exchange(repeated_, {});

@@ -9,6 +9,7 @@
 #include "output/engine/flow.h"
 #include "output/engine/names.h"
 #include "output/engine/setup.h"
+#include "output/transport/reliable.h"
 
 namespace weir::output {
 
@@ -57,7 +58,8 @@ class Session {
   Status wait_for_slot(Flow& flow);
   Status take_slot(Flow& flow);
   void store(const Use& use, const void* data);
-  Status lack_in_words(const Flow& flow, int column) const;
+  // Why what this rank has of the frame is not to be written; fine: it is.
+  Status lack_of(const Flow& flow) const;
   void push(Flow& flow, Flow::Held& held);
   void send_pieces(Flow::Held& held);
   void drive(Flow& flow);
@@ -77,7 +79,7 @@ class Session {
   Status end_step_handing_over();
   void hand_over(Flow& flow);
   void announce(Flow& flow, Flow::Held& held);
-  void say_kept(const Flow::Held& held);
+  void say_kept(const Flow::Held& held, const Status& lost);
   Status settle(bool last);
   Status begin_agreement(int64_t place, const std::string& words);
   Result<bool> settled();
@@ -94,7 +96,7 @@ class Session {
   void say_waiting();
   std::string frames_at(int group) const;
 
-  std::unique_ptr<World> world_;
+  std::unique_ptr<ReliableWorld> world_;
   std::unique_ptr<Team> model_;
   Setup setup_;
   bool defined_ = false, in_step_ = false;

@@ -31,7 +31,8 @@ void Session::hear(const Message& message) {
   } else if (note->kind == NoteKind::kFarewell) {
     farewell_[static_cast<size_t>(note->group)] = true;
   }
-  if (!note->status.ok()) blame(note->status);
+  // Of definitions that have failed all ranks know.
+  if (!note->status.ok() && defined_) blame(note->status);
 }
 
 std::string Session::frames_at(int group) const {
@@ -58,26 +59,27 @@ void Session::look_for_dead(int group) {
 }
 
 void Session::announce(Flow& flow, Flow::Held& held) {
-  const Note note{NoteKind::kFrame, held.group, held.frame, held.lack, {}};
+  const Note note{NoteKind::kFrame, held.group, held.frame, held.lack, held.spoiled};
   if (Status sent = world_->send(setup_.topology.gate(held.group, model_->rank()), note.encode()); !sent.ok()) blame(sent);
   push(flow, held);
-  if (!held.is_sending()) say_kept(held);
+  if (!held.is_sending()) say_kept(held, flow.sends_nothing);
 }
 
-// What this rank sent has left the slot while it was the frame's. An owner that was given up in the meantime never hears it.
-void Session::say_kept(const Flow::Held& held) {
+// What this rank sent has left the slot while it was the frame's, unless it is lost. An owner that was given up in the meantime never hears it.
+void Session::say_kept(const Flow::Held& held, const Status& lost) {
   if (!setup_.topology.has_servers()) return;
   const int owners = setup_.layout.streams[static_cast<size_t>(held.frame.stream)].owners(setup_.topology.owners[static_cast<size_t>(held.group)]);
   for (int owner = 0; owner < owners; ++owner) {
     const int rank = setup_.topology.groups[static_cast<size_t>(held.group)][static_cast<size_t>(owner)];
     if (setup_.route_to(rank) != Route::kTwoSided) continue;
-    if (Status sent = world_->send(rank, Note{NoteKind::kKept, held.group, held.frame, {}, {}}.encode()); !sent.ok()) blame(sent);
+    if (Status sent = world_->send(rank, Note{NoteKind::kKept, held.group, held.frame, {}, lost}.encode()); !sent.ok()) blame(sent);
   }
 }
 
 void Session::hand_over(Flow& flow) {
   const int group = flow.group(alive_);
   Flow::Held held{flow.frame(), group, {}, nullptr, false, {}};
+  held.spoiled = flow.spoiled();
   if (const int column = flow.lacking(); column >= 0) held.lack = {column, world_->rank(), 1};
   flow.held.push_back(std::move(held));
   announce(flow, flow.held.back());
@@ -239,6 +241,11 @@ Status Session::wait_for_servers(const Status& incomplete) {
       blame(sent);
     }
   }
+  // Owners that wait for another rank's pieces are to know who waits for them.
+  for (const auto& [rank, route] : setup_.owner_routes) {
+    if (route != Route::kTwoSided || is_gone(*world_, rank)) continue;
+    if (Status sent = world_->send(rank, Note{NoteKind::kWaiting, 0, {}, {}, {}, false, true}.encode()); !sent.ok()) blame(sent);
+  }
   Patience patience(world_->time_limit(), setup_.longest_pause_us());
   double heard = last_heard_s_;
   for (;;) {
@@ -278,13 +285,14 @@ Status Session::finalize() {
   Traced traced(Event::kFinalize);
   const double began = now_s();
   Status first;
-  const auto keep = [&](Status s) {
-    if (first.ok()) first = std::move(s);
+  const auto keep = [&](const Status& s) {
+    if (s.ok() || first.message().find(s.message()) != std::string::npos) return;
+    first = first.ok() ? s : Status(first.code(), first.message() + "; " + s.message());
   };
   keep(broken_.ok() ? arrive() : stopped());
   if (broken_.ok()) save_states();
   if (setup_.topology.has_servers()) {
-    if (Status s = wait_for_servers({}); !s.ok()) blame(s);
+    if (Status s = wait_for_servers(broken_); !s.ok()) blame(s);
   } else if (broken_.ok() && writer_ != nullptr) {
     if (Status s = writer_->close_all({}); !s.ok()) blame(s);
   }

@@ -25,7 +25,7 @@ Status Session::end_step_together() {
   for (Flow& flow : flows_) {
     if (!flow.active()) continue;
     active.push_back(&flow);
-    if (const int column = flow.lacking(); column >= 0 && lack.ok()) lack = lack_in_words(flow, column);
+    if (lack.ok()) lack = lack_of(flow);
   }
   if (active.empty()) return {};
   const std::string here = words_of_step();
@@ -42,8 +42,7 @@ Status Session::end_step_together() {
   for (Flow* flow : active) {
     Status refused;
     if (!complete) {
-      const int column = flow->lacking();
-      refused = model_->agree(column >= 0 ? lack_in_words(*flow, column) : Status());
+      refused = model_->agree(lack_of(*flow));
     }
     const int group = flow->group(alive_);
     flow->held.push_back({flow->frame(), group, {}, nullptr, false, {}});

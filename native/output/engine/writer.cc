@@ -240,25 +240,39 @@ Status Writer::still_ours(const Frame& frame, const Status& before) {
   if (!setup_.topology.has_servers()) return {};
   Status mine = gather_.check_stamps(frame, true);
   if (mine.ok() && before.ok()) mine = kept(frame);
-  return team(frame.stream).agree(mine);
+  return agree_on_stamps(frame, mine);
+}
+
+Status Writer::agree_on_stamps(const Frame& frame, const Status& mine) {
+  Status all = team(frame.stream).agree(mine);
+  if (all.code() == WEIR_E_LOST) given_up_ = all;
+  return all;
 }
 
 Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open) {
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   Team& owners = team(frame.stream);
   Status s = open.failed;
+  // Left out is what the model has not put. What a failure of MPI keeps back is missing in the file.
+  if (s.ok() && refused.code() == WEIR_E_MPI) s = refused;
   const bool reduces = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].reduces();
   if (reduces && s.ok()) s = begin_interval(frame);
   if (reduces && frame.resumed != 0 && frame.number == 0) s = owners.agree(s);
   lost_.assign(layout.fields.columns.size(), {});
   // Who was given up leaves no new file either.
   const bool begins = frame.due && refused.ok() && open.file == nullptr && setup_.topology.has_servers();
-  if (begins) WEIR_TRY(given_up_ = owners.agree(gather_.check_stamps(frame, true)));
+  const Status begun = begins ? agree_on_stamps(frame, gather_.check_stamps(frame, true)) : Status();
+  WEIR_TRY(given_up_);
+  if (s.ok()) s = begun;
   if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
   if (frame.lonlat) s = walk(frame, layout.lonlat, true, open.file.get(), s);
   const Status walked = walk(frame, layout.fields, false, open.file.get(), s.ok() ? refused : s);
   if (s.ok() && refused.ok()) s = walked;
-  if (refused.ok()) WEIR_TRY(given_up_ = still_ours(frame, s));
+  if (refused.ok()) {
+    const Status ours = still_ours(frame, s);
+    WEIR_TRY(given_up_);
+    if (s.ok()) s = ours;
+  }
   if (reduces && s.ok() && refused.ok()) intervals_[frame.stream].add(frame.number, frame.previous_s);
   if (!frame.due || !refused.ok()) return owners.agree(s);
   if (s.ok()) s = write_times(frame, open);
@@ -316,7 +330,7 @@ Status Writer::publish(Open& open, int stream) {
 
 Status Writer::close_all(const Status& incomplete) {
   const Traced traced(Event::kClose);
-  Status result = setup_.owners->agree(incomplete);
+  Status result = setup_.owners->agree(incomplete.ok() ? given_up_ : incomplete);
   if (!result.ok()) return result;
   for (auto& [stream, open] : files_) {
     if (setup_.owner >= owners(stream) || open.file == nullptr) continue;

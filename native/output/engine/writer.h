@@ -74,6 +74,8 @@ class Writer {
   char* slab() const { return slabs_[turn_].data(); }
   Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file, int64_t record);
   Status still_ours(const Frame& frame, const Status& before);
+  // [collective over the stream's owners] Lost: this group was given up.
+  Status agree_on_stamps(const Frame& frame, const Status& mine);
   Status write_frame(const Frame& frame, const Status& refused, Open& open);
   Status publish(Open& open, int stream);
   Status begin_interval(const Frame& frame);

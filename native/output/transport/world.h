@@ -70,7 +70,7 @@ class World {
   virtual void set_time_limit(double seconds) = 0;
   virtual double time_limit() const = 0;
 
-  // Takes a copy and returns at once.
+  // Takes a copy and returns at once. After a call that failed a message may come twice, or after a later one: ReliableWorld makes up for it.
   virtual Status send(int to, std::span<const char> bytes) = 0;
   virtual Result<std::optional<Message>> receive() = 0;
 

@@ -11,6 +11,7 @@
 #include "output/engine/server/task.h"
 #include "output/engine/writer.h"
 #include "output/transport/patience.h"
+#include "output/transport/reliable.h"
 
 namespace weir::output {
 
@@ -50,15 +51,16 @@ class Server : public Work {
     setup_.settings = settings;
     setup_.topology = topology;
     world.set_time_limit(settings.time_limit_s);
-    task_ = std::make_unique<GroupTask>(world, setup_.topology, *this);
+    task_ = std::make_unique<GroupTask>(world_, setup_.topology, *this);
   }
 
   Status run() {
     Patience patience(1e30, Patience::kLong);  // a model may compute for hours between two frames
     while (!task_->ended()) {
       Result<std::optional<Message>> message = next_message();
-      if (!message.ok()) return message.status();
-      if (message->has_value()) {
+      if (!message.ok()) {
+        task_->fail(message.status());
+      } else if (message->has_value()) {
         task_->hear(**message);
         patience.restart();
       } else {
@@ -66,12 +68,13 @@ class Server : public Work {
         patience.wait();
       }
     }
+    if (Status s = world_.flush(); failed_.ok()) failed_ = s;
     if (task_->broken().ok()) release_window(world_, &setup_);
     return failed_.ok() ? task_->broken() : failed_;
   }
 
-  bool define() override {
-    if (!agree_setup(world_, &setup_).ok()) return false;  // the model's ranks have the same error
+  Status define() override {
+    WEIR_TRY(agree_setup(world_, &setup_));
     if (setup_.owner >= 0) {
       writer_ = std::make_unique<Writer>(world_, setup_);
       writer_->on_pause([this] { task_->still_alive(); });
@@ -80,11 +83,14 @@ class Server : public Work {
       if (senders_ > 0) writer_->on_late([this](double) { return late(); });
     }
     failed_ = world_.team().agree(writer_ != nullptr ? writer_->prepare() : Status());
-    return failed_.ok();
+    return failed_;
   }
 
   bool owns() const override { return writer_ != nullptr; }
-  Status write(const Frame& frame, const Status& refused) override { return writer_->write(frame, refused); }
+  Status write(const Frame& frame, const Status& refused) override {
+    writing_ = {frame.stream, frame.number};
+    return writer_->write(frame, refused);
+  }
   Status remark() override { return writer_->take_remark(); }
   Status close(const Status& incomplete) override { return writer_->close_all(incomplete); }
 
@@ -111,15 +117,26 @@ class Server : public Work {
     for (;;) {
       Result<std::optional<Message>> message = world_.receive();
       if (!message.ok() || !message->has_value()) return message;
-      if (!take_kept(**message)) return message;
+      if (take_kept(**message)) continue;
+      if (const Result<Note> note = Note::decode((**message).bytes); note.ok()) (void)take_waiting(*note);
+      return message;
     }
   }
 
   bool take_kept(const Message& message) {
     const Result<Note> note = Note::decode(message.bytes);
     if (!note.ok() || (*note).kind != NoteKind::kKept) return false;
-    ++kept_[{(*note).frame.stream, (*note).frame.number}];
+    const Key key{(*note).frame.stream, (*note).frame.number};
+    ++kept_[key];
+    if (!(*note).status.ok()) lost_.emplace(key, (*note).status);
     return true;
+  }
+
+  // Whether the message has said that alone.
+  bool take_waiting(const Note& note) {
+    if (note.kind == NoteKind::kBye || (note.kind == NoteKind::kWaiting && note.to_the_end)) waiting_.hear_to_the_end();
+    if (note.kind == NoteKind::kWaiting) waiting_.hear();
+    return note.kind == NoteKind::kWaiting;
   }
 
   // What comes while the writer works. All but what it must know at once is for the task, later.
@@ -130,11 +147,7 @@ class Server : public Work {
       if (!message->has_value()) return {};
       if (take_kept(**message)) continue;
       const Result<Note> note = Note::decode((*message)->bytes);
-      if (note.ok() && (*note).kind == NoteKind::kWaiting) {
-        waiting_.hear();
-        continue;
-      }
-      if (note.ok() && (*note).kind == NoteKind::kBye) waiting_.hear_to_the_end();
+      if (note.ok() && take_waiting(*note)) continue;
       if (note.ok() && (*note).kind == NoteKind::kGivenUp) given_up_ = (*note).status;
       unheard_.push_back(std::move(**message));
     }
@@ -145,6 +158,7 @@ class Server : public Work {
   Status late() {
     WEIR_TRY(listen());
     if (!given_up_.ok()) return given_up_;
+    if (const auto at = lost_.find(writing_); at != lost_.end()) return at->second;
     const bool gone = std::any_of(setup_.clients.begin(), setup_.clients.end(), [this](const ClientView& view) {
       return view.route == Route::kTwoSided && is_gone(world_, view.rank);
     });
@@ -170,13 +184,16 @@ class Server : public Work {
       patience.restart();
     }
     kept_.erase(kept_.lower_bound({frame.stream, 0}), kept_.upper_bound(key));
-    return {};
+    const auto lost = lost_.find(key);
+    return lost != lost_.end() ? lost->second : Status();
   }
 
-  World& world_;
+  ReliableWorld world_;
   Setup setup_;
   std::deque<Message> unheard_;
   std::map<Key, int> kept_;  // how many ranks have said so
+  std::map<Key, Status> lost_;  // frames of which a rank has lost pieces
+  Key writing_{-1, -1};
   int senders_ = 0;
   Waiting waiting_;
   double late_since_s_ = 0;

@@ -34,7 +34,7 @@ void GroupTask::hear(const Message& message) {
   }
   const int client = topology_.client_of(message.from);
   switch (note->kind) {
-    case NoteKind::kDefine: defined_ = work_.define(); return;
+    case NoteKind::kDefine: return define();
     case NoteKind::kFrame: return hear_frame(client, *note);
     case NoteKind::kReady: return hear_ready(topology_.task_of(message.from), *note);
     case NoteKind::kGo: return write(note->frame, note->status);
@@ -63,9 +63,19 @@ Frame GroupTask::with_most_written(const Frame& frame, const Frame& other) {
   return most;
 }
 
+void GroupTask::define() {
+  undefined_ = work_.define();
+  defined_ = undefined_.ok();
+}
+
+void GroupTask::fail(const Status& why) {
+  give_up(why);
+  farewell(broken_);
+}
+
 void GroupTask::hear_frame(int client, const Note& note) {
-  if (!broken_.ok()) {
-    (void)world_.send(topology_.clients[static_cast<size_t>(client)], Note{NoteKind::kRelease, group_, note.frame, {}, broken_}.encode());
+  if (const Status& why = undefined_.ok() ? broken_ : undefined_; !why.ok()) {
+    (void)world_.send(topology_.clients[static_cast<size_t>(client)], Note{NoteKind::kRelease, group_, note.frame, {}, why}.encode());
     return;
   }
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
@@ -74,7 +84,10 @@ void GroupTask::hear_frame(int client, const Note& note) {
   h.frame = with_most_written(note.frame, h.frame);
   h.lack = both(h.lack, note.lack);
   h.who.insert(client);
-  if (h.who.size() == clients_.size()) to_head({NoteKind::kReady, group_, h.frame, h.lack, compare(h.places)});
+  if (h.differs.ok()) h.differs = note.status;
+  if (h.who.size() < clients_.size()) return;
+  if (h.differs.ok()) h.differs = compare(h.places);
+  to_head({NoteKind::kReady, group_, h.frame, h.lack, h.differs});
 }
 
 void GroupTask::add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank) {
@@ -141,7 +154,8 @@ void GroupTask::hear_all_bye() {
 }
 
 void GroupTask::close() {
-  if (!defined_) return farewell({});
+  if (!defined_) return farewell(undefined_);
+  if (!heard_.empty()) give_up({WEIR_E_LOST, work_.name(heard_.begin()->second.frame) + ": not all ranks of the model ended the step"});
   if (!work_.owns()) return;  // the head will say when the files are closed
   Status s = work_.close(broken_);
   if (task_ == 0) to_tasks({NoteKind::kClosed, group_, {}, {}, s}, false);
@@ -203,7 +217,8 @@ void GroupTask::look_after_clients() {
     for (auto& [key, h] : heard_) h.since_s = now;
   }
   last_look_s_ = now;
-  if (!broken_.ok() && now - last_heard_s_ > world_.time_limit()) {
+  if (!broken_.ok() && byes_.size() < clients_.size() && now - last_heard_s_ > world_.time_limit()) {
+    last_heard_s_ = now;  // the other tasks have as long
     for (int c : clients_) hear_bye(c, {});
     return;
   }

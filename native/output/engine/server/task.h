@@ -16,8 +16,8 @@ namespace weir::output {
 class Work {
  public:
   virtual ~Work() = default;
-  // Definitions have ended: take part in the agreement with the model's ranks. False: there is nothing to write.
-  virtual bool define() = 0;
+  // Definitions have ended: take part in the agreement with the model's ranks. After an error there is nothing to write.
+  virtual Status define() = 0;
   // Whether this task writes.
   virtual bool owns() const = 0;
   virtual Status write(const Frame& frame, const Status& refused) = 0;
@@ -39,6 +39,8 @@ class GroupTask {
   void look_after_clients();
   // During long work.
   void still_alive();
+  // Nothing can be heard any more.
+  void fail(const Status& why);
   bool ended() const { return ended_; }
   // Why no frame can be completed any more. What became of single frames and files is told to the model alone.
   const Status& broken() const { return broken_; }
@@ -59,10 +61,11 @@ class GroupTask {
     std::set<int> who;  // clients that have announced it
     std::vector<Place> places;  // of a task's clients; one: all mean the same step
     std::vector<Place> heads;   // at the head: of the tasks
-    Status differs;             // as the first task has it
+    Status differs;             // why it cannot be written, as the first that knows has it
   };
   using Key = std::pair<int, int64_t>;
 
+  void define();
   void hear_frame(int client, const Note& note);
   void hear_ready(int task, const Note& note);
   void hear_bye(int client, const Status& incomplete);
@@ -94,6 +97,7 @@ class GroupTask {
   std::map<Key, Heard> heard_;
   Status broken_;              // no frame can be completed any more
   bool defined_ = false, ended_ = false;
+  Status undefined_;           // why not; the model's ranks have the same error
   double last_alive_s_ = 0, last_look_s_ = 0, last_heard_s_ = 0;
 };
 

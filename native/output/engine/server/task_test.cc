@@ -54,7 +54,7 @@ class PostWorld : public World, public Team {
 class RecordedWork : public Work {
  public:
   RecordedWork(bool owns, std::vector<std::string>& log) : owns_(owns), log_(log) {}
-  bool define() override { return true; }
+  Status define() override { return {}; }
   bool owns() const override { return owns_; }
   Status write(const Frame& frame, const Status& refused) override {
     log_.push_back((refused.ok() ? "write " : "refuse ") + std::to_string(frame.number));

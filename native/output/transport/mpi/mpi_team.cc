@@ -129,7 +129,11 @@ Status MpiTeam::barrier() {
   if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
   std::vector<MPI_Request> requests(1);
   WEIR_TRY(begun(MPI_Ibarrier(comm_, &requests[0]), "MPI_Ibarrier", nullptr));
-  return finish(requests, nullptr, "barrier");
+  Status s = finish(requests, nullptr, "barrier");
+  // One that has ended has brought all together, whatever MPI says of it: others go on to what waits for this rank without end (MPI_Win_free).
+  if (s.code() != WEIR_E_MPI || requests[0] != MPI_REQUEST_NULL) return s;
+  lost_ = false;
+  return {};
 }
 
 Status MpiTeam::broadcast(Bytes& bytes, int root) {

@@ -79,17 +79,31 @@ Status MpiWorld::find_sites() {
 
 void MpiWorld::drop_sent() {
   while (!outgoing_.empty()) {
+    Outgoing& first = *outgoing_.front();
     int done = 0;
-    if (MPI_Test(&outgoing_.front()->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done) return;
+    if (first.failed) {
+      first.failed = start(first) != MPI_SUCCESS;
+      if (first.failed) return;
+    }
+    if (MPI_Test(&first.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+      first.failed = first.request == MPI_REQUEST_NULL;  // whether it came or not: it is sent again
+      return;
+    }
+    if (!done) return;
     outgoing_.pop_front();
   }
+}
+
+int MpiWorld::start(Outgoing& message) {
+  return MPI_Isend(message.bytes.data(), static_cast<int>(message.bytes.size()), MPI_BYTE, message.to, kTagControl, comm(), &message.request);
 }
 
 Status MpiWorld::send(int to, std::span<const char> bytes) {
   drop_sent();
   auto message = std::make_unique<Outgoing>();
+  message->to = to;
   message->bytes.assign(bytes.begin(), bytes.end());
-  const int code = MPI_Isend(message->bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTagControl, comm(), &message->request);
+  const int code = start(*message);
   if (code == MPI_SUCCESS) outgoing_.push_back(std::move(message));
   return mpi_status(code, "MPI_Isend");
 }

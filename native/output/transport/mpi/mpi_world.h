@@ -34,12 +34,15 @@ class MpiWorld : public World {
 
  private:
   struct Outgoing {
+    int to = -1;
     std::vector<char> bytes;
     MPI_Request request = MPI_REQUEST_NULL;
+    bool failed = false;  // to be sent again
   };
 
   MpiWorld() = default;
   Status find_sites();
+  int start(Outgoing& message);
   void drop_sent();
 
   std::shared_ptr<Limit> limit_ = std::make_shared<Limit>();

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI functions that fail when libweir calls them, and windows of two copies: for tests, linked into the program (mpi_faults.c). */
+#pragma once
+
+/* The k-th of libweir's calls from now on fails, and with `later` all after it. Those count that begin something, and those of MPI_Test and the like
+ * that find something ended. k 0: none fails. */
+void mpi_fault_arm(long k, int later);
+/* How many calls were counted since, and the one that failed first. */
+long mpi_fault_calls(void);
+const char *mpi_fault_failed(void);
+/* How often libweir has called MPI_Win_sync. */
+long mpi_fault_syncs(void);
