@@ -16,9 +16,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed;
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed, restart_step;
   const char *kind, *format, *path, *type, *second, *chdir, *wait;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, 0, "block", "cdf5", "out.nc", "float", 0, 0, 0};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, 0, -1, "block", "cdf5", "out.nc", "float", 0, 0, 0};
 
 static void options(int argc, char **argv) {
   struct {
@@ -31,7 +31,7 @@ static void options(int argc, char **argv) {
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
              {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
              {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"step_s", &o.step_s, 0},
-             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"packed", &o.packed, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
+             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"packed", &o.packed, 0}, {"restart_step", &o.restart_step, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
              {"second", 0, &o.second}, {"chdir", 0, &o.chdir}, {"wait", 0, &o.wait}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -303,6 +303,7 @@ int main(int argc, char **argv) {
   pthread_t watcher;
   if (o.usage) pthread_create(&watcher, NULL, watch, NULL);
   int code = SAY(weir_init, o.parts > 1 ? part_of_world() : MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
+  if (code == 0 && context == NULL && o.restart_step >= 0) code = SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
   if (code || context == NULL) {
     if (o.usage) usage();
     if (o.kill_rank >= 0 || o.hang_step >= 0) _exit(code != 0);
@@ -315,7 +316,15 @@ int main(int argc, char **argv) {
   size_t bytes = sizeof(double) * (size_t)(o.levels * (ni + 2 * o.halo + 1) * (nj + 2 * o.halo + 1) + o.levels * count + 1);
   void *data = calloc(bytes, 1);
   double began = now();
-  for (long s = o.first; s < o.steps && !o.get && !(bad && o.wrong); s++) bad |= step(s, rank, data);
+  for (long s = o.first; s < o.steps && !o.get && !(bad && o.wrong); s++) {
+    if (s == o.restart_step) {  // a restart is written here: what has come before it outlives the job
+      bad |= SAY(weir_finalize, &context) != 0;
+      bad |= SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context) != 0;
+      count = 0;
+      bad |= define(rank, ranks) != 0;
+    }
+    bad |= step(s, rank, data);
+  }
   for (long f = 0; f < o.fields && o.get; f++) bad |= check(fields[f], f, data, bytes, as_double);
   weir_costs costs = {0};
   weir_context_costs(context, &costs, NULL);

@@ -52,6 +52,19 @@ def test_a_run_in_parts_writes_what_one_run_writes(model, run, every, again):
     assert (model.folder / "history.weir-state").exists()
 
 
+@pytest.mark.parametrize(("mode", "ranks"), [("serial", 2), ("servers", 3)])
+def test_a_killed_run_goes_on_from_its_last_restart(model, run, mode, ranks):
+    """The model ends its context and begins another when it writes a restart, at step 6, in the middle of an interval; kill -9 at step 9."""
+    run("whole.nc", 0, 13).fine()
+    (model.folder / "history.weir-state").unlink()
+    killed = run("parts.nc", 0, 13, mode, ranks, restart_step=6, kill_step=9, kill_rank=1)
+    assert killed.done.returncode != 0
+    with Dataset(model.folder / "parts.nc") as file:
+        assert file["time"][:].tolist() == [240]
+    run("parts.nc", 6, 13, mode, ranks).fine()
+    assert (model.folder / "parts.nc").read_bytes() == (model.folder / "whole.nc").read_bytes()
+
+
 @pytest.mark.parametrize("form", ["netcdf4", "zarr"])
 def test_other_formats_in_parts(model, run, form):
     for path, parts in (("whole", (9,)), ("parts", (3, 6, 9))):
