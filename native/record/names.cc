@@ -11,8 +11,12 @@
 namespace weir::record {
 namespace {
 
-constexpr uint64_t kSlots = 1u << 20;  // 8 MB of address space, touched only as far as used
-constexpr uint64_t kFewestFree = kSlots / 4;
+// The table is a row of tables, each twice as large as the one before it and filled by half before the next is begun: in one large
+// table each name would make another page resident.
+constexpr uint64_t kFirstSlots = 512;
+constexpr uint32_t kTables = 11;
+constexpr uint64_t slots_until(uint32_t table) { return kFirstSlots * ((uint64_t{1} << table) - 1); }
+constexpr uint64_t kSlots = slots_until(kTables);  // 8 MB of address space
 constexpr uint64_t kChunkBytes = 64u << 10;
 constexpr size_t kLongest = 8192;
 constinit const wire::NameEntry kNone{};
@@ -82,20 +86,31 @@ const wire::NameEntry* Names::add(base::Text prefix, base::Text name, wire::Name
 
 const wire::NameEntry* Names::find(base::Text prefix, base::Text name, wire::NameSource source) {
   const uint64_t h = base::hash(name, reinterpret_cast<uint64_t>(prefix.data));
-  const uint64_t tag = h & ~((uint64_t{1} << 48) - 1);
-  for (uint64_t i = h % kSlots, probes = 0; probes < 64; i = (i + 1) % kSlots, ++probes) {
-    const uint64_t slot = base::load(&slots_[i]);
-    if (slot != 0) {
-      if ((slot >> 48) == (tag >> 48) && same(entry_of(slot), prefix, name)) return entry_of(slot);
-      continue;
+  const uint64_t tag = h >> 48;
+  uint64_t* place = nullptr;  // for a new name: in the newest table
+  const uint32_t newest = base::load(&newest_);
+  for (uint32_t table = newest + 1; table-- > 0;) {
+    uint64_t* const slots = slots_ + slots_until(table);
+    const uint64_t last = (kFirstSlots << table) - 1;
+    for (uint64_t i = h & last, probes = 0; probes < 64; i = (i + 1) & last, ++probes) {
+      const uint64_t slot = base::load(&slots[i]);
+      if (slot != 0 && (slot >> 48) == tag && same(entry_of(slot), prefix, name)) return entry_of(slot);
+      if (slot != 0) continue;
+      if (table == newest) place = &slots[i];
+      break;
     }
-    const wire::NameEntry* entry = add(prefix, name, source);
-    if (entry->id == 0 || base::load_relaxed(&filled_) > kSlots - kFewestFree) return entry;
-    uint64_t expected = 0;
-    if (base::compare_exchange(&slots_[i], &expected, tag | reinterpret_cast<uint64_t>(entry))) base::fetch_add(&filled_, uint64_t{1});
-    return entry;
   }
-  return add(prefix, name, source);
+  const wire::NameEntry* const entry = add(prefix, name, source);
+  if (entry->id != 0 && place != nullptr) remember(place, tag << 48 | reinterpret_cast<uint64_t>(entry), newest);
+  return entry;
+}
+
+// Begins the next table when the newest one is full by half.
+void Names::remember(uint64_t* place, uint64_t slot, uint32_t newest) {
+  uint64_t expected = 0;
+  if (!base::compare_exchange(place, &expected, slot)) return;
+  const uint64_t filled = base::fetch_add(&filled_, uint64_t{1}) + 1;
+  if (newest + 1 < kTables && filled >= slots_until(newest + 1) / 2) base::compare_exchange(&newest_, &newest, newest + 1);
 }
 
 uint32_t Names::path_id(const char* path) {

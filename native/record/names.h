@@ -33,10 +33,12 @@ class Names {
  private:
   const wire::NameEntry* find(base::Text prefix, base::Text name, wire::NameSource source);
   const wire::NameEntry* add(base::Text prefix, base::Text name, wire::NameSource source);
+  void remember(uint64_t* place, uint64_t slot, uint32_t newest);
   wire::NameEntry* reserve(uint64_t bytes);
 
   uint64_t* slots_ = nullptr;  // 16 bits of the hash, 48 bits of the entry's address
   uint64_t filled_ = 0;
+  uint32_t newest_ = 0;  // of the tables
   wire::ChunkHeader* chunk_ = nullptr;
   const wire::NameEntry* directory_ = nullptr;
   uint32_t next_id_ = 1;

@@ -52,3 +52,32 @@ def test_the_cost_during_the_program_does_not_grow_with_its_calls(phases, level)
     few, many = phases(1000, level)[1], phases(8000, level)[1]
     assert few <= 60
     assert many <= few + 80  # chunks double
+
+
+NAMES = """
+int main(int argc, char** argv) {
+  char name[64], line[256];
+  for (int i = 0; i < atoi(argv[1]); ++i) {
+    snprintf(name, sizeof name, "file.%d", i);
+    MUST(access(name, F_OK) == -1);
+  }
+  FILE* status = fopen("/proc/self/status", "r");
+  while (fgets(line, sizeof line, status)) {
+    if (strncmp(line, "RssAnon:", 8) == 0) printf("%s", line + 8);
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["trace", "detail", "summary"])
+def test_memory_grows_by_the_bytes_of_names_and_not_by_pages(guest, preload_env, tmp_path, level):
+    """Beside the trace itself: each name takes some 20 bytes of tables; at level detail its counter's place is known, too."""
+    program = guest(NAMES)
+
+    def resident_bytes(names: int) -> int:
+        env = {**clean_environment(), **preload_env(f"{level}{names}", level)}
+        return 1024 * int(run([program, names], cwd=tmp_path, env=env).ok().stdout.split()[0])
+
+    few, many = resident_bytes(1), resident_bytes(2000)
+    assert many - few < 2000 * (150 if level == "detail" else 100)
