@@ -110,6 +110,7 @@ uint32_t places_for(uint32_t slots) {
 Between* between_by_messages(uint32_t slots, uint32_t place_bytes) {
   const uint32_t places = places_for(slots);
   const uint64_t name = name_of(places, place_bytes);
+  const os::SignalsBlocked blocked;  // a handler would wait for its own thread
   uint32_t free = 0;
   while (!base::compare_exchange(&making, &free, 1u)) {
     node::sleep_on(&making, 1, 200'000);

@@ -144,6 +144,7 @@ Cache* attach(const Shape& shape) {
   if (slots > kMostSlots) slots = kMostSlots;
   const uint32_t pieces = (block_bytes + piece_bytes_for(block_bytes) - 1) / piece_bytes_for(block_bytes);
   while (slots > kWays && slots * pieces > drain::kMostBlocks) slots -= kWays;
+  const os::SignalsBlocked blocked;  // a handler would wait for its own thread
   const node::Identity me = node::self();
   // The word holds the taker's number: of another process, it was taken when the parent forked.
   for (uint32_t seen = 0; !base::compare_exchange(&attaching, &seen, me.pid); seen = 0) {

@@ -136,6 +136,7 @@ bool map_store(HostStore& store, const Between& b) {
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes) {
   if (nodes < 2) return nullptr;
   const Between wanted{{}, nodes, static_cast<uint32_t>(base::round_up(places, kPlaceWays)), place_bytes, 0};
+  const os::SignalsBlocked blocked;  // a handler would wait for its own thread
   const uint32_t me = node::self().pid;  // another process's: it was taken when the parent forked
   for (uint32_t seen = 0; !base::compare_exchange(&making, &seen, me); seen = 0) {
     if (seen != me && base::compare_exchange(&making, &seen, me)) break;

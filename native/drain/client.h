@@ -30,9 +30,11 @@ WEIR_INLINE bool protected_now() {
 }
 
 // Sees to it that there is a helper that knows all arenas and files of this process; starts one at need and waits until it answers
-// (some milliseconds; at most a few seconds). False: it cannot be had, and will not be tried again for a second. Any thread; not in a
-// signal handler.
+// (some milliseconds; at most a few seconds). False: it cannot be had, and will not be tried again for a second. Any thread.
 bool ensure();
+
+// At load: finds what starting a helper needs, for later calls may come from a signal handler.
+void begin();
 
 // The helper program, when it does not lie beside the library or program that contains this code (tests).
 void use_helper(const char* path);

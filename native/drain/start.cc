@@ -24,6 +24,7 @@ constexpr size_t kStackBytes = 64 << 10;
 constexpr size_t kLongestPath = 4096;
 
 constinit char chosen[kLongestPath] = {};
+constinit const char* traces = nullptr;  // where the helper says what it could not write
 
 struct Start {
   char* stack_end;  // of the grandchild
@@ -78,6 +79,11 @@ bool find_program(char* to, size_t size) {
 
 void use_helper(const char* path) { base::Writer(chosen, sizeof chosen).add(path); }
 
+void begin() {
+  if (chosen[0] == 0 && !find_program(chosen, sizeof chosen)) chosen[0] = 0;
+  traces = getenv("WEIR_TRACE_DIR");
+}
+
 bool start_helper() {
   static constinit char program[kLongestPath] = {};
   if (!find_program(program, sizeof program)) return false;
@@ -86,7 +92,7 @@ bool start_helper() {
   if (os::failed(stacks)) return false;
   auto* lower = reinterpret_cast<char*>(stacks) + kStackBytes;
   static constinit char name[] = "weir-drain";
-  Start start{lower + kStackBytes, program, {name, const_cast<char*>(node::folder()), getenv("WEIR_TRACE_DIR"), nullptr}, {nullptr}, false};
+  Start start{lower + kStackBytes, program, {name, const_cast<char*>(node::folder()), const_cast<char*>(traces), nullptr}, {nullptr}, false};
   // No signal at its end: the program's own children are all that its SIGCHLD and wait() are about.
   const int child = __clone(between, lower, CLONE_VM | CLONE_VFORK, &start);
   if (child > 0) {

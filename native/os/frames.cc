@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/frames.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 
+#include "os/scratch.h"
 #include "os/syscall.h"
 
 extern "C" void* __libc_stack_end;  // of the dynamic linker: where the stack of main() begins
@@ -59,13 +62,39 @@ bool may_be_in_handler() {
   // so the kernel copies.
   const uintptr_t end = thread_pointer() & ~uintptr_t{7};
   if (end - here >= kDeepest) return true;
-  const int process = process_id();
+  const int thread = thread_id();  // the process' first one may be gone
   for (uintptr_t at = here; at < end; at += kPiece) {
     uint64_t words[kPiece / sizeof(uint64_t)];
     const uintptr_t bytes = end - at < kPiece ? end - at : kPiece;
     iovec to{words, bytes}, from{reinterpret_cast<void*>(at), bytes};
-    const long got = system_call(SYS_process_vm_readv, process, reinterpret_cast<long>(&to), 1, reinterpret_cast<long>(&from), 1, 0);
+    const long got = system_call(SYS_process_vm_readv, thread, reinterpret_cast<long>(&to), 1, reinterpret_cast<long>(&from), 1, 0);
     if (got != static_cast<long>(bytes) || any_saved_state(words, bytes, &before)) return true;
+  }
+  return false;
+}
+
+bool may_be_in_handler_on_any_stack() {
+  constexpr uintptr_t kDeepestOwn = 1u << 30, kForeign = 1u << 20, kAtOnce = 8192;
+  if (sealed()) return true;
+  const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) & ~uintptr_t{7};
+  const auto main_end = reinterpret_cast<uintptr_t>(__libc_stack_end) & ~uintptr_t{7};
+  if (main_end - here < kDeepest) return may_be_in_handler();
+  stack_t about{};
+  system_call(SYS_sigaltstack, 0, reinterpret_cast<long>(&about));
+  if ((about.ss_flags & SS_ONSTACK) != 0) return true;
+  const Scratch room;
+  if (room.data() == nullptr) return true;
+  const int thread = thread_id();
+  const uintptr_t own_end = thread == process_id() ? main_end : thread_pointer() & ~uintptr_t{7};
+  const uintptr_t end = own_end - here < kDeepestOwn ? own_end : here + kForeign;
+  uint64_t before = 0;
+  for (uintptr_t at = here; at < end; at += kAtOnce) {
+    const uintptr_t bytes = end - at < kAtOnce ? end - at : kAtOnce;
+    iovec to{room.data(), bytes}, from{reinterpret_cast<void*>(at), bytes};
+    const long got = system_call(SYS_process_vm_readv, thread, reinterpret_cast<long>(&to), 1, reinterpret_cast<long>(&from), 1, 0);
+    if (got < 0) return got != -EFAULT;  // the end of a stack that is not the thread's own
+    if (any_saved_state(reinterpret_cast<const uint64_t*>(room.data()), static_cast<uintptr_t>(got), &before)) return true;
+    if (static_cast<uintptr_t>(got) < bytes) return false;
   }
   return false;
 }

@@ -13,4 +13,8 @@ namespace weir::os {
 // 512 bytes in use on another.
 WEIR_COLD bool may_be_in_handler();
 
+// The same for who starts a thread, who must also find out on deep stacks and on those of the program's own making (coroutines): true on
+// sigaltstack's; elsewhere, up to 1 GiB of the thread's own stack and 1 MiB of another one are searched.
+WEIR_COLD bool may_be_in_handler_on_any_stack();
+
 }  // namespace weir::os

@@ -191,12 +191,11 @@ void* work(void*) {
       continue;
     }
     if (why != -ETIMEDOUT) continue;
-    // Nothing to do for long. Whoever submits after this sees one thread fewer, or is seen here. The last one stays while
-    // something is due later.
-    const bool last = __atomic_fetch_sub(&pool.threads, 1u, __ATOMIC_SEQ_CST) == 1;
-    const bool needed = __atomic_load_n(&pool.tokens, __ATOMIC_SEQ_CST) != 0 || (last && base::load(&pool.later) != nullptr);
-    if (!needed) return nullptr;
-    __atomic_fetch_add(&pool.threads, 1u, __ATOMIC_SEQ_CST);
+    // Nothing to do for long. The last thread stays: a signal handler may submit, and none can begin there.
+    uint32_t now = base::load(&pool.threads);
+    while (now > 1) {
+      if (base::compare_exchange(&pool.threads, &now, now - 1)) return nullptr;
+    }
   }
 }
 
@@ -207,14 +206,16 @@ bool start_thread(State& pool) {
   return false;
 }
 
+bool has_thread(State& pool) {
+  if (WEIR_LIKELY(base::load(&pool.threads) != 0)) return true;
+  const os::SignalsBlocked blocked;
+  if (cores_bytes == 0) begin();
+  return start_thread(pool);
+}
+
 bool enqueue(Job& job, uint64_t due_ns) {
   State* pool = state();
-  if (pool == nullptr || os::sealed()) return false;
-  if (WEIR_UNLIKELY(__atomic_load_n(&pool->threads, __ATOMIC_SEQ_CST) == 0)) {
-    const os::SignalsBlocked blocked;
-    if (cores_bytes == 0) begin();
-    if (!start_thread(*pool)) return false;
-  }
+  if (pool == nullptr || os::sealed() || !has_thread(*pool)) return false;
   uint32_t now = base::load(&job.state);
   if ((now & kQueued) != 0) return true;
   job.due_ns = due_ns;
@@ -229,11 +230,6 @@ bool enqueue(Job& job, uint64_t due_ns) {
   }
   push(*pool, job);
   give_token(*pool);
-  // The last thread may have ended in between.
-  if (WEIR_UNLIKELY(__atomic_load_n(&pool->threads, __ATOMIC_SEQ_CST) == 0)) {
-    const os::SignalsBlocked blocked;
-    start_thread(*pool);
-  }
   return true;
 }
 
@@ -246,6 +242,11 @@ void begin() {
 
 bool submit(Job& job) { return enqueue(job, 0); }
 bool submit_after(Job& job, uint64_t delay_ns) { return enqueue(job, os::now_ns() + delay_ns); }
+
+bool ready() {
+  State* pool = state();
+  return pool != nullptr && !os::sealed() && has_thread(*pool);
+}
 
 void wait(Job& job) {
   uint32_t now = base::load(&job.state);

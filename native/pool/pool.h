@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of the process that do I/O for the layers: reading ahead, writing behind, what is due later. They begin when there is
-// work, hold back all signals, end after kIdleNs without any, and are gone in a forked child, which begins anew.
+// work, hold back all signals, end but for the last one after kIdleNs without any, and are gone in a forked child, which begins anew.
 //
 // Their number follows the work: before a thread runs a job it sees to it that another one waits, up to kThreads; so the program's
 // own threads never start more than the first one.
@@ -32,7 +32,10 @@ void begin();
 
 // Hands over an idle job (or, from within `run`, its own); one that is queued already stays as it is. Takes no lock: a signal handler may call it. False when there is no thread
 // and none can be had: nothing has been done then, and the caller does the work itself.
+// In a signal handler no thread begins.
 bool submit(Job& job);
+// Whether what is submitted will run although the caller does nothing more: there is a thread, or one has begun now.
+bool ready();
 // The same, not before delay_ns from now.
 bool submit_after(Job& job, uint64_t delay_ns);
 

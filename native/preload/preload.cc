@@ -99,6 +99,7 @@ bool begin_layers(const Wishes& wishes) {
   register_kinds();
   if (!knows_all_layers(wishes, rules)) return false;
   pool::begin();
+  drain::begin();
   stack::name_of_path = hook::path_at;
   node::on_dead_holder(drain::hurry);
   stack::losses_are_said = !wishes.quiet;

@@ -233,7 +233,9 @@ void forget_logs() {
 }
 
 void begin_logs() {
-  if (pthread_key_create(&end_of_thread, park) == 0) ends_known = true;
+  // libc has room for a thread's first 32 keys with the thread; for others it would allocate, perhaps in a signal handler.
+  constexpr pthread_key_t kWithThread = 32;
+  ends_known = pthread_key_create(&end_of_thread, park) == 0 && end_of_thread < kWithThread;
 }
 
 }  // namespace weir::record

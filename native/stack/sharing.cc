@@ -6,6 +6,7 @@
 #include "node/lock.h"
 #include "node/place.h"
 #include "node/registry.h"
+#include "os/frames.h"
 #include "os/syscall.h"
 #include "stack/busy.h"
 #include "stack/inside.h"
@@ -101,14 +102,18 @@ bool begin_to_hold(Layer& layer) {
   auto* const lease = static_cast<node::Lease*>(f->lease);
   const bool begun = node::begin(lease);
   if (begun) f->empty = false;
-  else ask_to_leave(layer, node::taken_away(lease) ? Reason::kConflict : Reason::kNoMemory);
+  else if (node::taken_away(lease)) ask_to_leave(layer, Reason::kConflict);
+  else if (!os::may_be_in_handler_on_any_stack()) ask_to_leave(layer, Reason::kNoMemory);  // else the next call may have it
   errno = before;
   return begun;
 }
 
 void look_after_empty(File* f, bool appends) {
-  if (appends) begin_to_hold(*f->top);
-  else if (node::taken_away(static_cast<const node::Lease*>(f->lease))) ask_to_leave(*f->top, Reason::kConflict);
+  if (appends) {
+    if (!begin_to_hold(*f->top)) ask_to_leave(*f->top, Reason::kNoMemory);
+    return;
+  }
+  if (node::taken_away(static_cast<const node::Lease*>(f->lease))) ask_to_leave(*f->top, Reason::kConflict);
 }
 
 bool may_hold(File* f, bool reads, bool writes) {

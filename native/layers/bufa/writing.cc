@@ -131,7 +131,8 @@ Result write_slowly(Layer& l, const Transfer& t) {
       return write_through(l, t);
     }
   }
-  if (!is_protected(l)) return write_through(l, t);
+  // Without a thread, as in a signal handler, nobody would write what waits here.
+  if (!is_protected(l) || (!s.ageing.listed && !pool::ready())) return write_through(l, t);
   const bool append = (l.file->flags & O_APPEND) != 0;
   if (s.writer->appending != append) {
     write_all(l);

@@ -86,7 +86,7 @@ Result pass(Layer& l, const Transfer& t) {
 
 Result write(Layer& l, const Transfer& t) {
   State& s = state(l);
-  if (!s.appends || (l.file->flags & O_APPEND) == 0 || t.bytes > kLargest || !have_room(l, t.bytes)) return pass(l, t);
+  if (!s.appends || (l.file->flags & O_APPEND) == 0 || t.bytes > kLargest || (!s.waiting.listed && !pool::ready()) || !have_room(l, t.bytes)) return pass(l, t);
   auto* to = static_cast<char*>(drain::data(shared()->arena, s.block)) + s.filled;
   for (int i = 0; i < t.count; ++i) {
     memcpy(to, t.pieces[i].iov_base, t.pieces[i].iov_len);

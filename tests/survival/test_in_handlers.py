@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""read, write, open, close, lseek and fsync may be called in signal handlers: weir allocates nothing there, starts no thread by libc, and
+waits for nothing that the interrupted call has."""
+
+import os
+import subprocess
+import uuid
+
+import pytest
+
+STACKS = [
+    "bufa:4096:4:always=1",
+    "event|bufa:4096:2:always=1|event",
+    "bufa:4096:2:always=1|bufa:8192:2:always=1",
+    "global:16384:8:always=1",
+    "gather:16384:8:always=1",
+    "keep:always=1",
+    "keep:always=1|bufa:4096:4:always=1",
+    "short:op=any:rate=0:seed=1:bytes=3000",
+    "delay:op=any:us=1",
+    "error:op=any:errno=EIO:rate=0",
+]
+
+
+@pytest.mark.parametrize(("what", "traces"), [("first", False), ("first", True), ("storm", True)])
+@pytest.mark.parametrize("stack", STACKS)
+def test_handlers_allocate_nothing_and_wait_for_nothing(guest, execute, preload_env, preload, tmp_path, stack, what, traces):
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    env = preload_env() if traces else {"LD_PRELOAD": str(preload)}
+    env |= {"WEIR_RULES": f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n", "WEIR_JOB": job}
+    try:
+        done = execute([guest("in_handlers.c", "-rdynamic", "-fno-builtin"), what], env=env, cwd=tmp_path, timeout=30).ok()
+    finally:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+    assert done.stdout.split() == ["2" if what == "first" else "60", "0"]
+    for name in ("handler.dat", "program.dat"):
+        assert (tmp_path / name).read_bytes() == name[0].encode() * 19999 + b"!end"
+
+
+WITHOUT_MAIN = """
+static void* work(void* unused) {
+  int file = open_new("a.dat");
+  for (int i = 0; i < 1000; ++i) MUST(write(file, "abc", 3) == 3);
+  MUST(close(file) == 0);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  MUST(pthread_create(&thread, NULL, work, NULL) == 0);
+  pthread_exit(NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", "global:16384:8:always=1"])
+def test_a_process_ends_with_its_last_thread_though_weir_has_some(guest, execute, preload, tmp_path, stack):
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
+    env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
+    try:
+        execute([guest(WITHOUT_MAIN)], env=env, cwd=tmp_path, timeout=20).ok()
+    finally:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+    assert (tmp_path / "a.dat").read_bytes() == b"abc" * 1000
