@@ -35,6 +35,14 @@ void wait_for(Layer& l, pool::Job& job) {
 
 namespace {
 
+// A layer above that holds bytes is in the midst of something, perhaps in a thread of the pool while the file's lock is another thread's.
+bool is_below_holder(const Layer& l) {
+  for (int i = 0; i < l.file->layer_count && &l.file->top[i] != &l; ++i) {
+    if ((l.file->top[i].kind->flags & stack::kHolds) != 0) return true;
+  }
+  return false;
+}
+
 // A request handed on as it is, timed. The lock is let go meanwhile when the layer has nothing to do with it: requests of several
 // threads run side by side then, as without layers.
 template <typename Below>
@@ -43,7 +51,7 @@ Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
   count(l, kPassed);
   const uint64_t began = now_ns();
   Result result;
-  if (alone) {
+  if (alone && !is_below_holder(l)) {
     base::fetch_add(&s.passing, 1u);
     stack::unlock(l.file);
     result = below(l, t);
