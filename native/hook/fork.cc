@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <stdarg.h>
-#include <string.h>
 
 #include "drain/client.h"
 #include "hook/kernel_aio.h"
@@ -54,18 +53,6 @@ struct Beginning {
   bool copied;
 };
 
-// Threads that the process has, by the kernel's count; 0: not known.
-uint64_t threads_of_process() {
-  constexpr int kThreads = 18;  // fields behind the name, which may have blanks (proc(5): num_threads)
-  char text[512];
-  if (os::read_file("/proc/self/stat", text, sizeof text) <= 0) return 0;
-  const char* at = strrchr(text, ')');
-  for (int i = 0; at != nullptr && i < kThreads; ++i) at = strchr(at + 1, ' ');
-  uint64_t count = 0;
-  for (at += at != nullptr; at != nullptr && *at >= '0' && *at <= '9'; ++at) count = count * 10 + static_cast<uint64_t>(*at - '0');
-  return count;
-}
-
 int begin(void* with) {
   const Beginning& beginning = *static_cast<const Beginning*>(with);
   if (beginning.copied) in_forked_child();
@@ -75,7 +62,7 @@ int begin(void* with) {
   weir::stack::at_quick_end();
   if (!beginning.copied) return status;
   if (recording()) weir::record::process().end(weir::wire::End::kQuickExit);
-  if (os::own_threads() != 0 && threads_of_process() <= 1 + os::own_threads()) os::system_call(SYS_exit_group, status);
+  if (os::only_own_threads_besides_this()) os::system_call(SYS_exit_group, status);
   return status;
 }
 

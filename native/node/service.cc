@@ -8,7 +8,7 @@ namespace weir::node {
 namespace {
 
 constexpr size_t kStackBytes = 256 << 10;  // a recall flushes a file through its layers
-constexpr uint64_t kLookNs = 10'000'000'000;
+constexpr uint64_t kLookNs = 1'000'000'000;  // whether the program is still there
 
 using Callback = void (*)(void*, Lease*);
 constinit Callback usual_callback = nullptr;
@@ -46,6 +46,7 @@ void* serve(void*) {
       if (base::load(&l->recall) == kRecalled && l->holder == me && base::load(&l->state) == kLinked) serve_one(l);
     }
     sleep_on(&own.calls, calls, kLookNs);
+    if (base::load(&own.calls) == calls) os::end_process_without_program();
   }
   return nullptr;
 }
