@@ -12,6 +12,8 @@
 #include <functional>
 #include <string>
 
+#include "node/table.h"
+
 using namespace weir::node;
 
 namespace {
@@ -70,6 +72,27 @@ class Node : public testing::Test {
 int Node::count_ = 0;
 
 }  // namespace
+
+TEST_F(Node, a_stopped_owner_of_a_bucket_holds_up_nobody) {
+  in_child([] {
+    close(opened(5, kLayeredReader, Verdict::kGranted));
+    const pid_t other = start([] {
+      EXPECT_EQ(take(bucket_of(7, 6).lock), Taken::kFree);
+      raise(SIGSTOP);
+      EXPECT_TRUE(release(bucket_of(7, 6).lock));
+    });
+    int status = 0;
+    waitpid(other, &status, WUNTRACED);
+    EXPECT_TRUE(WIFSTOPPED(status));
+    EXPECT_EQ(opened(6, kLayeredReader, Verdict::kFull), nullptr);  // within the bound, and without layers
+    EXPECT_EQ(writers(7, 6), 0u);
+    kill(other, SIGCONT);
+    EXPECT_EQ(end_of(other), 0);
+    Lease* const lease = opened(6, kLayeredReader, Verdict::kGranted);
+    EXPECT_NE(lease, nullptr);
+    close(lease);
+  });
+}
 
 TEST_F(Node, readers_keep_their_layers_and_a_writer_makes_everybody_plain) {
   in_child([] {
