@@ -104,10 +104,8 @@ def table(suites: list[Suite], modes: list[Mode]) -> None:
     for suite in suites:
         loaded = {m.name: load_result(RESULTS, suite.name, m.name) for m in modes}
         rows.append(make_row(suite, {k: r for k, r in loaded.items() if r}, modes, known))
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    weir = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(write_page(rows, modes, weir, read_open()))
+    PAGE.write_text(write_page(rows, modes, read_open()))
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

@@ -48,6 +48,7 @@ FAIL: test_b (test.test_x.Case.test_b)
         (parse.tap, 0, "1..4\nok 1\nnot ok 2 - x\nok 3 # SKIP no\n", {"1": "pass", "2": "fail", "3": "skip", "4": "fail"}),
         (parse.ltp, 1, "a.c:1: TPASS: x\na.c:2: TFAIL: y\na.c:3: TCONF: z\n", {"1": "pass", "2": "fail", "3": "skip"}),
         (parse.ltp, -11, "a.c:1: TPASS: x\n", {"1": "pass", "end": "fail"}),
+        (parse.hdf5, 1, " Testing a b     PASSED\nTesting a b  *FAILED*\nTesting c  -SKIP-\n", {"1 a b": "pass", "2 a b": "fail", "3 c": "skip"}),
         (parse.unittest, "time limit", "", {"": "fail"}),
     ],
 )
@@ -82,13 +83,26 @@ def test_page_counts_passes_and_differences():
     results = {r.mode: r for r in (PLAIN, AGAIN, BUFA)}
     lacking = {"plain": Result("t", "plain", missing="there is no t")}
     known = [Known("s", "bufa", "file *", "by design")]
-    page = write_page([make_row(suite, results, modes, known), make_row(absent, lacking, modes, known)], modes, "v1", [{"suite": "t", "mode": "keep", "seen": "it hangs"}])
+    page = write_page([make_row(suite, results, modes, known), make_row(absent, lacking, modes, known)], modes, [{"suite": "t", "mode": "keep", "seen": "it hangs"}])
     assert "| s | 2 | 1 | 0 -2 !1 | . |" in page
     assert "| t | not run: there is no t |" in page
     assert "**3 differences**, 1 of them without a known cause" in page
     assert "| s | `run::a` | pass | fail | bufa | **unknown** |" in page
     assert "- s, keep: it takes an hour." in page
     assert "- t, keep: it hangs." in page
+
+
+def test_page_marks_what_older_builds_gave():
+    suite = Suite("s", "a suite", lambda _: [], lambda _: "s 1", leave_out={"keep": "it takes an hour"})
+    modes = [Mode(m, stack=m if m != "plain" else "") for m in ("plain", "bufa", "cos", "keep", "gather")]
+    results = {"plain": PLAIN}
+    for mode, library in (("bufa", "new"), ("cos", "old"), ("gather", "new")):
+        results[mode] = result(mode, PLAIN.steps["run"].tests, PLAIN.outputs, library)
+        results[mode].weir = f"of-{library}"
+    page = write_page([make_row(suite, results, modes, [])], modes)
+    assert "| s | 2 | 2 | 2 <sup>a</sup> | . | 2 |" in page
+    assert "Builds: a: weir of-old." in page
+    assert "weir of-new (2 runs) and of-old (1 runs): 1 suites, 4 of 4 runs" in page
 
 
 def test_time_limit_ends_children_too(tmp_path):

@@ -55,7 +55,8 @@ def _unpack_sdist(requirement: str, python: Path, directory: Path) -> str:
     name = requirement.split("==")[0]
     if (directory / name).exists():
         return ""
-    arguments = ("download", "--no-deps", "--no-binary", ":all:")
+    # what builds it may be a wheel, so that pip can read its metadata
+    arguments = ("download", "--no-deps", "--no-binary", name)
     if problem := _pip(python, *arguments, "-d", str(directory), requirement):
         return problem
     archive = next(p for p in directory.glob("*.tar.gz") if p.name.lower().startswith(name.lower()))

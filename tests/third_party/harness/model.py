@@ -115,7 +115,10 @@ class StepResult:
 
 @dataclass
 class Result:
-    """A suite in a mode. missing: why it was not run. library: digest of the preload library that was used."""
+    """A suite in a mode. missing: why it was not run.
+
+    library    digest of the preload library that was used; weir: the version that git gives its source
+    """
 
     suite: str
     mode: str
@@ -124,6 +127,7 @@ class Result:
     missing: str = ""
     steps: dict[str, StepResult] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
+    weir: str = ""
 
     def items(self) -> dict[str, str]:
         """All that is compared: key -> value. Exit status, tests, printed bytes and files."""

@@ -15,6 +15,8 @@ _AUTOMAKE = re.compile(r"^(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): (\S+)", re.M)
 _TAP = re.compile(r"^(not )?ok (\d+)(.*)$", re.M)
 _LTP = re.compile(r"\b(TPASS|TFAIL|TBROK|TCONF)\b")
 
+_HDF5 = re.compile(r"^ *Testing (.*?) +(PASSED|\*FAILED\*|-SKIP-)", re.M)
+
 
 def unittest(ended: Ended) -> Tests:
     """Python's unittest with --verbose: `test_x (module.Class.test_x) ... ok`.
@@ -66,4 +68,11 @@ def ltp(ended: Ended) -> Tests:
     found = {str(i): words[word] for i, word in enumerate(_LTP.findall(ended.output), 1)}
     if isinstance(ended.status, str) or ended.status < 0:
         found["end"] = "fail"
+    return found or {"": "pass" if ended.status == 0 else "fail"}
+
+
+def hdf5(ended: Ended) -> Tests:
+    """A program of HDF5's tests: `Testing what  PASSED`, numbered, as it tests the same in several ways."""
+    words = {"PASSED": "pass", "-SKIP-": "skip"}
+    found = {f"{i} {what}": words.get(word, "fail") for i, (what, word) in enumerate(_HDF5.findall(ended.output), 1)}
     return found or {"": "pass" if ended.status == 0 else "fail"}

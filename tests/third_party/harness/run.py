@@ -27,6 +27,14 @@ def library_digest() -> str:
     return digest(LIBRARY.read_bytes())
 
 
+def weir_version() -> str:
+    """The last commit that changed the source of the library, with "+" if it was changed since."""
+    git, source = ["git", "-C", str(ROOT)], ["--", "native", "include"]
+    last = subprocess.run([*git, "log", "-1", "--format=%h", *source], capture_output=True, text=True, check=False)
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", *source], check=False).returncode == 1
+    return (last.stdout.strip() or "of unknown version") + "+" * changed
+
+
 def _without_directory(output: str, work: Path) -> bytes:
     return output.replace(str(work), "WORK").encode()
 
@@ -100,6 +108,7 @@ def run_suite(suite: Suite, mode: Mode, place: Place, factor: float = 1.0) -> Re
         return result
     result.version = suite.version(place)
     result.library = library_digest() if mode.uses_weir else ""
+    result.weir = weir_version() if mode.uses_weir else ""
     remove_tree(place.work)
     place.work.mkdir(parents=True)
     place.work.with_suffix(".log").unlink(missing_ok=True)

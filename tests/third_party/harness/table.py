@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from harness.compare import Difference, Known, find_differences, unstable_items
 from harness.model import Mode, Result, Suite
@@ -21,7 +22,8 @@ the same in each plain run) and the bytes of the files that the suite leaves. [T
 """
 _READ = """
 A cell holds the tests that passed; `-N` behind it the items that differ from the plain run, `!N` those of which no cause is
-known. `.`: not run in this mode. What two runs without weir do not agree on is left out of the comparison.
+known. `.`: not run in this mode. A letter behind it: measured with an older build, named below the table. What two runs
+without weir do not agree on is left out of the comparison.
 """
 
 
@@ -48,7 +50,27 @@ def make_row(suite: Suite, results: Mapping[str, Result], modes: Sequence[Mode],
     return Row(suite, results, unstable, found)
 
 
-def _cell(row: Row, mode: Mode) -> str:
+@dataclass(frozen=True)
+class Build:
+    """A preload library that results were made with. letter: "" for the one that most were made with."""
+
+    weir: str
+    runs: int
+    letter: str = ""
+
+
+def find_builds(rows: Sequence[Row]) -> dict[str, Build]:
+    """The builds of all results by their digest; the first is the one of most runs."""
+    ran = [r for row in rows for r in row.results.values() if r.library and not r.missing]
+    names = {r.library: r.weir or "of unknown version" for r in ran}
+    ordered = Counter(r.library for r in ran).most_common()
+    return {
+        library: Build(names[library], runs, "" if i == 0 else chr(ord("a") + (i - 1) % 26))
+        for i, (library, runs) in enumerate(ordered)
+    }
+
+
+def _cell(row: Row, mode: Mode, builds: Mapping[str, Build]) -> str:
     result = row.results.get(mode.name)
     if result is None or result.missing:
         return "."
@@ -56,10 +78,11 @@ def _cell(row: Row, mode: Mode) -> str:
     parts = [str(result.passes())]
     parts += [f"-{counts[True]}"] if counts[True] else []
     parts += [f"!{counts[False]}"] if counts[False] else []
+    parts += [f"<sup>{builds[result.library].letter}</sup>"] if result.library and builds[result.library].letter else []
     return " ".join(parts)
 
 
-def _table(rows: Sequence[Row], modes: Sequence[Mode]) -> list[str]:
+def _table(rows: Sequence[Row], modes: Sequence[Mode], builds: Mapping[str, Build]) -> list[str]:
     lines = ["| suite | " + " | ".join(m.name for m in modes) + " |", "|---|" + "--:|" * len(modes)]
     for row in rows:
         plain = row.results.get("plain")
@@ -67,8 +90,17 @@ def _table(rows: Sequence[Row], modes: Sequence[Mode]) -> list[str]:
             why = plain.missing if plain else "no result"
             lines.append(f"| {row.suite.name} | not run: {why} " + "| " * (len(modes) - 1) + "|")
         else:
-            lines.append(f"| {row.suite.name} | " + " | ".join(_cell(row, m) for m in modes) + " |")
+            lines.append(f"| {row.suite.name} | " + " | ".join(_cell(row, m, builds) for m in modes) + " |")
     return lines
+
+
+def _letters(builds: Mapping[str, Build]) -> list[str]:
+    marked = [f"{b.letter}: weir {b.weir}" for b in builds.values() if b.letter]
+    return ["", "Builds: " + "; ".join(marked) + "."] if marked else []
+
+
+def _is_in_matrix(suite: Suite, mode: Mode) -> bool:
+    return not any(fnmatchcase(mode.name, pattern) for pattern in suite.leave_out)
 
 
 def _suites(rows: Sequence[Row]) -> list[str]:
@@ -111,21 +143,22 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
 def write_page(
     rows: Sequence[Row],
     modes: Sequence[Mode],
-    weir: str,
     still_open: Sequence[Mapping[str, str]] = (),
 ) -> str:
-    """The whole page. weir: the version that was measured; still_open: seen outside of these runs."""
+    """The whole page. still_open: seen outside of these runs."""
     found = [d for row in rows for d in row.differences]
     unknown = sum(not d.cause for d in found)
     ran = [r for row in rows for r in row.results.values() if not r.missing]
     compared = sum(len(r.items()) for r in ran if r.library)
-    builds = len({r.library for r in ran if r.library})
+    builds = find_builds(rows)
+    measured = " and ".join(f"{b.weir} ({b.runs} runs)" for b in builds.values()) or "no build"
+    matrix = sum(_is_in_matrix(row.suite, mode) for row in rows for mode in modes)
     summary = (
-        f"Measured with weir {weir} (builds of the preload library: {builds}): {len({r.suite for r in ran})} suites, {len(ran)} runs, {compared:,} items compared,"
-        f" **{len(found)} differences**, {unknown} of them without a known cause; {len(still_open)} open (below)."
-        f" A full matrix has {len(rows) * len(modes)} runs less those left out."
+        f"Measured with weir {measured}: {len({r.suite for r in ran})} suites, {len(ran)} of {matrix} runs,"
+        f" {compared:,} items compared, **{len(found)} differences**, {unknown} of them without a known"
+        f" cause; {len(still_open)} open (below)."
     )
-    parts = [_HEAD, summary, _READ, *_table(rows, modes), "", "## The suites", "", *_suites(rows)]
+    parts = [_HEAD, summary, _READ, *_table(rows, modes, builds), *_letters(builds), "", "## The suites", "", *_suites(rows)]
     parts += ["", "## Differences", "", *_differences(rows)]
     if still_open:
         parts += ["", "## Open: seen in runs that are not in the table", ""]

@@ -10,7 +10,8 @@ from harness.run import debian_version
 _TESTS = (
     *("test_io", "test_fileio", "test_file", "test_os", "test_mmap", "test_shutil", "test_tempfile"),
     *("test_posix", "test_pathlib", "test_zipfile", "test_tarfile", "test_glob"),
-    *("test_fcntl", "test_filecmp", "test_dbm_dumb", "test_stat"),
+    *("test_fcntl", "test_filecmp", "test_dbm_dumb", "test_stat", "test_subprocess", "test_bufio"),
+    *("test_fileinput", "test_gzip", "test_mailbox", "test_shelve"),
 )
 _PYTHON = "/usr/bin/python3.11"
 
@@ -24,7 +25,7 @@ def _steps(place):
 
 SUITE = Suite(
     name="cpython",
-    title="CPython's test_io, test_os, test_mmap, test_shutil, test_tempfile and 9 others",
+    title=f"CPython's test_io, test_os, test_mmap, test_shutil, test_tempfile and {len(_TESTS) - 5} others",
     steps=_steps,
     version=lambda _: debian_version("libpython3.11-testsuite"),
     packages=("libpython3.11-testsuite", "python3.11"),

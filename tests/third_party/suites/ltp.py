@@ -12,7 +12,12 @@ _CALLS = (
     *("open", "openat", "creat", "close", "dup", "dup2", "dup3", "ftruncate", "truncate"),
     *("fsync", "fdatasync", "sendfile", "splice", "copy_file_range", "mmap", "munmap", "msync"),
     *("rename", "unlink", "link", "stat", "fstat", "lstat", "statx", "flock", "chmod", "fchmod"),
-    *("readahead", "posix_fadvise", "fallocate", "fork", "vfork"),
+    *("readahead", "posix_fadvise", "fallocate", "fork", "vfork", "clone", "execve", "exit"),
+    *("openat2", "close_range", "preadv2", "pwritev2", "tee", "vmsplice", "sync_file_range", "mremap"),
+    *("renameat", "renameat2", "unlinkat", "linkat", "symlink", "chown", "fchown", "lchown", "fchownat"),
+    *("fchmodat", "utime", "utimes", "utimensat", "futimesat", "mknod", "getdents", "statfs", "fstatfs"),
+    *("setgid", "setuid", "setegid", "setresuid", "setresgid", "setreuid", "setregid", "setgroups"),
+    *("fcntl", "io_submit", "io_getevents", "memfd_create", "access", "setxattr", "getxattr"),
 )
 # They wait for real time (an alarm, a measurement of cached reads), format devices, or take minutes.
 _LEFT_OUT = ("readahead02", "flock07", "fork13", "fsync04", "copy_file_range02", "preadv03", "pwritev03")

@@ -27,7 +27,7 @@ def _steps(place):
             chosen = ("-i", "test_io", "-i", "test_file")
             variables = {**environment, "TMPDIR": str(place.work)}
             command = (*launch, "-n", ranks, *python, *chosen)
-            yield Step(f"{mpi} {ranks}", command, parse.unittest, variables, time_limit_s=180)
+            yield Step(f"{mpi} {ranks}", command, parse.unittest, variables, time_limit_s=600)
 
 
 SUITE = Suite(
