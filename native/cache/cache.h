@@ -87,8 +87,8 @@ struct Opening {
 
 // 0 or -errno (no room: then no layer).
 int64_t open(Opening& o, uint64_t device, uint64_t inode);
-// Flushed before, or given up. wait: until nobody else has a copy of its descriptor (a lock on it must end).
-void close(Opening& o, bool wait = false);
+// Flushed before, or given up. Returns when the drain helper has no copy of its descriptor.
+void close(Opening& o);
 
 int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset);
 int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset);

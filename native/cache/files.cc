@@ -204,10 +204,10 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   return 0;
 }
 
-void close(Opening& o, bool wait) {
+void close(Opening& o) {
   if (o.spare != nullptr) os::unmap(o.spare, o.cache->block_bytes);
   o.spare = nullptr;
-  if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled, wait, o.below.descriptor);
+  if (o.enrolled >= 0) drain::withdraw(o.cache->arena, o.enrolled, o.below.descriptor);
   o.enrolled = -1;
   Directory& d = *o.cache->directory;
   const os::SignalsBlocked blocked;

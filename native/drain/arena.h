@@ -54,9 +54,10 @@ struct Enrolment {
 int enrol(Arena* arena, const Enrolment& file);
 // Whether the helper has the file: needed before the first byte is accepted. One load when it has; otherwise waits for its answer.
 bool held(Arena* arena, int slot);
-// The file is closed, nothing of it is dirty. wait: until the helper has closed its copy (flock and lock files need that).
+// The file is closed, nothing of it is dirty. Returns when the helper has closed its copy: as long as one is open for writing the
+// file cannot be executed (ETXTBSY), its file system not be unmounted (EBUSY), and its locks stay.
 // descriptor: as it was enrolled, in a shared arena, where several openings of this process may have the slot; the last ends it.
-void withdraw(Arena* arena, int slot, bool wait = false, const int* descriptor = nullptr);
+void withdraw(Arena* arena, int slot, const int* descriptor = nullptr);
 
 // Blocks. ------------------------------------------------------------------------------------------------------------------
 

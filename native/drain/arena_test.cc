@@ -107,7 +107,7 @@ TEST_F(Drain, an_unlinked_file_is_no_error_and_a_withdrawn_one_is_let_go) {
     const int slot = enrolled(arena, fd, name);
     ASSERT_TRUE(drain::held(arena, slot));
     // A lock belongs to the open file, which the helper shares until it has let go.
-    drain::withdraw(arena, slot, true);
+    drain::withdraw(arena, slot);
     const pid_t helper = static_cast<pid_t>(reinterpret_cast<const drain::PulsePage*>(drain::pulse)->pid);
     for (int i = 3; i < 64; ++i) {
       char link[64], target[256] = "";

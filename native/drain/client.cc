@@ -269,7 +269,7 @@ bool held(Arena* arena, int slot) {
   return base::load(&s.state) == kSlotHeld && protected_now();
 }
 
-void withdraw(Arena* arena, int slot, bool wait, const int* descriptor) {
+void withdraw(Arena* arena, int slot, const int* descriptor) {
   FileSlot& s = arena->slots[slot];
   const os::SignalsBlocked blocked;
   const bool locked = node::take(arena->header->lock) != node::Taken::kNot;
@@ -281,8 +281,8 @@ void withdraw(Arena* arena, int slot, bool wait, const int* descriptor) {
   for (const uint64_t users : s.users) last = last && users == 0;
   if (last) {
     // Told before the slot is free: messages arrive in this order.
-    if (wait) base::store(&s.closing, 1u);
-    if (tell(kTellWithdraw, arena, slot, -1) && wait) wait_for(&s.closing, 0);
+    base::store(&s.closing, 1u);
+    if (tell(kTellWithdraw, arena, slot, -1)) wait_for(&s.closing, 0);
     base::store(&s.state, uint32_t{kSlotFree});
   }
   node::release(arena->header->lock);

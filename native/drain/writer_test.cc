@@ -141,7 +141,7 @@ void accept(const char* data, uint32_t bytes, uint64_t offset) {
   }
   pthread_mutex_lock(&lock);
   flush_all();
-  drain::withdraw(arena, slot, true);
+  drain::withdraw(arena, slot);
   drain::destroy_arena(arena);
   exit(0);
 }

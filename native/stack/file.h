@@ -52,10 +52,6 @@ struct File {
   char path[];         // absolute, zero-terminated
 };
 
-// Whether the drain helper must have closed its copy of the descriptor when the layers end: a lock lives as long as any copy, and a
-// program that goes on with the file (its layers leave) may lock it yet.
-WEIR_INLINE bool copies_end(const File* f) { return f->locked || f->references != 0; }
-
 inline constexpr int kFiles = 1 << 16;  // descriptors above it have no layers
 // The lowest bits of an entry: what is the kernel's alone although the file is known.
 enum EntryBit : uintptr_t {

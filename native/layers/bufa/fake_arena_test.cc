@@ -28,7 +28,7 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t) {
 }
 int enrol(Arena*, const Enrolment&) { return layers::bufa::test::helper ? 0 : -1; }
 bool held(Arena*, int) { return layers::bufa::test::helper; }
-void withdraw(Arena*, int, bool, const int*) {}
+void withdraw(Arena*, int, const int*) {}
 bool ensure() {
   pulse = layers::bufa::test::helper ? &alive : &dead;
   return layers::bufa::test::helper;

@@ -200,7 +200,7 @@ void end_writer(Layer& l) {
   State& s = state_of(l);
   if (s.writer == nullptr) return;
   write_all(l);
-  drain::withdraw(s.writer->arena, s.writer->slot, stack::copies_end(l.file));
+  drain::withdraw(s.writer->arena, s.writer->slot);
   os::unmap(s.writer, sizeof(Writer));
   s.writer = nullptr;
 }

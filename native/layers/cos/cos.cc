@@ -330,7 +330,7 @@ void close(Layer& layer) {
   }
   if (s.arena != nullptr) {
     drain::give_block(s.arena, s.block);
-    drain::withdraw(s.arena, s.slot, stack::copies_end(layer.file));
+    drain::withdraw(s.arena, s.slot);
     drain::destroy_arena(s.arena);
   } else if (s.buffer != nullptr) {
     os::unmap(s.buffer, s.bytes);

@@ -282,7 +282,7 @@ void close(Layer& l) {
   State& s = state_of(l);
   if (!s.attached) return;
   if (s.opening.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, ~0u);
-  cache::close(s.opening, stack::copies_end(l.file));
+  cache::close(s.opening);
   s.attached = false;
 }
 

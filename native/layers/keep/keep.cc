@@ -134,7 +134,7 @@ void close(Layer& l) {
   end_waiting(l);
   if (Shared* all = s.enrolled ? shared() : nullptr; all != nullptr && all->arena != nullptr) {
     if (s.block >= 0) drain::give_block(all->arena, s.block);
-    drain::withdraw(all->arena, s.slot, stack::copies_end(l.file));
+    drain::withdraw(all->arena, s.slot);
   }
   s.block = -1;
   s.enrolled = false;
