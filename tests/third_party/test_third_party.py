@@ -43,7 +43,7 @@ FAIL: test_b (test.test_x.Case.test_b)
                 "test.test_x.Case.test_e": "pass",
             },
         ),
-        (parse.pytest, 1, "PASSED a.py::b\nFAILED a.py::c - x\nXFAIL d\n", {"a.py::b": "pass", "a.py::c": "fail", "d": "pass"}),
+        (parse.pytest, 1, "PASSED a.py::b\nFAILED a.py::c - x\nXFAIL d\nSKIPPED [1] e.py:7: why\n", {"a.py::b": "pass", "a.py::c": "fail", "d": "pass", "e.py:7:": "skip"}),
         (parse.automake, 1, "x\nPASS: one\nFAIL: two (exit status: 1)\nSKIP: three\n", {"one": "pass", "two": "fail", "three": "skip"}),
         (parse.tap, 0, "1..4\nok 1\nnot ok 2 - x\nok 3 # SKIP no\n", {"1": "pass", "2": "fail", "3": "skip", "4": "fail"}),
         (parse.ltp, 1, "a.c:1: TPASS: x\na.c:2: TFAIL: y\na.c:3: TCONF: z\n", {"1": "pass", "2": "fail", "3": "skip"}),

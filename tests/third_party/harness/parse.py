@@ -10,7 +10,7 @@ from harness.model import Ended, Tests
 _UNITTEST = re.compile(r"^(test\w*) \(([\w.]+)\)|^={60,}$", re.M)
 _UNITTEST_RESULT = re.compile(r"\b(ok|FAIL|ERROR|expected failure)$|\b(skipped) ", re.M)
 _UNITTEST_WORDS = {"ok": "pass", "FAIL": "fail", "ERROR": "fail", "expected failure": "pass"}
-_PYTEST = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\s+(\S+)", re.M)
+_PYTEST = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\s+(?:\[\d+\] )?(\S+)", re.M)
 _AUTOMAKE = re.compile(r"^(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): (\S+)", re.M)
 _TAP = re.compile(r"^(not )?ok (\d+)(.*)$", re.M)
 _LTP = re.compile(r"\b(TPASS|TFAIL|TBROK|TCONF)\b")
