@@ -22,7 +22,7 @@ the same in each plain run) and the bytes of the files that the suite leaves. [T
 """
 _READ = """
 A cell holds the tests that passed; `-N` behind it the items that differ from the plain run, `!N` those of which no cause is
-known. `.`: not run in this mode. A letter behind it: measured with an older build, named below the table. What two runs
+known. `.`: not run in this mode. A letter behind it: measured with another build, named below the table. What two runs
 without weir do not agree on is left out of the comparison.
 """
 
@@ -52,7 +52,7 @@ def make_row(suite: Suite, results: Mapping[str, Result], modes: Sequence[Mode],
 
 @dataclass(frozen=True)
 class Build:
-    """A preload library that results were made with. letter: "" for the one that most were made with."""
+    """A preload library that results were made with. letter: "" for the one of most runs."""
 
     weir: str
     runs: int
