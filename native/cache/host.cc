@@ -9,6 +9,7 @@
 #include "cache/between.h"
 #include "node/lock.h"
 #include "node/place.h"
+#include "node/private.h"
 #include "os/syscall.h"
 
 namespace weir::cache {
@@ -23,7 +24,8 @@ struct HostStore {
   uint64_t home_bytes;  // of one home's part
   uint32_t* backed;     // by page of the parts, one bit, shared: it has memory
   uint64_t parts_at;    // in the file
-  char path[node::kPathBytes];
+  char name[node::kPathBytes];  // in the job's directory
+  os::Identity file;
 };
 HostStore stores[8];
 uint32_t store_count = 0;
@@ -44,7 +46,7 @@ bool back(HostStore& store, uint64_t at, uint64_t bytes) {
   const uint64_t first = at / kPage, last = (at + bytes - 1) / kPage;
   if (all_backed(store, first, last)) return true;
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, store.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const long fd = node::open_in_job_again(store.name, store.file);
   if (os::failed(fd)) return false;
   const long done = os::allocate(static_cast<int>(fd), store.parts_at + first * kPage, (last - first + 1) * kPage);
   os::close_fd(static_cast<int>(fd));
@@ -98,28 +100,22 @@ void host_wait(void* context, uint32_t home, uint64_t at, uint64_t word, uint64_
   node::sleep_on(changing_half(store, home * store.home_bytes + at), static_cast<uint32_t>(word >> 32), at_most_ns);
 }
 
-// The node's folder without its last part.
-bool path_of(HostStore& store, const Between& b) {
-  const char* folder = node::folder();
-  if (folder == nullptr) return false;
-  const char* slash = strrchr(folder, '/');
-  if (slash == nullptr || slash == folder) return false;
-  base::Writer text(store.path, sizeof store.path);
-  text.add({folder, static_cast<size_t>(slash - folder)}).add("/between-").add_number(kVersion).add("-").add_number(b.homes).add("-").add_number(b.places);
-  text.add("-").add_number(b.place_bytes);
+bool name_of(HostStore& store, const Between& b) {
+  base::Writer text(store.name, sizeof store.name);
+  text.add("between-").add_number(kVersion).add("-").add_number(b.homes).add("-").add_number(b.places).add("-").add_number(b.place_bytes);
   return !text.cut();
 }
 
 bool map_store(HostStore& store, const Between& b) {
-  if (!path_of(store, b)) return false;
+  if (!name_of(store, b)) return false;
   store.home_bytes = base::round_up(store_bytes(b.places, b.place_bytes), kPage);
   const uint64_t parts = store.home_bytes * b.homes;
   store.parts_at = (parts / kPage / 8 + kPage) / kPage * kPage;
   const uint64_t all = store.parts_at + parts;
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, store.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const long fd = node::open_in_job(store.name, O_RDWR | O_CREAT);
   if (os::failed(fd)) return false;
-  const bool fine = !os::failed(os::resize(static_cast<int>(fd), all)) &&
+  const bool fine = os::identify(static_cast<int>(fd), &store.file) && !os::failed(os::resize(static_cast<int>(fd), all)) &&
                     !os::failed(os::allocate(static_cast<int>(fd), 0, store.parts_at));
   const long memory = fine ? os::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd)) : -1;
   os::close_fd(static_cast<int>(fd));

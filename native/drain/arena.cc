@@ -91,13 +91,14 @@ void strike_off(Arena* arena) {
 }
 
 // Makes the file and fills its header. The magic last.
-bool make_file(Arena* arena, const Shape& shape, bool shared, const char* path) {
-  const Header h = header_of(shape, shared);
+bool make_file(Arena* arena, const Shape& shape, bool shared) {
+  Header h = header_of(shape, shared);
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (!node::read_secret(&h.secret)) return false;
+  const long fd = node::open_inside(arena->name, O_RDWR | O_CREAT | O_EXCL);
   if (os::failed(fd)) return false;
   const int file = static_cast<int>(fd);
-  bool made = os::resize(file, h.total_bytes) == 0 && back_tables(file, h);
+  bool made = os::identify(file, &arena->file) && os::resize(file, h.total_bytes) == 0 && back_tables(file, h);
   if (made) {
     const long at = os::map(h.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file);
     made = !os::failed(at);
@@ -110,16 +111,16 @@ bool make_file(Arena* arena, const Shape& shape, bool shared, const char* path) 
     }
   }
   os::close_fd(file);
-  if (!made) os::unlink_path(path);
+  if (!made) node::unlink_inside(arena->name, arena->file);
   return made;
 }
 
 // The existing file of a shared arena. False when it is not there or of another shape. Whoever makes one holds `making`, so one
 // without a magic has a dead maker: it is removed.
-bool open_file(Arena* arena, const Shape& shape, const char* path) {
+bool open_file(Arena* arena, const Shape& shape) {
   const uint64_t bytes = header_of(shape, true).total_bytes;
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const long fd = node::open_inside(arena->name, O_RDWR);
   if (os::failed(fd)) return false;
   const int file = static_cast<int>(fd);
   uint64_t magic = 0;
@@ -127,12 +128,14 @@ bool open_file(Arena* arena, const Shape& shape, const char* path) {
   struct stat about;
   const bool same_size = os::system_call(SYS_fstat, file, reinterpret_cast<long>(&about)) == 0 && static_cast<uint64_t>(about.st_size) == bytes;
   long at = -1;
-  if (magic != kMagic) os::unlink_path(path);
+  os::identify(file, &arena->file);
+  if (magic != kMagic) node::unlink_inside(arena->name, arena->file);
   else if (same_size) at = os::map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file);
   os::close_fd(file);
   if (os::failed(at)) return false;
   const auto* h = reinterpret_cast<const Header*>(at);
-  if (h->blocks == shape.blocks && h->block_bytes == shape.block_bytes && h->files == shape.files && h->extra_bytes == shape.extra_bytes &&
+  node::Secret secret;
+  if (node::read_secret(&secret) && h->secret == secret && h->blocks == shape.blocks && h->block_bytes == shape.block_bytes && h->files == shape.files && h->extra_bytes == shape.extra_bytes &&
       attach(arena, reinterpret_cast<void*>(at), bytes)) {
     return true;
   }
@@ -193,12 +196,11 @@ bool attach(Arena* arena, void* mapping, uint64_t bytes) {
   return true;
 }
 
-bool back(const char* name, uint64_t offset, uint64_t bytes) {
-  char path[node::kPathBytes + 64];
-  if (os::sealed() || !path_in_folder(name, path, sizeof path)) return false;
+bool back(const Arena* arena, uint64_t offset, uint64_t bytes) {
+  if (os::sealed()) return false;
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const long fd = node::open_again(arena->name, arena->file);
   if (os::failed(fd)) return false;
   long result;
   do result = os::allocate(static_cast<int>(fd), offset, bytes);
@@ -209,7 +211,6 @@ bool back(const char* name, uint64_t offset, uint64_t bytes) {
 
 Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files) {
   const Shape shape{blocks, block_bytes, files, 0};
-  char path[node::kPathBytes + 64];
   if (os::sealed() || !sensible(shape) || node::folder() == nullptr) return nullptr;
   Arena* arena = make_handle(files);
   if (arena == nullptr) return nullptr;
@@ -217,14 +218,13 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files) {
   const node::Identity me = node::self();
   base::Writer(arena->name, sizeof arena->name).add("arena.").add_number(me.pid).add(".").add_number(me.start).add(".")
       .add_number(base::fetch_add(&next_name, 1u));
-  if (path_in_folder(arena->name, path, sizeof path) && make_file(arena, shape, false, path)) return settled(arena);
+  if (make_file(arena, shape, false)) return settled(arena);
   drop_handle(arena);
   return nullptr;
 }
 
 Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files, uint64_t extra_bytes) {
   const Shape shape{blocks, block_bytes, files, extra_bytes};
-  char path[node::kPathBytes + 64];
   PulsePage* page = os::sealed() ? nullptr : pulse_page();
   if (page == nullptr || !sensible(shape)) return nullptr;
   Arena* arena = make_handle(files);
@@ -233,10 +233,10 @@ Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint
   // A program of another version of weir, or what one left, has its own of the same purpose.
   text.add("shared.").add_number(kVersion).add(".").add(name);
   bool joined = false;
-  if (!text.cut() && path_in_folder(arena->name, path, sizeof path)) {
+  if (!text.cut()) {
     const os::SignalsBlocked blocked;
     if (node::take(page->making) != node::Taken::kNot) {
-      joined = open_file(arena, shape, path) || make_file(arena, shape, true, path);
+      joined = open_file(arena, shape) || make_file(arena, shape, true);
       if (joined) joined = take_part(arena);
       node::release(page->making);
     }
@@ -248,18 +248,18 @@ Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint
 
 void destroy_arena(Arena* arena) {
   if (arena == nullptr) return;
-  char path[node::kPathBytes + 64];
-  const bool named = path_in_folder(arena->name, path, sizeof path);
+  const bool reachable = !os::sealed();
   const os::SignalsBlocked blocked;
+  const os::HoldsDescriptor held;
   strike_off(arena);
   if (arena->header->shared == 0) {
-    if (named) os::unlink_path(path);
+    if (reachable) node::unlink_inside(arena->name, arena->file);
     tell(kTellGone, arena, 0, -1);
   } else if (PulsePage* page = pulse_page()) {
     const bool locked = node::take(page->making) != node::Taken::kNot;
     base::store(reinterpret_cast<uint64_t*>(&participants(arena)[arena->participant]), uint64_t{0});
     const bool last = locked && !anybody_left(arena);
-    if (last && named) os::unlink_path(path);
+    if (last && reachable) node::unlink_inside(arena->name, arena->file);
     if (locked) node::release(page->making);
     if (last) tell(kTellGone, arena, 0, -1);
   }

@@ -84,7 +84,7 @@ bool back_map(Arena* arena, int block) {
   if (b.map_backed != 0) return true;
   if (arena->maps == nullptr || arena->block_bytes > kLargestMapped) return false;
   const uint64_t bytes = map_bytes(arena->block_bytes), at = arena->header->maps_at + uint64_t{static_cast<uint32_t>(block)} * bytes;
-  if (!back(arena->name, at, bytes)) return false;
+  if (!back(arena, at, bytes)) return false;
   base::store(&b.map_backed, 1u);
   return true;
 }
@@ -267,7 +267,7 @@ bool use_more_blocks(Arena* arena, uint32_t used) {
   Header* const h = arena->header;
   if (used >= h->blocks) return false;
   const uint32_t more = h->blocks - used < kMore ? h->blocks : used + kMore;
-  if (!back(arena->name, h->blocks_at + uint64_t{used} * sizeof(Block), uint64_t{more - used} * sizeof(Block))) return false;
+  if (!back(arena, h->blocks_at + uint64_t{used} * sizeof(Block), uint64_t{more - used} * sizeof(Block))) return false;
   base::compare_exchange(&h->blocks_used, &used, more);
   return true;
 }
@@ -275,7 +275,7 @@ bool use_more_blocks(Arena* arena, uint32_t used) {
 // Blocks that lie beside one another get their memory together.
 bool back_data(Arena* arena, uint32_t at, uint32_t n) {
   const uint64_t bytes = uint64_t{n} * arena->block_bytes;
-  if (!back(arena->name, arena->header->data_at + uint64_t{at} * arena->block_bytes, bytes)) return false;
+  if (!back(arena, arena->header->data_at + uint64_t{at} * arena->block_bytes, bytes)) return false;
   os::advise(data(arena, static_cast<int>(at)), bytes, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
   for (uint32_t i = 0; i < n; ++i) base::store(&arena->blocks[at + i].backed, 1u);
   return true;

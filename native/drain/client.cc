@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "drain/inside.h"
 #include "node/place.h"
+#include "node/private.h"
 #include "os/syscall.h"
 
 namespace weir::drain {
@@ -116,22 +117,13 @@ bool start_and_wait() {
 
 }  // namespace
 
-bool path_in_folder(const char* name, char* to, size_t size) {
-  const char* folder = node::folder();
-  if (folder == nullptr) return false;
-  base::Writer path(to, size);
-  path.add(folder).add("/").add(name);
-  return !path.cut();
-}
-
 PulsePage* pulse_page() {
   const Pulse* known = base::load(&pulse);
   if (known != nullptr) return reinterpret_cast<PulsePage*>(const_cast<Pulse*>(known));
-  char path[node::kPathBytes + 64];
-  if (os::sealed() || !path_in_folder("pulse", path, sizeof path)) return nullptr;
+  if (os::sealed() || node::folder() == nullptr) return nullptr;
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const long fd = node::open_inside("pulse", O_RDWR | O_CREAT);
   if (os::failed(fd)) return nullptr;
   long at = -1;
   if (os::allocate(static_cast<int>(fd), 0, kPageBytes) == 0) at = os::map(kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
@@ -151,10 +143,26 @@ bool helper_lives() {
 
 uint32_t helper_generation() { return base::load(&pulse->generation); }
 
+namespace {
+
+bool send_to(const msghdr& header) {
+  const long fd = os::system_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC);
+  if (os::failed(fd)) return false;
+  timeval patience{3, 0};  // a full queue
+  os::system_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<long>(&patience), sizeof patience);
+  long sent;
+  do sent = os::system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&header), MSG_NOSIGNAL);
+  while (sent == -EINTR);
+  os::close_fd(static_cast<int>(fd));
+  return sent == static_cast<long>(sizeof(Message));
+}
+
+}  // namespace
+
 bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   sockaddr_un there{};
   there.sun_family = AF_UNIX;
-  if (os::sealed() || !helper_lives() || !path_in_folder("drain", there.sun_path, sizeof there.sun_path)) return false;
+  if (os::sealed() || !helper_lives()) return false;
   const node::Identity me = node::self();
   Message message{kMessageMagic, kind, me.pid, me.start, static_cast<uint32_t>(slot), arena != nullptr ? arena->participant : 0, {}};
   if (arena != nullptr) memcpy(message.arena, arena->name, sizeof message.arena);
@@ -176,15 +184,13 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   }
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
-  const long fd = os::system_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC);
-  if (os::failed(fd)) return false;
-  timeval patience{3, 0};  // a full queue
-  os::system_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<long>(&patience), sizeof patience);
-  long sent;
-  do sent = os::system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&header), MSG_NOSIGNAL);
-  while (sent == -EINTR);
-  os::close_fd(static_cast<int>(fd));
-  return sent == static_cast<long>(sizeof message);
+  // By the directory that was checked: what another user has put under its name would get the program's descriptors.
+  const long folder = node::open_folder();
+  if (os::failed(folder)) return false;
+  base::Writer(there.sun_path, sizeof there.sun_path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(folder)).add("/drain");
+  const bool sent = node::is_own_socket(static_cast<int>(folder), "drain") && send_to(header);
+  os::close_fd(static_cast<int>(folder));
+  return sent;
 }
 
 bool ensure() {
@@ -239,11 +245,12 @@ int enrol(Arena* arena, const Enrolment& file) {
   if (ready) {
     FileSlot& slot = arena->slots[found];
     if (slot.state == kSlotFree || slot.state == kSlotRefused) {
-      ready = back(arena->name, arena->header->files_at + static_cast<uint64_t>(found) * kPageBytes, kPageBytes);
+      ready = back(arena, arena->header->files_at + static_cast<uint64_t>(found) * kPageBytes, kPageBytes);
       if (ready) {
         if (slot.state == kSlotFree) memset(slot.users, 0, sizeof slot.users);
         slot.device = file.device;
         slot.inode = file.inode;
+        slot.born_ns = 0;
         slot.append = file.append;
         base::Writer(slot.path, sizeof slot.path).add(file.path);
         base::store(&slot.state, uint32_t{kSlotAsked});

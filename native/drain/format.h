@@ -8,11 +8,12 @@
 #include "base/atomic.h"
 #include "drain/arena.h"
 #include "node/lock.h"
+#include "node/private.h"
 
 namespace weir::drain {
 
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
-inline constexpr uint32_t kVersion = 3;
+inline constexpr uint32_t kVersion = 4;
 inline constexpr uint32_t kPageBytes = 4096;
 inline constexpr uint32_t kParticipants = 1024;
 
@@ -29,6 +30,7 @@ struct Header {
   uint32_t failed;      // the helper could not write everything: kept for recovery
   uint32_t files_used;  // slots that were ever taken
   uint64_t maps_at;     // a bit for each byte of the data, used by blocks with more ranges than a list has
+  node::Secret secret;  // of the directory that the arena was made in
 };
 static_assert(sizeof(Header) <= kPageBytes);
 
@@ -40,8 +42,9 @@ struct FileSlot {
   uint32_t append;
   uint32_t closing;  // 1: somebody waits until the helper has closed its copy; futex
   uint64_t device, inode;
+  uint64_t born_ns;  // when the file was made, where the file system keeps that; else 0. Numbers of inodes are used again
   uint64_t users[kParticipants / 64];
-  char path[kPageBytes - 32 - kParticipants / 8];
+  char path[kPageBytes - 40 - kParticipants / 8];
 };
 static_assert(sizeof(FileSlot) == kPageBytes);
 
@@ -110,12 +113,13 @@ struct Arena {
   uint32_t participant;
   uint64_t mapped_bytes;
   uint64_t handle_bytes;
+  os::Identity file;
   char name[64];
 };
 
 // Points into a mapping whose header is there. False: it is none of ours, or torn.
 bool attach(Arena* arena, void* mapping, uint64_t bytes);
 // Backs part of the file with memory.
-bool back(const char* name, uint64_t offset, uint64_t bytes);
+bool back(const Arena* arena, uint64_t offset, uint64_t bytes);
 
 }  // namespace weir::drain

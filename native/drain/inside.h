@@ -25,8 +25,6 @@ PulsePage* pulse_page();
 void announce(const Arena* arena);
 // Starts the program; true when it was started, not yet when it answers.
 bool start_helper();
-// Writes the path of a file in the node's folder. False: no folder.
-bool path_in_folder(const char* name, char* to, size_t size);
 using os::now_ns;
 
 }  // namespace weir::drain

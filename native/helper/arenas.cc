@@ -2,6 +2,7 @@
 #include "helper/arenas.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "node/private.h"
 
 namespace weir::helper {
 
@@ -48,25 +52,62 @@ uint64_t Held::dirty_bytes() const {
   return sum;
 }
 
+Arenas::Arenas(std::string folder) : folder_(std::move(folder)), descriptor_(static_cast<int>(node::open_folder())) {
+  if (descriptor_ < 0) {
+    descriptor_ = -1;
+  } else if (!node::read_secret(&secret_)) {
+    close(descriptor_);
+    descriptor_ = -1;
+  }
+}
+
+Arenas::~Arenas() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+// Null when it is no arena, or not the user's alone, or not the job's.
+drain::Header* Arenas::map(const std::string& name, uint64_t* bytes, std::string* refusal) const {
+  const int fd = name.find('/') != std::string::npos ? -1 : openat(descriptor_, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    *refusal = errno == ENOENT ? "" : strerror(errno);
+    return nullptr;
+  }
+  struct stat about;
+  void* at = MAP_FAILED;
+  if (!node::is_private_file(fd)) *refusal = "is not a regular file of this user alone with one name";
+  else if (fstat(fd, &about) == 0 && about.st_size >= drain::kPageBytes) {
+    *bytes = static_cast<uint64_t>(about.st_size);
+    at = mmap(nullptr, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  close(fd);
+  if (at == MAP_FAILED) return nullptr;
+  auto* header = static_cast<drain::Header*>(at);
+  if (base::load(&header->magic) != drain::kMagic || header->version != drain::kVersion || header->secret == secret_) return header;
+  *refusal = "carries another secret than the job's";
+  munmap(at, *bytes);
+  return nullptr;
+}
+
+std::string Arenas::refused(const std::string& name) const {
+  uint64_t bytes = 0;
+  std::string refusal;
+  drain::Header* header = map(name, &bytes, &refusal);
+  if (header != nullptr) munmap(header, bytes);
+  return refusal;
+}
+
 std::shared_ptr<Held> Arenas::get(const std::string& name) {
   const std::lock_guard<std::mutex> guard(lock_);
   for (const auto& held : arenas_) {
     if (held->name == name && !held->gone) return held;
   }
-  if (name.empty() || name.find('/') != std::string::npos) return nullptr;
-  const std::string path = folder_ + "/" + name;
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return nullptr;
-  struct stat about;
-  void* at = MAP_FAILED;
-  if (fstat(fd, &about) == 0 && about.st_size >= drain::kPageBytes) {
-    at = mmap(nullptr, static_cast<size_t>(about.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  close(fd);
-  if (at == MAP_FAILED) return nullptr;
+  uint64_t bytes = 0;
+  std::string refusal;
+  drain::Header* header = map(name, &bytes, &refusal);
+  if (header == nullptr) return nullptr;
   auto held = std::make_shared<Held>();
   held->name = name;
-  if (!drain::attach(&held->arena, at, static_cast<uint64_t>(about.st_size))) return nullptr;
+  if (!drain::attach(&held->arena, header, bytes)) return nullptr;
   snprintf(held->arena.name, sizeof held->arena.name, "%s", name.c_str());
   held->files.assign(held->arena.header->files, -1);
   held->givers.assign(held->arena.header->files, node::Identity{});
@@ -91,7 +132,8 @@ std::vector<std::shared_ptr<Held>> Arenas::all() const {
 std::vector<std::string> Arenas::list() const {
   std::vector<std::string> names;
   for (const auto& held : all()) names.push_back(held->name);  // somebody may have removed the folder
-  DIR* folder = opendir(folder_.c_str());
+  const int fd = descriptor_ < 0 ? -1 : openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* folder = fd < 0 ? nullptr : fdopendir(fd);
   if (folder == nullptr) return names;
   while (const dirent* entry = readdir(folder)) {
     const std::string name = entry->d_name;
@@ -104,7 +146,7 @@ std::vector<std::string> Arenas::list() const {
 
 void Arenas::remove_file(Held& held) {
   held.gone = true;
-  unlink((folder_ + "/" + held.name).c_str());
+  unlinkat(descriptor_, held.name.c_str(), 0);
 }
 
 }  // namespace weir::helper

@@ -33,10 +33,19 @@ struct Held {
 
 class Arenas {
  public:
-  explicit Arenas(std::string folder) : folder_(std::move(folder)) {}
+  // Of the directory that node::use_folder() named. What is done there is done by a descriptor of it that was checked once: a directory that
+  // is put under its name later is another one.
+  explicit Arenas(std::string folder);
+  ~Arenas();
+  Arenas(const Arenas&) = delete;
+  Arenas& operator=(const Arenas&) = delete;
+  // -1: it is not the user's alone, or has no secret.
+  int folder_descriptor() const { return descriptor_; }
 
-  // The arena of that name, mapped now if it was not; null when it is none.
+  // The arena of that name, mapped now if it was not; null when it is none, or refused() with a reason.
   std::shared_ptr<Held> get(const std::string& name);
+  // Why the file is not trusted; empty: it is, or it is no arena.
+  std::string refused(const std::string& name) const;
   void forget(const std::string& name);
   std::vector<std::shared_ptr<Held>> all() const;
   // Names of all arenas: those that are mapped, and those whose files are in the folder.
@@ -45,7 +54,11 @@ class Arenas {
   const std::string& folder() const { return folder_; }
 
  private:
+  drain::Header* map(const std::string& name, uint64_t* bytes, std::string* refusal) const;
+
   std::string folder_;
+  int descriptor_;
+  node::Secret secret_{};
   mutable std::mutex lock_;
   std::vector<std::shared_ptr<Held>> arenas_;
 };

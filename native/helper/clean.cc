@@ -11,16 +11,18 @@
 #include <fstream>
 #include <vector>
 
+#include "node/private.h"
+
 namespace weir::helper {
 namespace {
 
-constexpr char kOurs[] = "/dev/shm/weir.";
 constexpr int kTries = 40;
 constexpr unsigned kPauseUs = 25'000;
 
-std::vector<std::string> names_in(const std::string& folder) {
+// Of an open directory; the descriptor is used up.
+std::vector<std::string> names_in(int directory) {
   std::vector<std::string> names;
-  DIR* all = opendir(folder.c_str());
+  DIR* all = directory < 0 ? nullptr : fdopendir(directory);
   if (all == nullptr) return names;
   while (const dirent* entry = readdir(all)) {
     const std::string name = entry->d_name;
@@ -31,12 +33,17 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 // Made anew by whoever needs it. Arenas, caches and reports are not.
-bool is_furniture(const std::string& name) { return name == "lock" || name == "pulse" || name == "drain" || name.rfind("registry.", 0) == 0; }
+bool is_furniture(const std::string& name) {
+  for (const char* one : {"lock", "pulse", "drain", "key"}) {
+    if (name == one) return true;
+  }
+  return name.rfind("registry.", 0) == 0 || name.rfind("key.", 0) == 0;
+}
 
 // Processes whose maps their own user may not read (init of a container, programs that guard secrets) are taken for strangers: what
 // one of them had accepted would lie in an arena, and that keeps the folder.
 bool is_mapped(const std::string& folder) {
-  for (const std::string& name : names_in("/proc")) {
+  for (const std::string& name : names_in(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC))) {
     const long pid = strtol(name.c_str(), nullptr, 10);
     struct stat about;
     const std::string process = "/proc/" + name;
@@ -49,35 +56,40 @@ bool is_mapped(const std::string& folder) {
   return false;
 }
 
+void remove_all(int directory, const std::vector<std::string>& names, const std::string& path) {
+  for (const std::string& name : names) unlinkat(directory, name.c_str(), 0);
+  rmdir(path.c_str());
+}
+
 // The job's folder goes with its last node's, and with it the store between nodes of one host: copies of what files had, made anew by
 // whoever needs it.
 void remove_job(const std::string& folder) {
-  const std::vector<std::string> names = names_in(folder);
-  for (const std::string& name : names) {
-    if (name.rfind("between-", 0) != 0) return;
-  }
+  const int fd = static_cast<int>(node::open_job());
+  if (fd < 0) return;
+  const std::vector<std::string> names = names_in(dup(fd));
+  bool unused = true;
+  for (const std::string& name : names) unused = unused && name.rfind("between-", 0) == 0;
   // The helper of a node that went a moment before may not have ended yet, and has seen ours.
-  for (int tries = 0; is_mapped(folder + "/"); ++tries) {
-    if (tries == kTries) return;
+  for (int tries = 0; unused && is_mapped(folder + "/"); ++tries) {
+    unused = tries < kTries;
     usleep(kPauseUs);
   }
-  for (const std::string& name : names) unlink((folder + "/" + name).c_str());
-  rmdir(folder.c_str());
+  if (unused) remove_all(fd, names, folder);
+  close(fd);
 }
 
 }  // namespace
 
 bool remove_unused(const std::string& folder) {
-  if (folder.rfind(kOurs, 0) != 0) return false;
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder.rfind(node::kOurs, 0) != 0) return false;
+  const int fd = static_cast<int>(node::open_folder());
   if (fd < 0) return false;
   bool unused = flock(fd, LOCK_EX | LOCK_NB) == 0;
-  const std::vector<std::string> names = unused ? names_in(folder) : std::vector<std::string>{};
+  const std::vector<std::string> names = unused ? names_in(dup(fd)) : std::vector<std::string>{};
   for (const std::string& name : names) unused = unused && is_furniture(name);
   unused = unused && !is_mapped(folder + "/");
   if (unused) {
-    for (const std::string& name : names) unlink((folder + "/" + name).c_str());
-    rmdir(folder.c_str());
+    remove_all(fd, names, folder);
     remove_job(folder.substr(0, folder.rfind('/')));
   }
   close(fd);

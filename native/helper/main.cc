@@ -2,6 +2,7 @@
 // weir-drain FOLDER [RUN]              the helper of a node's folder; started by the programs themselves
 // weir-drain --wait|--recover FOLDER [RUN]  until nothing of a dead process is unwritten; does it itself when there is no helper
 // weir-drain --status FOLDER           one JSON object a line for each arena
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "helper/clean.h"
 #include "helper/server.h"
 #include "node/place.h"
+#include "node/private.h"
 
 namespace weir::helper {
 namespace {
@@ -43,6 +45,15 @@ uint64_t pending(const std::string& folder, bool with_failed) {
     if (!alive) sum += held->dirty_bytes();
   }
   return sum;
+}
+
+// Arenas that are not written out, as another could have made them.
+void print_refused(const std::string& folder) {
+  const Arenas arenas(folder);
+  for (const std::string& name : arenas.list()) {
+    const std::string why = arenas.refused(name);
+    if (!why.empty()) fprintf(stderr, "weir-drain: %s/%s: refused: %s\n", folder.c_str(), name.c_str(), why.c_str());
+  }
 }
 
 int status(const std::string& folder) {
@@ -88,6 +99,14 @@ int main(int count, char** arguments) {
   }
   const std::string folder = arguments[at], run = count > at + 1 ? arguments[at + 1] : "";
   weir::node::use_folder(folder.c_str());
+  const long directory = weir::node::open_folder();
+  if (command && directory < 0 && directory != -ENOENT) {
+    const char* why = directory == -EPERM ? "it or the directory above it is not of this user alone" : strerror(static_cast<int>(-directory));
+    fprintf(stderr, "weir-drain: %s: refused: %s\n", folder.c_str(), why);
+    return 1;
+  }
+  if (directory >= 0) close(static_cast<int>(directory));
+  if (command) print_refused(folder);
   if (first == "--status") return status(folder);
   if (first == "--wait" || first == "--recover") {
     const int left = settle(folder, run, first == "--recover");

@@ -44,6 +44,12 @@ int write_all(uint64_t bytes, uint64_t* done, Write write) {
 
 }  // namespace
 
+uint64_t born_ns(int descriptor) {
+  struct statx about;
+  if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BTIME, &about) != 0 || (about.stx_mask & STATX_BTIME) == 0) return 0;
+  return static_cast<uint64_t>(about.stx_btime.tv_sec) * 1'000'000'000 + about.stx_btime.tv_nsec;
+}
+
 Output::~Output() {
   for (const int fd : {opened_, positioned_, appending_, reading_}) {
     if (fd >= 0) close(fd);
@@ -52,14 +58,25 @@ Output::~Output() {
 
 int Output::prepare() {
   if (given_ >= 0 || opened_ >= 0) return 0;
-  opened_ = open(slot_.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (opened_ < 0 && errno == EACCES) opened_ = open(slot_.path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (opened_ < 0) return errno;
+  // Not opened before it is known to be the file: somebody may have put a device or a pipe there.
+  const int found = open(slot_.path, O_PATH | O_CLOEXEC);
+  if (found < 0) return errno;
+  int error = ESTALE;
+  if (is_the_file(found)) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", found);
+    opened_ = open(path, O_RDWR | O_CLOEXEC);
+    if (opened_ < 0 && errno == EACCES) opened_ = open(path, O_WRONLY | O_CLOEXEC);
+    error = opened_ < 0 ? errno : 0;
+  }
+  close(found);
+  return error;
+}
+
+bool Output::is_the_file(int descriptor) const {
   struct stat about;
-  if (fstat(opened_, &about) == 0 && about.st_dev == slot_.device && about.st_ino == slot_.inode) return 0;
-  close(opened_);
-  opened_ = -1;
-  return ESTALE;
+  if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || about.st_dev != slot_.device || about.st_ino != slot_.inode) return false;
+  return slot_.born_ns == 0 || slot_.born_ns == born_ns(descriptor);
 }
 
 int Output::reopen(int flags) {

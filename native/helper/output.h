@@ -8,6 +8,9 @@
 
 namespace weir::helper {
 
+// When the file was made; 0: its file system does not keep that. No request reaches a server.
+uint64_t born_ns(int descriptor);
+
 class Output {
  public:
   Output(const drain::FileSlot& slot, int descriptor) : slot_(slot), given_(descriptor) {}
@@ -24,6 +27,7 @@ class Output {
 
  private:
   int prepare();            // opens what is missing
+  bool is_the_file(int descriptor) const;
   int reopen(int flags);    // the same file once more, or -1
   int for_positions();      // a descriptor without O_APPEND
   int for_appending();

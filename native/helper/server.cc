@@ -17,6 +17,8 @@
 #include <utility>
 
 #include "base/atomic.h"
+#include "helper/output.h"
+#include "node/private.h"
 #include "node/registry.h"
 #include "os/syscall.h"
 
@@ -62,9 +64,9 @@ bool Server::take_lock() {
 }
 
 bool Server::begin() {
-  const std::string& folder = arenas_.folder();
-  lock_file_ = open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  const int fd = open((folder + "/pulse").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (arenas_.folder_descriptor() < 0) return false;
+  lock_file_ = static_cast<int>(node::open_inside("lock", O_RDWR | O_CREAT));
+  const int fd = static_cast<int>(node::open_inside("pulse", O_RDWR | O_CREAT));
   if (lock_file_ < 0 || fd < 0 || posix_fallocate(fd, 0, drain::kPageBytes) != 0) return false;
   void* at = mmap(nullptr, drain::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
@@ -74,8 +76,8 @@ bool Server::begin() {
 
   sockaddr_un here{};
   here.sun_family = AF_UNIX;
-  snprintf(here.sun_path, sizeof here.sun_path, "%s/drain", folder.c_str());
-  unlink(here.sun_path);
+  snprintf(here.sun_path, sizeof here.sun_path, "/proc/self/fd/%d/drain", arenas_.folder_descriptor());
+  unlinkat(arenas_.folder_descriptor(), "drain", 0);
   socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const int on = 1, room = 4 << 20;
   setsockopt(socket_, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
@@ -118,6 +120,7 @@ void Server::take_file(const std::shared_ptr<Held>& held, const drain::Message& 
     const std::lock_guard<std::mutex> guard(held->lock);
     old = std::exchange(held->files[message.slot], descriptor);
     held->givers[message.slot] = {message.pid, message.start};
+    slot.born_ns = born_ns(descriptor);
   }
   if (old >= 0) {
     ++held->ending;
@@ -332,7 +335,7 @@ void Server::serve(std::chrono::milliseconds idle) {
       live(true);
       continue;
     }
-    unlink((arenas_.folder() + "/drain").c_str());
+    unlinkat(arenas_.folder_descriptor(), "drain", 0);
     return;
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/place.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
+#include "node/private.h"
 #include "os/syscall.h"
 
 namespace weir::node {
@@ -33,14 +33,6 @@ base::Text job_name() {
   return base::text("none");
 }
 
-// Nobody but the user may have made it, or may look into it.
-bool is_own_folder(const char* path) {
-  os::system_call(SYS_mkdirat, AT_FDCWD, reinterpret_cast<long>(path), 0700);
-  struct stat about;
-  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) != 0) return false;
-  return S_ISDIR(about.st_mode) && about.st_uid == static_cast<uid_t>(os::system_call(SYS_geteuid)) && (about.st_mode & 077) == 0;
-}
-
 }  // namespace
 
 void set_rank(int rank) { own_rank = rank; }
@@ -54,22 +46,17 @@ uint32_t number() {
 
 bool make_folder(char* to, size_t size, base::Text job, uint32_t node) {
   base::Writer path(to, size);
-  path.add("/dev/shm/weir.").add_number(static_cast<uint64_t>(os::system_call(SYS_geteuid))).add(".");
+  path.add(kOurs).add_number(static_cast<uint64_t>(os::system_call(SYS_geteuid))).add(".");
   add_safely(path, job);
-  if (path.cut() || !is_own_folder(to)) return false;
   path.add("/").add_number(node);
-  return !path.cut() && is_own_folder(to);
+  const os::HoldsDescriptor held;
+  return !path.cut() && make_private(to);
 }
 
 bool renew_folder() {
-  char job[kPathBytes];
   const char* whole = folder();
-  if (whole == nullptr) return false;
-  size_t slash = 0;
-  for (size_t i = 0; whole[i] != 0; ++i) slash = whole[i] == '/' ? i : slash;
-  base::Writer(job, sizeof job).add(base::Text{whole, slash});
-  os::system_call(SYS_mkdirat, AT_FDCWD, reinterpret_cast<long>(job), 0700);
-  return is_own_folder(whole);
+  const os::HoldsDescriptor held;
+  return whole != nullptr && make_private(whole);
 }
 
 void use_folder(const char* path) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "node/place.h"
+#include "node/private.h"
 #include "os/syscall.h"
 
 namespace weir::node {
@@ -14,26 +15,24 @@ constinit Registry* registry = nullptr;
 
 namespace {
 
-bool path_of(char* to, size_t size) {
-  const char* where = folder();
-  if (where == nullptr) return false;
-  base::Writer path(to, size);
-  path.add(where).add("/registry.").add_number(kRegistryVersion);
-  return !path.cut();
-}
+constinit os::Identity registry_file{};
+
+struct Name {
+  char text[24];
+  Name() { base::Writer(text, sizeof text).add("registry.").add_number(kRegistryVersion); }
+};
 
 constexpr uint64_t kTries = 100000;  // of a reader whose chain keeps changing under it
 
 // Backs the next leases or entries with memory: a store to what is not backed could be a SIGBUS.
 bool grow(uint32_t* backed, uint32_t most, uint64_t at, uint64_t each) {
-  char path[kPathBytes + 16];
-  if (os::sealed() || !path_of(path, sizeof path)) return false;
+  if (os::sealed()) return false;
   if (take(registry->growing) == Taken::kNot) return false;
   const uint32_t now = base::load(backed);
   bool grown = false;
   if (now < most) {
     const os::HoldsDescriptor held;
-    const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const long fd = open_again(Name().text, registry_file);
     if (!os::failed(fd)) {
       grown = os::allocate(static_cast<int>(fd), at + now * each, kGrow * each) == 0;
       os::close_fd(static_cast<int>(fd));
@@ -83,9 +82,11 @@ bool is_there_still(int folder_fd) {
 // A descriptor that keeps the folder from being removed while it is open (helper/clean.h); made anew if it has just been. -1: none.
 long enter_folder() {
   for (int tries = 0; tries < 64; ++tries) {
-    const long fd = os::open_at(AT_FDCWD, folder(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd == -ENOENT && renew_folder()) continue;
-    if (os::failed(fd)) return -1;
+    const long fd = open_folder();
+    if (os::failed(fd)) {
+      if (!renew_folder()) return -1;
+      continue;
+    }
     os::system_call(SYS_flock, fd, LOCK_SH);
     if (is_there_still(static_cast<int>(fd))) return fd;
     os::close_fd(static_cast<int>(fd));
@@ -93,26 +94,25 @@ long enter_folder() {
   return -1;
 }
 
-bool map_file(const char* path, bool make);
+bool map_file(bool make);
 
 }  // namespace
 
 bool map_registry(bool make) {
-  char path[kPathBytes + 16];
-  if (os::sealed() || !path_of(path, sizeof path)) return false;
+  if (os::sealed() || folder() == nullptr) return false;
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
   const long inside = make ? enter_folder() : -1;
   if (make && inside < 0) return false;
-  const bool mapped = map_file(path, make);
+  const bool mapped = map_file(make);
   if (make) os::close_fd(static_cast<int>(inside));
   return mapped;
 }
 
 namespace {
 
-bool map_file(const char* path, bool make) {
-  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
+bool map_file(bool make) {
+  const long fd = open_inside(Name().text, O_RDWR | (make ? O_CREAT : 0));
   if (os::failed(fd)) return false;
   long at = -1;
   if (!make || (os::allocate(static_cast<int>(fd), 0, kLeasesAt) == 0 &&
@@ -120,6 +120,7 @@ bool map_file(const char* path, bool make) {
     struct stat about;
     if (os::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) == 0 && static_cast<uint64_t>(about.st_size) == kRegistryBytes) {
       at = os::map(kRegistryBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+      if (base::load(&registry) == nullptr) os::identify(static_cast<int>(fd), &registry_file);
     }
   }
   os::close_fd(static_cast<int>(fd));

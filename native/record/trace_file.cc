@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "os/clock.h"
+#include "os/credentials.h"
 #include "os/syscall.h"
 
 namespace weir::record {
@@ -48,7 +49,7 @@ long open_here(const char* path) {
     const long filler = os::open_at(AT_FDCWD, path, O_PATH | O_CLOEXEC);
     if (!os::failed(filler)) fillers[filled++] = static_cast<int>(filler);
   }
-  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  const long fd = os::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);  // not a link, not a pipe that waits
   while (filled > 0) os::close_fd(fillers[--filled]);
   base::store(&opening, 0u);
   return fd;
@@ -56,14 +57,47 @@ long open_here(const char* path) {
 
 void* as_pointer(long address) { return reinterpret_cast<void*>(address); }
 
+struct TemporaryPath {
+  char text[4096 + 64];
+  explicit TemporaryPath(const char* path) {  // containers on a node have equal process ids
+    base::Writer(text, sizeof text).add(path).add(".").add_number(static_cast<uint64_t>(os::process_id())).add(".").add_number(os::ticks()).add(".new");
+  }
+};
+
+long make_new(const char* path) { return os::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerAlone); }
+
+// The owner of what this process makes beside the file: on file systems that map users it is another than the process's. False: unknown.
+bool owner_of_new(const char* path, uint32_t* owner) {
+  const TemporaryPath temporary(path);
+  const long fd = make_new(temporary.text);
+  if (os::failed(fd)) return false;
+  struct stat about;
+  const bool known = os::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) == 0;
+  os::close_fd(static_cast<int>(fd));
+  os::unlink_path(temporary.text);
+  if (known) *owner = about.st_uid;
+  return known;
+}
+
+// Whoever owns the file can change it under the process that maps it. A stranger may have made it where others can write.
+long check_owner(int fd, const char* path) {
+  struct stat about;
+  if (os::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0 || !S_ISREG(about.st_mode)) return -EINVAL;
+  const os::Credentials own = os::credentials();
+  for (const uint32_t user : own.users) {
+    if (user == about.st_uid) return 0;
+  }
+  uint32_t owner = 0;
+  return owner_of_new(path, &owner) && owner == about.st_uid ? 0 : -EPERM;
+}
+
 }  // namespace
 
 long TraceFile::create(const Settings& settings) {
-  char temporary[4096 + 64];
-  base::Writer name(temporary, sizeof temporary);  // containers on a node have equal process ids
-  name.add(path_).add(".").add_number(static_cast<uint64_t>(os::process_id())).add(".").add_number(os::ticks()).add(".new");
   if (os::largest_size() < wire::kPageBytes) return -EFBIG;
-  const long fd = os::open_at(AT_FDCWD, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerAlone);
+  const TemporaryPath path(path_);
+  const char* const temporary = path.text;
+  const long fd = make_new(temporary);
   if (os::failed(fd)) return fd;
   if (settings.mode > kOwnerAlone) os::system_call(SYS_fchmod, fd, settings.mode);  // asked for: whatever the umask
 
@@ -107,7 +141,8 @@ long TraceFile::open(const Settings& settings) {
   }
   if (os::failed(fd)) return fd;
   char magic[sizeof wire::kMagic];
-  long result = os::read_fd(static_cast<int>(fd), magic, sizeof magic);
+  const long refused = check_owner(static_cast<int>(fd), path_);
+  long result = os::failed(refused) ? refused : os::read_fd(static_cast<int>(fd), magic, sizeof magic);
   if (result != static_cast<long>(sizeof magic) || memcmp(magic, wire::kMagic, sizeof magic) != 0) {
     result = os::failed(result) ? result : -EINVAL;
   } else {

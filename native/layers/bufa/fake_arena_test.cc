@@ -33,7 +33,7 @@ bool ensure() {
   pulse = layers::bufa::test::helper ? &alive : &dead;
   return layers::bufa::test::helper;
 }
-bool back(const char*, uint64_t, uint64_t) { return true; }
+bool back(const Arena*, uint64_t, uint64_t) { return true; }
 
 }  // namespace weir::drain
 

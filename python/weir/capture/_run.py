@@ -6,7 +6,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pwd
+import secrets
 import stat
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -74,11 +77,11 @@ class Job:
 
         share: who else may read a new one (`group`, `all`); one that is there keeps its permissions."""
         path = os.path.join(folder, JOB_FILE)
-        temporary = f"{path}.{os.getpid()}.new"
+        temporary = f"{path}.{secrets.token_hex(8)}.new"
         text = json.dumps(asdict(self), indent=1) + "\n"
         try:
             mode = _mode_of(path) or _FILE_MODES[share]
-            with open(temporary, "w", encoding="ascii", opener=lambda name, flags: os.open(name, flags, _FILE_MODES[None])) as file:
+            with open(temporary, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, _FILE_MODES[None])) as file:
                 file.write(text)
                 if mode != _FILE_MODES[None]:
                     os.fchmod(file.fileno(), mode)
@@ -95,15 +98,17 @@ class Job:
 
 
 def _mode_of(path: str) -> int | None:
+    """Of a file of this user; what another one has put there sets no permissions."""
     try:
-        return stat.S_IMODE(os.stat(path).st_mode)
+        about = os.lstat(path)
     except OSError:
         return None
+    return stat.S_IMODE(about.st_mode) if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() else None
 
 
 def _write_in_place(path: str, text: str) -> None:
     """On a full disk: the few bytes that are added at the end of a step fit into the block the file has already."""
-    with open(path, "r+b", buffering=0) as file:
+    with open(path, "r+b", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
         file.write(text.encode("ascii"))
         file.truncate()
 
@@ -129,6 +134,7 @@ def make_step(
     """
     folder = os.path.join(os.path.abspath(run), step)
     try:
+        _check_owner(folder)
         present = trace_files(folder)
         if (present or not begun) and outer and os.path.realpath(outer) == os.path.realpath(folder):
             raise UsageError(f"{folder}: this command is being traced into that very step; name another with --step or -o")
@@ -149,6 +155,25 @@ def make_step(
     except OSError as error:
         raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror or error}") from error
     return folder
+
+
+def _check_owner(folder: str) -> None:
+    """Raises StorageError when the folder is there and another user's: that one could replace what is written into it."""
+    try:
+        owner = os.stat(folder).st_uid
+    except FileNotFoundError:
+        return
+    if owner in os.getresuid():
+        return
+    # On file systems that map users, what this user makes there has another owner, too.
+    with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, prefix=".owner.") as probe:
+        if os.fstat(probe.fileno()).st_uid == owner:
+            return
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = f"number {owner}"
+    raise StorageError(f"{folder}: belongs to user {name}, who could replace what is written there; name another with --step or -o")
 
 
 def children_io() -> list[int] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,11 +54,24 @@ def job_name(environ: Mapping[str, str]) -> str:
 
 def node_folders(job: str) -> list[Path]:
     """The folders of the job on this node: one, or one for each emulated node."""
-    safe = re.sub(r"[^A-Za-z0-9_-]", "_", job.encode("utf-8", "surrogateescape")[:64].decode("latin-1"))
-    folder = SHARED_MEMORY / f"weir.{os.geteuid()}.{safe}"
-    if not folder.is_dir() or folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+    folder = _job_folder(job)
+    if not folder.is_dir() or _is_refused(folder):
         return []
     return sorted(node for node in folder.iterdir() if node.name.isdigit())
+
+
+def _job_folder(job: str) -> Path:
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", job.encode("utf-8", "surrogateescape")[:64].decode("latin-1"))
+    return SHARED_MEMORY / f"weir.{os.geteuid()}.{safe}"
+
+
+def _is_refused(folder: Path) -> bool:
+    """As the library refuses it: another user may have made it."""
+    try:
+        about = os.lstat(folder)
+    except OSError:
+        return False
+    return not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077 != 0
 
 
 def arenas(job: str) -> list[Arena]:
@@ -68,6 +82,14 @@ def arenas(job: str) -> list[Arena]:
         for one in map(json.loads, lines):
             found.append(Arena(folder, one["arena"], one["pid"], one["alive"], one["dirty_bytes"], one["failed"]))
     return found
+
+
+def refusals(job: str) -> list[str]:
+    """A sentence for each arena that is not written out because another than a program of the job could have made it."""
+    folder = _job_folder(job)
+    if _is_refused(folder):
+        return [f"{folder}: refused: it is not a directory of this user alone"]
+    return [line for node in node_folders(job) for line in _call("--status", node).stderr.splitlines()]
 
 
 def wait(job: str, run: str | None = None) -> bool:
@@ -109,6 +131,12 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int], run: str | No
     except InputError as error:
         return [str(error)]
     said = [str(loss) for loss in losses_since(job, before)]
+    folder = _job_folder(job)
+    if _is_refused(folder):
+        said.append(
+            f"{folder} is not a directory of this user alone: layers that hold bytes bypassed all files; "
+            "have it removed, or set WEIR_JOB to another name"
+        )
     if not complete:
         said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover --job {job}`")
     return said

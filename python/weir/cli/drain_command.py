@@ -31,6 +31,9 @@ def drain(
     if wait + recover + status > 1:
         raise UsageError("--wait, --recover and --status exclude one another")
     name = job or draining.job_name(os.environ)
+    refused = draining.refusals(name)
+    for sentence in refused:
+        typer.echo(sentence, err=True)
     before = draining.report_sizes(name)
     if wait or recover:
         complete = (draining.recover if recover else draining.wait)(name)
@@ -39,6 +42,7 @@ def drain(
         if not complete:
             left = sum(a.dirty_bytes for a in draining.arenas(name) if not a.alive)
             typer.echo(f"job {name}: {left} bytes of dead programs are not on disk", err=True)
+        if refused or not complete:
             raise typer.Exit(1)
         return
     found = draining.arenas(name)

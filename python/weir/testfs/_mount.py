@@ -12,6 +12,7 @@ import json
 import os
 import select
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -182,8 +183,9 @@ def _states() -> Path:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StorageError(f"{folder}: {error.strerror}") from error
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise StorageError(f"{folder}: belongs to somebody else")
+    about = os.lstat(folder)
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o022:
+        raise StorageError(f"{folder}: is not a directory of this user alone; remove it")
     return folder
 
 
