@@ -223,6 +223,13 @@ void forked() {
   held.count = 0;
 }
 
+uint32_t start_of(uint32_t pid) {
+  uint32_t start = 0;
+  char state = 0;
+  uint64_t threads = 0;
+  return pid != 0 && read_about(pid, &start, &state, &threads) ? start : 0;
+}
+
 bool alive(Identity who) {
   if (who.pid == 0 || os::system_call(SYS_kill, who.pid, 0) == -ESRCH) return false;
   if (self().start == 0) return true;

@@ -21,6 +21,8 @@ struct Identity {
 Identity self();
 // In a forked child, before anything else of this room.
 void forked();
+// When that process started, as above, a zombie, too; 0: it is not there.
+uint32_t start_of(uint32_t pid);
 // False when it has ended (a zombie has) or its number belongs to another. Costs looks into /proc when the number is in use.
 bool alive(Identity who);
 

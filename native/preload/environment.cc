@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "preload/launch.h"
+
 namespace weir::preload {
 namespace {
 
@@ -100,6 +102,7 @@ Wishes read_environment(char* node, size_t node_bytes) {
     base::Writer(node, node_bytes).add("node");
   }
   w.settings.node = base::text(node);
+  w.settings.launch = find_launch(w.settings.node, w.rank, w.ranks);
   if (strchr(node, '/') != nullptr) w.mistake = "WEIR_NODE must not contain a slash";
 
   const char* skew = getenv("WEIR_CLOCK_SKEW_NS");

@@ -21,6 +21,7 @@
 #include "pool/pool.h"
 #include "preload/environment.h"
 #include "preload/kinds.h"
+#include "preload/launch.h"
 #include "preload/mounts.h"
 #include "record/log.h"
 #include "record/process.h"
@@ -67,6 +68,7 @@ void begin_trace(const Wishes& wishes) {
   record::begin_logs();
   const long begun = record::process().begin(wishes.settings);
   if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
+  hand_on(record::process().launch());
   if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
   note_mounts();
 }

@@ -43,6 +43,7 @@ class Process {
 
   Names& names() { return names_; }
   uint32_t number() const { return number_; }
+  uint64_t launch() const { return file_.launch(); }
 
   // True when this process records. Called where the wiped page says no: off, not begun, or a forked child at its first call.
   WEIR_COLD bool revive();

@@ -117,6 +117,7 @@ long TraceFile::create(const Settings& settings) {
   header->ns_per_tick = first_rate(now);
   header->level = settings.level;
   base::Writer(header->node, sizeof header->node).add(settings.node);
+  header->launch = launch_;
 
   long result = os::write_at(static_cast<int>(fd), page, sizeof page, 0);
   if (!os::failed(result) && result != static_cast<long>(sizeof page)) result = -ENOSPC;
@@ -127,9 +128,12 @@ long TraceFile::create(const Settings& settings) {
   return os::failed(result) && result != -EEXIST ? result : 0;
 }
 
-long TraceFile::open(const Settings& settings) {
+// launch: the name's part of that; 0: none.
+long TraceFile::open_named(const Settings& settings, uint64_t launch) {
   base::Writer path(path_, sizeof path_);
-  path.add(settings.directory).add("/").add(settings.node).add(".weir");
+  path.add(settings.directory).add("/").add(settings.node);
+  if (launch != 0) path.add(".").add_number(launch);
+  path.add(".weir");
   if (path.cut()) return -ENAMETOOLONG;
 
   const os::HoldsDescriptor held;
@@ -158,6 +162,43 @@ long TraceFile::open(const Settings& settings) {
   }
   os::close_fd(static_cast<int>(fd));
   return os::failed(result) ? result : 0;
+}
+
+// Whether this launch may write into the file that is open; a launcher, and the first rank of a job, leave their mark.
+bool TraceFile::belongs(const Launch& launch) {
+  const uint64_t there = base::load(&header_->launch);
+  if (launch.number == 0 || there == 0) return true;
+  uint64_t none = 0;
+  if (launch.job != 0 && there == launch.number) base::compare_exchange(&header_->job, &none, launch.job);
+  const bool same_job = launch.job != 0 && base::load(&header_->job) == launch.job;
+  if (there != launch.number && !same_job) return false;
+  none = 0;
+  return launch.own == 0 || base::compare_exchange(&header_->launcher, &none, launch.own) || none == launch.own;
+}
+
+long TraceFile::open_for(const Settings& settings, uint64_t launch) {
+  const uint64_t parts_of_name[] = {0, launch};
+  for (const uint64_t in_name : parts_of_name) {
+    launch_ = launch;
+    const long opened = open_named(settings, in_name);
+    if (os::failed(opened)) return opened;
+    Launch wanted = settings.launch;
+    wanted.number = launch;
+    if (belongs(wanted)) {
+      launch_ = base::load(&header_->launch);
+      return 0;
+    }
+    const bool taken = base::load(&header_->launch) == launch;  // by another launcher
+    os::unmap(header_, wire::kPageBytes);
+    header_ = nullptr;
+    if (taken) break;
+  }
+  return -EEXIST;
+}
+
+long TraceFile::open(const Settings& settings) {
+  const long opened = open_for(settings, settings.launch.number);
+  return opened == -EEXIST && settings.launch.own != 0 ? open_for(settings, settings.launch.own) : opened;
 }
 
 // A mapped page without storage behind it would kill the program with SIGBUS on a full disk, so storage comes first: space by

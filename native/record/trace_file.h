@@ -12,11 +12,19 @@
 
 namespace weir::record {
 
+// Which run this program belongs to (preload/launch.h). All zero: what is traced into the directory is one step.
+struct Launch {
+  uint64_t number;  // of the run; 0: not known
+  uint64_t own;     // not 0: this program starts the ranks of a job, which is a run of its own when the number's has one already
+  uint64_t job;     // of MPI, the same on all nodes; 0: not known
+};
+
 struct Settings {
   base::Text directory;  // of the step; exists
   base::Text node;
   wire::Level level;
   uint64_t budget_bytes;
+  Launch launch;
   uint32_t mode;  // permissions of the trace file: a command line may hold what is nobody else's business
 };
 
@@ -29,7 +37,7 @@ enum class Refusal : uint8_t { none, final, passing };
 
 class TraceFile {
  public:
-  // Opens the node's file, makes it when it is not there. 0, or -errno.
+  // Opens the node's file, makes it when it is not there: <node>.weir, or <node>.<launch>.weir where that is another launch's. 0, or -errno.
   long open(const Settings& settings);
 
   // Takes size bytes (a multiple of the page) and maps them, all zero; null when they are refused. over: a mapping of that size to be
@@ -40,8 +48,12 @@ class TraceFile {
   static void forked();
 
   wire::FileHeader& header() const { return *header_; }
+  uint64_t launch() const { return launch_; }  // that the file is of, 0: of anybody
 
  private:
+  long open_named(const Settings& settings, uint64_t launch);
+  long open_for(const Settings& settings, uint64_t launch);
+  bool belongs(const Launch& launch);
   long create(const Settings& settings);
   uint64_t limit_for(Use use) const;
   bool back_with_storage(int fd, uint64_t offset, uint64_t size);
@@ -50,6 +62,7 @@ class TraceFile {
 
   wire::FileHeader* header_ = nullptr;
   os::Identity identity_{};
+  uint64_t launch_ = 0;
   bool in_memory_ = false;  // on tmpfs or its like
   char path_[4096] = {};
 };

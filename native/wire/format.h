@@ -78,8 +78,11 @@ struct FileHeader {
   Level level;
   uint32_t reserved;
   char node[64];
+  uint64_t launch;    // whose trace it is, of programs that were started without `weir trace`; 0: of anybody
+  uint64_t launcher;  // the mpirun (srun, ...) that has this file, or 0
+  uint64_t job;       // of MPI, the same on all nodes, or 0
 };
-static_assert(offsetof(FileHeader, node) == 80 && sizeof(FileHeader) <= kPageBytes);
+static_assert(offsetof(FileHeader, node) == 80 && offsetof(FileHeader, launch) == 144 && sizeof(FileHeader) <= kPageBytes);
 
 struct ChunkHeader {
   uint32_t magic;

@@ -83,12 +83,13 @@ def tmp_run(tmp_path) -> Path:
 @pytest.fixture
 def preload_env(preload, tmp_path):
     """``preload_env("step", level="trace", WEIR_BUDGET="1M")`` makes the step's folder and returns the variables
-    that trace a program into it without the launcher; ``env["WEIR_TRACE_DIR"]`` is the folder."""
+    that trace a program into it without the launcher; ``env["WEIR_TRACE_DIR"]`` is the folder. All programs are one step, as with
+    the launcher; ``WEIR_LAUNCH=None`` leaves it to the library which of them belong together."""
 
-    def variables(step: str = "main", level: str = "trace", **more: str) -> dict[str, str]:
+    def variables(step: str = "main", level: str = "trace", **more: str | None) -> dict[str, str]:
         folder = tmp_path / "run" / step
         folder.mkdir(parents=True, exist_ok=True)
-        return {"WEIR_TRACE_DIR": str(folder), "WEIR_LEVEL": level, "LD_PRELOAD": str(preload), **more}
+        return {"WEIR_TRACE_DIR": str(folder), "WEIR_LEVEL": level, "WEIR_LAUNCH": "0", "LD_PRELOAD": str(preload), **more}
 
     return variables
 

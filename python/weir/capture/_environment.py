@@ -62,6 +62,14 @@ VARIABLES = (
         launcher=True,
     ),
     Variable(
+        "WEIR_LAUNCH",
+        "0, or a number",
+        "made by the library",
+        "0: everything that is traced into the directory is one step. Else the run that a program belongs to: programs that are traced by "
+        "WEIR_TRACE_DIR and LD_PRELOAD alone hand it on to those they start, so that two runs into one directory are two steps.",
+        launcher=True,
+    ),
+    Variable(
         "WEIR_NODE",
         "a name without slashes",
         "the host's name",
@@ -228,6 +236,7 @@ def tracing_variables(
         "WEIR_TRACE_DIR": folder,
         "WEIR_LEVEL": level,
         "WEIR_BUDGET": str(budget_bytes),
+        "WEIR_LAUNCH": "0",
         **sharing,
     }
 

@@ -46,9 +46,9 @@ def test_nothing_but_exports_goes_to_standard_output(weir, tmp_run):
     done = weir("env", "-o", tmp_run, "--level", "detail", "--budget", "1M", env={"LD_PRELOAD": ""}).ok()
     lines = done.stdout.splitlines()
     assert [line.split("=")[0] for line in lines] == [
-        "export LD_PRELOAD", "export WEIR_TRACE_DIR", "export WEIR_LEVEL", "export WEIR_BUDGET"
+        "export LD_PRELOAD", "export WEIR_TRACE_DIR", "export WEIR_LEVEL", "export WEIR_BUDGET", "export WEIR_LAUNCH"
     ]  # fmt: skip
-    assert lines[2:] == ["export WEIR_LEVEL=detail", "export WEIR_BUDGET=1048576"]
+    assert lines[2:] == ["export WEIR_LEVEL=detail", "export WEIR_BUDGET=1048576", "export WEIR_LAUNCH=0"]
     assert done.stderr == f"weir: tracing into {tmp_run}/main\n"
     assert weir("env", "-q", "-o", tmp_run, "--step", "b").ok().stderr == ""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from weir.trace.errors import RunNotFound
 from weir.trace.job import Job, read_job
 
 SUFFIX = ".weir"
+_MARKS = struct.Struct("<40xQ96xQQQ")  # created_realtime_ns, launch, launcher, job: docs/formats/trace.md 2
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Step:
     job: Job | None
     job_problem: str | None
     files: tuple[Path, ...]
+    began_realtime_ns: int | None = None  # of the first trace file, where no job.json says when it was started
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,47 @@ class Run:
     steps: tuple[Step, ...]
 
 
-def _step(path: Path) -> Step | None:
+def _steps(path: Path) -> list[Step]:
+    """What a directory holds: one step, or several when runs were traced into it without `weir trace`, in the order of their beginning."""
     files = tuple(sorted(entry for entry in path.glob(f"*{SUFFIX}") if entry.is_file()))
     job_path = path / "job.json"
     if not files and not job_path.is_file():
-        return None
+        return []
     job, problem = read_job(job_path)
-    return Step(path.name, path, job, problem, files)
+    launches = _launches(files) if job is None and problem is None else []
+    if len(launches) < 2:
+        return [Step(path.name, path, job, problem, files)]
+    return [Step(f"{path.name}.{i}", path, None, None, its, began) for i, (began, its) in enumerate(launches, 1)]
+
+
+def _launches(files: tuple[Path, ...]) -> list[tuple[int, tuple[Path, ...]]]:
+    """The files of each launch and when its first was made. Files of one launch, or of one job of MPI, are one launch's."""
+    groups: list[tuple[set[int], list[tuple[int, Path]]]] = []
+    for file in files:
+        launch, job, began = _marks(file)
+        marks, own = {launch} | ({job} if job else set()), [(began, file)]
+        apart = []
+        for group in groups:
+            if group[0] & marks:
+                marks |= group[0]
+                own += group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (marks, own)]
+    return sorted((min(began for began, _ in own), tuple(sorted(file for _, file in own))) for _, own in groups)
+
+
+def _marks(file: Path) -> tuple[int, int, int]:
+    """launch, job and creation time of a file's header; of what is no trace 0."""
+    try:
+        with open(file, "rb") as stream:
+            head = stream.read(_MARKS.size)
+    except OSError:
+        head = b""
+    if len(head) < _MARKS.size or not head.startswith(b"WEIRTRC1"):
+        return 0, 0, 0
+    began, launch, _, job = _MARKS.unpack(head)
+    return launch, job, began
 
 
 def find_run(path: str | os.PathLike[str], step: str | None = None) -> Run:
@@ -47,11 +84,9 @@ def find_run(path: str | os.PathLike[str], step: str | None = None) -> Run:
     folder = Path(path)
     if not folder.is_dir():
         raise RunNotFound(f"{folder}: no such folder; name the folder that was given to `weir trace -o`")
-    itself = _step(folder.absolute())
-    if itself is not None:
-        steps = [itself]
-    else:
-        steps = [found for entry in sorted(folder.iterdir()) if entry.is_dir() and (found := _step(entry)) is not None]
+    steps = _steps(folder.absolute())
+    if not steps:
+        steps = [found for entry in sorted(folder.iterdir()) if entry.is_dir() for found in _steps(entry)]
     if not steps:
         raise RunNotFound(f"{folder}: no steps in it (sub-folders with job.json or *{SUFFIX} files)")
     if step is not None:
@@ -63,5 +98,5 @@ def find_run(path: str | os.PathLike[str], step: str | None = None) -> Run:
 
 
 def _started(step: Step) -> tuple[int, str]:
-    started = step.job.started_realtime_ns if step.job is not None else None
+    started = step.job.started_realtime_ns if step.job is not None else step.began_realtime_ns
     return (started if started is not None else 2**63, step.name)

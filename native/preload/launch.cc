@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/launch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/lock.h"
+#include "os/syscall.h"
+
+namespace weir::preload {
+namespace {
+
+constexpr char kVariable[] = "WEIR_LAUNCH";
+// What starts the ranks of one job. Names may go on: mpirun.openmpi, mpiexec.hydra.
+constexpr const char* kLaunchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "aprun", "jsrun", "palsrun"};
+// What all ranks of one job have on all nodes, and no other job has; the first that is set. Of two names both.
+struct Job {
+  const char* first;
+  const char* second;
+};
+constexpr Job kJobs[] = {
+    {"OMPI_MCA_orte_hnp_uri", nullptr}, {"PMIX_NAMESPACE", nullptr},       {"PALS_APID", nullptr},
+    {"FLUX_JOB_ID", nullptr},           {"SLURM_JOB_ID", "SLURM_STEP_ID"}, {"ALPS_APP_ID", nullptr},
+};
+// Of the batch system: several jobs of MPI may share one.
+constexpr const char* kBatch[] = {"PBS_JOBID", "LSB_JOBID", "SLURM_JOB_ID", "JOB_ID"};
+
+const char* value_of(const char* name) {
+  const char* text = name != nullptr ? getenv(name) : nullptr;
+  return text != nullptr && *text != 0 ? text : nullptr;
+}
+
+// Not 0, and short enough to be read again as a decimal number.
+uint64_t number_of(uint64_t hash) { return hash << 4 >> 4 | 1; }
+uint64_t number_of(const char* kind, base::Text what) { return number_of(base::hash(what, base::hash(base::text(kind), 0))); }
+
+uint64_t of_job() {
+  for (const Job& job : kJobs) {
+    const char* first = value_of(job.first);
+    const char* second = value_of(job.second);
+    if (first == nullptr || (second == nullptr && job.second != nullptr)) continue;
+    base::Text text = base::text(first);
+    // Jobs that a job's ranks start (MPI_Comm_spawn) are the same run: prterun-host-4711@2.
+    for (size_t i = 0; i < text.size; ++i) {
+      if (text.data[i] == '@') text.size = i;
+    }
+    const uint64_t number = number_of(job.first, text);
+    return second == nullptr ? number : number_of(base::hash(base::text(second), number));
+  }
+  return 0;
+}
+
+uint64_t of_batch() {
+  for (const char* name : kBatch) {
+    if (const char* value = value_of(name)) return number_of(name, base::text(value));
+  }
+  return 0;
+}
+
+// Of processes of one node.
+uint64_t of_processes(const char* kind, base::Text node, uint32_t a, uint32_t start, uint32_t b) {
+  const uint32_t numbers[] = {a, start, b};
+  return number_of(base::hash({reinterpret_cast<const char*>(numbers), sizeof numbers}, number_of(kind, node)));
+}
+
+uint32_t id(long call, long of = 0) { return static_cast<uint32_t>(os::system_call(call, of)); }
+
+// All that a script starts has its group, but for what `timeout` and shells with job control start: these hand WEIR_LAUNCH on.
+uint64_t of_group(base::Text node) {
+  const uint32_t session = id(SYS_getsid);
+  return of_processes("group", node, session, node::start_of(session), id(SYS_getpgid));
+}
+
+// What one rank's launcher says of none but itself: its parent, where that has started all ranks.
+uint64_t of_parent(base::Text node, int ranks) {
+  const char* local = value_of("MPI_LOCALNRANKS");
+  int64_t here = 0;
+  if (local == nullptr || !base::parse_number(base::text(local), &here) || here != ranks) return 0;
+  const uint32_t parent = id(SYS_getppid);
+  return of_processes("parent", node, parent, node::start_of(parent), 0);
+}
+
+bool is_launcher() {
+  for (const char* name : kLaunchers) {
+    const size_t size = strlen(name);
+    if (strncmp(program_invocation_short_name, name, size) != 0) continue;
+    const char end = program_invocation_short_name[size];
+    if (end == 0 || end == '.') return true;
+  }
+  return false;
+}
+
+// As hand_on() writes it. False: it is not set.
+bool handed_on(uint64_t* launch) {
+  int64_t number = 0;
+  const char* text = value_of(kVariable);
+  const bool known = text != nullptr && base::parse_number(base::text(text), &number) && number >= 0;
+  *launch = static_cast<uint64_t>(number);
+  return known;
+}
+
+}  // namespace
+
+record::Launch find_launch(base::Text node, int rank, int ranks) {
+  record::Launch launch{};
+  launch.job = rank >= 0 ? of_job() : 0;
+  if (handed_on(&launch.number)) {
+    if (launch.number == 0) launch.job = 0;
+    return launch;
+  }
+  if (rank >= 0) {
+    launch.number = launch.job != 0 ? launch.job : of_parent(node, ranks);
+    if (launch.number == 0) launch.number = of_batch();
+    return launch;
+  }
+  launch.number = of_group(node);
+  if (is_launcher()) launch.own = of_processes("launcher", node, node::self().pid, node::self().start, 0);
+  return launch;
+}
+
+void hand_on(uint64_t launch) {
+  if (launch == 0 || value_of(kVariable) != nullptr) return;
+  static constinit char entry[sizeof kVariable + 21] = {};
+  base::Writer(entry, sizeof entry).add(kVariable).add("=").add_number(launch);
+  size_t count = 0;
+  while (environ != nullptr && environ[count] != nullptr) ++count;
+  const long at = os::map((count + 2) * sizeof(char*), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (os::failed(at)) return;
+  auto** fresh = reinterpret_cast<char**>(at);
+  for (size_t i = 0; i < count; ++i) fresh[i] = environ[i];
+  fresh[count] = entry;
+  environ = fresh;
+}
+
+}  // namespace weir::preload
