@@ -37,7 +37,7 @@ def report(directory) -> dict[str, tuple[list[str], int]]:
     found = {}
     for step in find_run(directory).steps:
         traces = [TraceFile(path) for path in step.files]
-        files = {Path(text).name for trace in traces for text in trace.texts if "/out/" in text}
+        files = {Path(text).name for trace in traces for text in trace.texts if Path(text).parent.name == "out"}
         ranks = {process.rank for trace in traces for process in trace.processes} - {-1}
         found[step.name] = sorted(files), len(ranks)
     return found

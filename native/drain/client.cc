@@ -13,6 +13,7 @@
 #include "drain/inside.h"
 #include "node/place.h"
 #include "node/private.h"
+#include "node/registry.h"
 #include "os/syscall.h"
 
 namespace weir::drain {
@@ -293,6 +294,14 @@ void withdraw(Arena* arena, int slot, const int* descriptor) {
     base::store(&s.state, uint32_t{kSlotFree});
   }
   node::release(arena->header->lock);
+}
+
+void remove_after_last() {
+  const long own = os::process_id();
+  const bool outlives = os::parent_id() == 1 || os::system_call(SYS_getsid, 0) == own;
+  if (!node::leave_last() || !outlives || helper_lives()) return;
+  const os::SignalsBlocked blocked;
+  start_helper("--remove");
 }
 
 void hurry() {

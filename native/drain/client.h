@@ -19,6 +19,10 @@ struct Pulse {
 extern WEIR_OWN const Pulse* pulse;       // null: none was ever asked for
 extern WEIR_OWN uint32_t told_generation; // the helper that knows everything of this process
 
+// At the end of a process that outlives what started it (a daemon, the job's shell), when it was the last of its job: the job's directory
+// goes with it. Where a helper lives that one sees to it, and for others whatever started them.
+void remove_after_last();
+
 // Whether bytes that lie dirty in an arena outlive this process. Two loads; to be asked before each write is accepted into
 // an arena. False: flush what is dirty, write through, call ensure().
 WEIR_INLINE bool protected_now() {

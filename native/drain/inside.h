@@ -25,6 +25,8 @@ PulsePage* pulse_page();
 void announce(const Arena* arena);
 // Starts the program; true when it was started, not yet when it answers.
 bool start_helper();
+// The same program with an option before the directory, which does that and ends.
+bool start_helper(const char* option);
 using os::now_ns;
 
 }  // namespace weir::drain

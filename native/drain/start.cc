@@ -29,7 +29,7 @@ constinit const char* traces = nullptr;  // where the helper says what it could 
 struct Start {
   char* stack_end;  // of the grandchild
   const char* program;
-  char* arguments[4];
+  char* arguments[5];
   char* environment[1];
   volatile bool failed;
 };
@@ -84,7 +84,9 @@ void begin() {
   traces = getenv("WEIR_TRACE_DIR");
 }
 
-bool start_helper() {
+bool start_helper() { return start_helper(nullptr); }
+
+bool start_helper(const char* option) {
   static constinit char program[kLongestPath] = {};
   if (!find_program(program, sizeof program)) return false;
   const int before = errno;
@@ -93,6 +95,10 @@ bool start_helper() {
   auto* lower = reinterpret_cast<char*>(stacks) + kStackBytes;
   static constinit char name[] = "weir-drain";
   Start start{lower + kStackBytes, program, {name, const_cast<char*>(node::folder()), const_cast<char*>(traces), nullptr}, {nullptr}, false};
+  if (option != nullptr) {
+    start.arguments[1] = const_cast<char*>(option);
+    start.arguments[2] = const_cast<char*>(node::folder());
+  }
   // No signal at its end: the program's own children are all that its SIGCHLD and wait() are about.
   const int child = __clone(between, lower, CLONE_VM | CLONE_VFORK, &start);
   if (child > 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weir-drain FOLDER [RUN]              the helper of a node's folder; started by the programs themselves
 // weir-drain --wait|--recover FOLDER [RUN]  until nothing of a dead process is unwritten; does it itself when there is no helper
+// weir-drain --remove FOLDER           the job's directory, when the process that started this one has ended and nobody uses it
 // weir-drain --status FOLDER           one JSON object a line for each arena
 #include <errno.h>
 #include <signal.h>
@@ -85,6 +86,15 @@ int settle(const std::string& folder, const std::string& run, bool again) {
   return pending(folder, true) != 0 ? 1 : 0;
 }
 
+// Whoever was the last has ended a moment later; a process that came meanwhile, or a helper, keeps the directory.
+int remove_after(const std::string& folder) {
+  for (useconds_t pause_us = 5000; pause_us < 2'000'000; pause_us *= 4) {
+    usleep(pause_us);
+    if (remove_unused(folder)) return 0;
+  }
+  return 1;
+}
+
 }  // namespace
 }  // namespace weir::helper
 
@@ -100,6 +110,10 @@ int main(int count, char** arguments) {
   const std::string folder = arguments[at], run = count > at + 1 ? arguments[at + 1] : "";
   weir::node::use_folder(folder.c_str());
   const long directory = weir::node::open_folder();
+  if (first == "--remove") {
+    if (directory >= 0) close(static_cast<int>(directory));
+    return directory >= 0 ? remove_after(folder) : 0;
+  }
   if (command && directory < 0 && directory != -ENOENT) {
     const char* why = directory == -EPERM ? "it or the directory above it is not of this user alone" : strerror(static_cast<int>(-directory));
     fprintf(stderr, "weir-drain: %s: refused: %s\n", folder.c_str(), why);

@@ -230,6 +230,11 @@ uint32_t start_of(uint32_t pid) {
   return pid != 0 && read_about(pid, &start, &state, &threads) ? start : 0;
 }
 
+bool runs(uint32_t pid) {
+  uint32_t start = 0;
+  return os::system_call(SYS_kill, pid, 0) != -ESRCH && read_start(pid, &start);
+}
+
 bool alive(Identity who) {
   if (who.pid == 0 || os::system_call(SYS_kill, who.pid, 0) == -ESRCH) return false;
   if (self().start == 0) return true;

@@ -25,6 +25,8 @@ void forked();
 uint32_t start_of(uint32_t pid);
 // False when it has ended (a zombie has) or its number belongs to another. Costs looks into /proc when the number is in use.
 bool alive(Identity who);
+// Whether a process of that number runs, whichever; a zombie does not.
+bool runs(uint32_t pid);
 
 // Bits of the word: 22 thread, 9 of its start time, 1 somebody sleeps. 0: free. The owner is a thread: one that was cancelled is dead
 // while its process lives.

@@ -180,6 +180,7 @@ uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with) {
 bool join() {
   if (WEIR_LIKELY(base::load(&registry) != nullptr)) return true;
   if (!map_registry(true)) return false;
+  enter_users();
   // What this process held before an exec.
   const os::SignalsBlocked blocked;
   release_all_of([](Identity who, void*) { return who == self(); }, nullptr);
@@ -372,7 +373,28 @@ uint32_t writers(uint64_t device, uint64_t inode) {
   return n;
 }
 
-void forked_leases() { forget_membership(); }
+void forked_leases() {
+  forget_membership();
+  if (base::load(&registry) != nullptr) enter_users();
+}
+
+bool leave_last() {
+  Registry* r = base::load(&registry);
+  if (r == nullptr || os::sealed()) return false;
+  const auto own = static_cast<uint32_t>(os::process_id());
+  const uint32_t n = base::load(&r->most_users);
+  for (uint32_t i = 0; i < n && i < kUsers; ++i) {
+    uint32_t pid = own;
+    base::compare_exchange(&r->users[i], &pid, 0u);
+  }
+  for (uint32_t i = 0; i < n && i < kUsers; ++i) {
+    uint32_t pid = base::load(&r->users[i]);
+    if (pid == 0) continue;
+    if (runs(pid)) return false;
+    base::compare_exchange(&r->users[i], &pid, 0u);  // it was killed
+  }
+  return n <= kUsers;
+}
 
 uint32_t release_dead_if(bool (*may)(Identity, void*), void* with) {
   if (base::load(&registry) == nullptr && !map_registry(false)) return 0;

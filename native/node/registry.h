@@ -96,6 +96,8 @@ bool agreed_aside(uint64_t device);
 
 // In a forked child: the parent's leases are not its own. They live on in the parent.
 void forked_leases();
+// At the end of the process: it no longer counts. True when no other one that lives has the registry mapped: the job's directory may go.
+bool leave_last();
 // Every lease of a dead process is freed. For the drain helper, when the dead one's bytes are on disk. Number freed.
 uint32_t release_dead(uint32_t pid, uint32_t start);
 // The same for all dead processes that `may` says yes to.

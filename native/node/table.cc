@@ -136,6 +136,19 @@ bool map_file(bool make) {
 
 }  // namespace
 
+bool enter_users() {
+  const auto own = static_cast<uint32_t>(os::process_id());
+  for (uint32_t i = 0; i < kUsers; ++i) {
+    uint32_t nobody = 0;
+    if (!base::compare_exchange(&registry->users[i], &nobody, own)) continue;
+    uint32_t most = base::load(&registry->most_users);
+    while (most <= i && !base::compare_exchange(&registry->most_users, &most, i + 1)) {}
+    return true;
+  }
+  base::store(&registry->most_users, kUsers + 1);  // somebody is not among them
+  return false;
+}
+
 uint32_t take_lease() {
   Registry* r = registry;
   if (is_filled(base::load_relaxed(&r->live_leases), base::load_relaxed(&r->backed_leases), kLeases)) {

@@ -63,6 +63,7 @@ struct Member {
 };
 
 inline constexpr int kAside = 16;
+inline constexpr uint32_t kUsers = 4096;
 
 struct Registry {
   uint64_t magic;
@@ -74,11 +75,13 @@ struct Registry {
   uint64_t aside[kAside];  // devices
   Bucket buckets[kBuckets];
   Member members[kMembers];
+  uint32_t users[kUsers];  // processes that have this mapped, in no order; one that was killed stays until somebody looks
+  uint32_t most_users;     // none beyond it was ever taken
 };
 
 // In the file's name: processes of another version have a registry of their own. A new layout is a new version.
-inline constexpr uint32_t kRegistryVersion = 6;
-static_assert(sizeof(Registry) == 114880, "another layout: give it another kRegistryVersion");
+inline constexpr uint32_t kRegistryVersion = 7;
+static_assert(sizeof(Registry) == 131272, "another layout: give it another kRegistryVersion");
 
 inline constexpr uint64_t kLeasesAt = base::round_up(sizeof(Registry), 4096);
 inline constexpr uint64_t kEntriesAt = kLeasesAt + uint64_t{kLeases} * sizeof(Lease);
@@ -110,6 +113,9 @@ void forget_size(Entry* entry, Lease* lease);
 // Without the lock, because it could not be had.
 void make_plain_unlocked(Lease* lease, uint32_t access_kept);
 void forget_size_unlocked(Lease* lease);
+
+// This process among the users; false: no room.
+bool enter_users();
 
 // Without a lock; null: not there.
 Entry* find(uint64_t device, uint64_t inode);

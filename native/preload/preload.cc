@@ -152,6 +152,7 @@ __attribute__((destructor)) void at_exit() {
   if (!quiet) stack::report_losses(kStandardError);
   hook::process_ends_with_requests();
   if (record::recording()) record::process().end(wire::End::kExit);
+  drain::remove_after_last();
 }
 
 }  // namespace

@@ -89,3 +89,40 @@ def test_processes_join_while_others_tidy_up(weir, job, tmp_path, preload):
         tidying.kill()
     assert subprocess.run([helper, "--wait", folder_of(job) / "0"], env=clean_environment(), timeout=60).returncode == 0
     assert gone(folder_of(job))
+
+
+DAEMON = """
+import os, signal, sys, time
+if os.fork() > 0: os._exit(0)
+os.setsid()
+for fd in range(3): os.dup2(os.open('/dev/null', os.O_RDWR), fd)
+children = []
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0: time.sleep(600)
+    children.append(pid)
+os.close(os.open('in.dat', os.O_RDONLY))
+open('daemon.pid', 'w').write(str(os.getpid()))
+os.kill(children.pop(), signal.SIGKILL)
+open('told.fifo').read()
+for pid in children: os.kill(pid, signal.SIGTERM)
+for _ in range(3): os.wait()
+"""
+
+
+@pytest.mark.parametrize("started_by", ["weir run", "preload"])
+def test_nothing_is_left_of_a_daemon_that_outlives_what_started_it(weir, execute, preload, job, tmp_path, started_by):
+    """As PostgreSQL's server does: no helper was needed, `weir run` has ended long before, one of its children was killed."""
+    os.mkfifo(tmp_path / "told.fifo")
+    command = [sys.executable, "-I", "-c", DAEMON]
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
+    if started_by == "weir run":
+        weir("run", "--rules", "rules.toml", "--", *command, env={"WEIR_JOB": job}, cwd=tmp_path).ok()
+    else:
+        execute(command, env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}, cwd=tmp_path).ok()
+    end = time.monotonic() + 20
+    while not (tmp_path / "daemon.pid").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert {one.name.split(".")[0] for one in (folder_of(job) / "0").iterdir()} <= {"registry", "key"}, "no helper"
+    (tmp_path / "told.fifo").write_text("end")
+    assert gone(folder_of(job))
