@@ -34,7 +34,7 @@ class Folder {
   }
   std::string file() const { return path_ + "/n1.weir"; }
   Settings settings(uint64_t budget = 1u << 20) const {
-    return {{path_.data(), path_.size()}, base::text("n1"), wire::Level::kTrace, budget, 0600};
+    return {{path_.data(), path_.size()}, base::text("n1"), wire::Level::kTrace, budget, {}, 0600};
   }
 
  private:
@@ -221,7 +221,7 @@ TEST(TraceFile, a_stranger_under_its_name_is_left_as_it_is) {
 }
 
 TEST(TraceFile, a_folder_that_is_not_there_is_said_by_its_error) {
-  const Settings settings{base::text("/nonexistent/run"), base::text("n1"), wire::Level::kTrace, 1u << 20, 0600};
+  const Settings settings{base::text("/nonexistent/run"), base::text("n1"), wire::Level::kTrace, 1u << 20, {}, 0600};
   TraceFile file;
   EXPECT_EQ(file.open(settings), -ENOENT);
 }
