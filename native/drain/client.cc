@@ -297,9 +297,9 @@ void withdraw(Arena* arena, int slot, const int* descriptor) {
 }
 
 void remove_after_last() {
-  const long own = os::process_id();
-  const bool outlives = os::parent_id() == 1 || os::system_call(SYS_getsid, 0) == own;
-  if (!node::leave_last() || !outlives || helper_lives()) return;
+  if (!node::leave_last()) return;
+  const bool outlives = os::parent_id() == 1 || os::system_call(SYS_getsid, 0) == os::process_id();
+  if (!outlives || helper_lives()) return;
   const os::SignalsBlocked blocked;
   start_helper("--remove");
 }

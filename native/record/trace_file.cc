@@ -2,6 +2,7 @@
 #include "record/trace_file.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
@@ -42,10 +43,14 @@ constinit uint32_t opening = 0;
 
 long open_here(const char* path) {
   for (int i = 0; i < kPatience && base::exchange(&opening, 1u) != 0; ++i) os::yield();
+  pollfd streams[] = {{0, 0, 0}, {1, 0, 0}, {2, 0, 0}};
+  timespec at_once{0, 0};
+  const bool known = !os::failed(os::system_call(SYS_ppoll, reinterpret_cast<long>(streams), 3, reinterpret_cast<long>(&at_once)));
   int fillers[3];
   int filled = 0;
-  for (int stream = 0; stream < 3; ++stream) {
-    if (os::system_call(SYS_fcntl, stream, F_GETFD) != -EBADF) continue;
+  for (const pollfd& stream : streams) {
+    const bool closed = known ? (stream.revents & POLLNVAL) != 0 : os::system_call(SYS_fcntl, stream.fd, F_GETFD) == -EBADF;
+    if (!closed) continue;
     const long filler = os::open_at(AT_FDCWD, path, O_PATH | O_CLOEXEC);
     if (!os::failed(filler)) fillers[filled++] = static_cast<int>(filler);
   }

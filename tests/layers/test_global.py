@@ -109,6 +109,8 @@ def leave_caches_of_version_1(job: str, file: Path, env: dict[str, str], nodes: 
         assert before, cache.name
         data = bytearray(cache.read_bytes())
         struct.pack_into("I", data, 8, 1)
+        for each in (folder.parent, folder):  # the last process of a job that ends in order removes them
+            each.mkdir(mode=0o700, exist_ok=True)
         (folder / f"shared.cache-{before[1]}").write_bytes(data)
 
 

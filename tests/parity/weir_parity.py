@@ -29,6 +29,7 @@ WEIR = {
     "fsync": "fsync", "fdatasync": "fdatasync", "ftruncate": "ftruncate", "open": "open", "openat": "open", "creat": "open",
     "mkstemp": "open", "opendir": "open", "close": "close", "closedir": "close",
 }  # fmt: skip
+NAMES = ("rename", "renameat", "renameat2", "chdir")
 STREAM_READS = {"fread", "fgets", "getline", "fgetc", "fscanf"}
 STREAM_WRITES = {"fwrite", "fputs", "fputc", "fprintf"}
 STREAM_OPENS = {"fopen": "open", "freopen": "open", "tmpfile": "open", "fclose": "close"}
@@ -41,6 +42,8 @@ GLIBC_OWN = re.compile(
     r"|^/sys/devices/system/(cpu|node)|/etc/(passwd|group|hosts|resolv\.conf|host\.conf|gai\.conf|services|protocols)$|glibc-hwcaps|/lib(/\w+)*/lib\w+\.so)"
 )
 
+RENAMED = re.compile(r'^rename\w*\((?:\S+<(?P<from_folder>[^>]*)>, )?"(?P<old>[^"]*)", (?:\S+<(?P<to_folder>[^>]*)>, )?"(?P<new>[^"]*)".*= 0$')
+CHANGED = re.compile(r'^chdir\("(?P<path>[^"]*)"\)\s+= 0$')
 CALL = re.compile(r"^(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>-?\d+|\?)(?:<(?P<opened>[^>]*)>)?")
 DESCRIPTOR = re.compile(r"^\d+<(?P<path>[^>]*)>")
 AT = re.compile(r'^(?:AT_FDCWD|\d+)(?:<(?P<folder>[^>]*)>)?, "(?P<path>(?:[^"\\]|\\.)*)"')
@@ -84,7 +87,7 @@ class Row:
 
 def tracer(prefix: Path, *command: object) -> list[str]:
     """The command line that runs a command under strace, one output file a process."""
-    calls = ",".join(sorted(SYSTEM))
+    calls = ",".join([*sorted(SYSTEM), *NAMES])
     return ["strace", "-ff", "-y", "-s", "0", "--seccomp-bpf", "-e", f"trace={calls}", "-e", "signal=none", "-o", str(prefix),
             *(str(part) for part in command)]  # fmt: skip
 
@@ -109,11 +112,18 @@ def named(name: str, arguments: str, opened: str | None) -> str | None:
     return descriptor["path"] if descriptor else None
 
 
-def read_strace(prefix: Path) -> dict[str, dict[str, Figures]]:
-    """File -> operation -> figures, over all processes."""
+def read_strace(prefix: Path, cwd: Path) -> dict[str, dict[str, Figures]]:
+    """File -> operation -> figures, over all processes that run in `cwd`; a renamed file under its last name, as in weir's table."""
     table: dict[str, dict[str, Figures]] = defaultdict(lambda: defaultdict(Figures))
+    renamed: dict[str, str] = {}
     for output in prefix.parent.glob(prefix.name + ".*"):
+        here = cwd
         for line in output.read_text(errors="replace").splitlines():
+            if at := CHANGED.match(line):
+                here = here / at["path"]
+            elif names := RENAMED.match(line):
+                old, new = (os.path.join(names[folder] or here, names[name]) for folder, name in (("from_folder", "old"), ("to_folder", "new")))
+                renamed[clean(os.path.realpath(old))] = clean(os.path.realpath(new))
             call = CALL.match(line)
             if call is None or call["name"] not in SYSTEM:
                 continue
@@ -123,6 +133,11 @@ def read_strace(prefix: Path) -> dict[str, dict[str, Figures]]:
             op = SYSTEM[call["name"]]
             moved = int(call["result"]) if op in MOVES and call["result"] not in ("?", "-1") else 0
             table[clean(os.path.realpath(file))][op] += Figures(1, max(moved, 0))
+    for old, new in renamed.items():
+        while new in renamed and renamed[new] != old:
+            new = renamed[new]
+        for op, figures in table.pop(old, {}).items():
+            table[new][op] += figures
     return table
 
 
@@ -150,9 +165,9 @@ def read_report(report: dict) -> dict[str, tuple[dict[str, Figures], bool]]:
     return table
 
 
-def compare(prefix: Path, report: dict, own: tuple[str, ...]) -> list[Row]:
+def compare(prefix: Path, cwd: Path, report: dict, own: tuple[str, ...]) -> list[Row]:
     """One row a file. own: beginnings of names that belong to the measurement itself."""
-    strace, seen = read_strace(prefix), read_report(report)
+    strace, seen = read_strace(prefix, cwd), read_report(report)
     rows = []
     for file in sorted(set(strace) | {f for f, (figures, _) in seen.items() if figures}):
         if not file.startswith("/") or file.startswith(own):  # a pipe has no name; strace's own output
@@ -170,7 +185,7 @@ def observe(weir, folder: Path, *command: object, env=None, cwd=None, timeout: f
     run, prefix = folder / "run", folder / "strace"
     weir("trace", "--quiet", "-o", run, "--", *tracer(prefix, *command), env=env, cwd=cwd or folder, timeout=timeout).ok()
     answer = weir("report", run, "--json", "--all", cwd=folder)
-    return compare(prefix, json.loads(answer.ok().stdout), (str(prefix), str(run)))
+    return compare(prefix, cwd or folder, json.loads(answer.ok().stdout), (str(prefix), str(run)))
 
 
 def unexplained(rows: list[Row]) -> list[str]:

@@ -68,8 +68,9 @@ def test_what_is_only_carried(figures, rows):
 
 def test_bytes_and_seconds_are_those_of_the_table_of_files(figures):
     listed = {file["file"]: file for file in figures["files"]}
+    renamed = {name for file in figures["files"] for name in (file["also"])} - set(listed)
     for row in figures["flow"]["rows"]:
-        mine = [listed.pop(name) for name in (*row["files"], *row["also"])]
+        mine = [listed.pop(name) for name in (*row["files"], *row["also"]) if name not in renamed]
         assert row["bytes_read"] == sum(file["bytes_read"] for file in mine)
         assert row["bytes_written"] == sum(file["bytes_written"] for file in mine)
         assert row["seconds"] == pytest.approx(sum(file["seconds"] for file in mine))
