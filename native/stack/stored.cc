@@ -68,7 +68,7 @@ void ask_layers(const char* whole, int access, const struct stat& about, Ask ask
 
 template <typename Ask>
 void ask_of_path(int directory, const char* path, int access, const struct stat& about, Ask ask) {
-  if (!S_ISREG(about.st_mode) || about.st_size == 0 || path == nullptr || path[0] == 0 || !may_change()) return;
+  if (!S_ISREG(about.st_mode) || path == nullptr || path[0] == 0 || !may_change()) return;
   const int before = errno;
   const os::Scratch whole;
   if (whole.data() != nullptr && make_path_absolute(directory, path, whole.data())) ask_layers(whole.data(), access, about, ask);
@@ -84,6 +84,7 @@ void keep_forms(const rules::Stack& stack) {
 }
 
 void patch_size_of_form(int directory, const char* path, struct stat* about) {
+  if (about->st_size == 0) return;  // in any form
   ask_of_path(directory, path, O_RDONLY, *about, [&](File* f) {
     const Result size = f->enter.size->kind->size(*f->enter.size);
     if (size >= 0) about->st_size = size;
