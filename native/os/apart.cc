@@ -13,7 +13,18 @@ extern "C" int __clone(int (*body)(void*), void* stack, int flags, void* what, .
 namespace weir::os {
 namespace {
 
-constexpr size_t kStackBytes = 16 << 10;
+constexpr size_t kStackBytes = 32 << 10;
+
+struct Work {
+  void (*body)(void*);
+  void* what;
+};
+
+int run(void* work) {
+  const auto& w = *static_cast<Work*>(work);
+  w.body(w.what);
+  return 0;
+}
 
 struct Reading {
   const char* path;
@@ -22,22 +33,26 @@ struct Reading {
   long result;
 };
 
-int read_it(void* what) {
+void read_it(void* what) {
   auto& r = *static_cast<Reading*>(what);
   r.result = read_file(r.path, r.to, r.size);
-  return 0;
 }
 
 }  // namespace
 
-long read_file_apart(const char* path, char* to, size_t size) {
-  if (!in_own_thread() || sealed()) return read_file(path, to, size);
-  Reading reading{path, to, size, 0};
+void run_apart(void (*body)(void*), void* what) {
+  if (!in_own_thread() || sealed()) return body(what);
+  Work work{body, what};
   alignas(16) char stack[kStackBytes];
   // A process for a moment, as of vfork, that ends without a signal: wait() of the program does not meet it.
-  const int child = __clone(read_it, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &reading);
-  if (child < 0) return read_file(path, to, size);
+  const int child = __clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &work);
+  if (child < 0) return body(what);
   system_call(SYS_wait4, child, 0, __WALL, 0);
+}
+
+long read_file_apart(const char* path, char* to, size_t size) {
+  Reading reading{path, to, size, 0};
+  run_apart(read_it, &reading);
   return reading.result;
 }
 

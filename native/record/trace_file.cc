@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "base/atomic.h"
+#include "os/apart.h"
 #include "os/clock.h"
 #include "os/credentials.h"
 #include "os/syscall.h"
@@ -292,6 +293,13 @@ void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, voi
 void TraceFile::forked() { base::store(&opening, 0u); }
 
 void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal, void** over) {
+  struct Mapping {
+    TraceFile* file;
+    uint64_t offset, size;
+    Refusal* refusal;
+    void** over;
+    void* chunk;
+  };
   const uint64_t limit = limit_for(use);
   *refusal = Refusal::final;
   if (os::sealed()) return nullptr;
@@ -303,7 +311,12 @@ void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal
   // Again: a program that closes numbers which it does not own may have closed this one in between.
   void* chunk = nullptr;
   for (int tries = 0; tries < kTries && chunk == nullptr && *refusal == Refusal::final; ++tries) {
-    chunk = map_chunk(end, size, refusal, over);
+    Mapping mapping{this, end, size, refusal, over, nullptr};
+    os::run_apart([](void* what) {
+      auto& m = *static_cast<Mapping*>(what);
+      m.chunk = m.file->map_chunk(m.offset, m.size, m.refusal, m.over);
+    }, &mapping);
+    chunk = mapping.chunk;
   }
   if (chunk != nullptr) {
     *refusal = Refusal::none;
