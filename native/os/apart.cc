@@ -38,16 +38,21 @@ void read_it(void* what) {
   r.result = read_file(r.path, r.to, r.size);
 }
 
-}  // namespace
-
-void run_apart(void (*body)(void*), void* what) {
-  if (!in_own_thread() || sealed()) return body(what);
+// A frame of its own: a program's thread may have a small stack.
+__attribute__((noinline)) void run_in_copy(void (*body)(void*), void* what) {
   Work work{body, what};
   alignas(16) char stack[kStackBytes];
   // A process for a moment, as of vfork, that ends without a signal: wait() of the program does not meet it.
   const int child = __clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &work);
   if (child < 0) return body(what);
   system_call(SYS_wait4, child, 0, __WALL, 0);
+}
+
+}  // namespace
+
+void run_apart(void (*body)(void*), void* what) {
+  if (in_own_thread() && !sealed()) return run_in_copy(body, what);
+  body(what);
 }
 
 long read_file_apart(const char* path, char* to, size_t size) {

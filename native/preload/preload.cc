@@ -55,7 +55,7 @@ const char* reason(long error) {
     case 2: return ": no such folder; the program runs without a trace";
     case 20: return ": not a folder; the program runs without a trace";
     case 22: return ": holds a file that is not a trace of this version; the program runs without a trace";
-    case 28: return ": no space (disk full, or WEIR_BUDGET too small); the program runs without a trace";
+    case 28: return ": no space (disk full, WEIR_BUDGET too small, or a limit on the size of files: ulimit -f); the program runs without a trace";
     case 30: return ": read-only file system; the program runs without a trace";
   }
   return ": cannot be written; the program runs without a trace";
