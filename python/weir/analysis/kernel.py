@@ -20,7 +20,7 @@ MOST_UNSEEN_BYTES = 1 << 20
 NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a process, in each direction
 _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
 _DIRTIED_BYTES = 16 << 10  # by a small call: the pages at both its ends, blocks of metadata
-_PROGRAM_TEXT_BYTES = 64 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
+_PROGRAM_TEXT_BYTES = 512 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
 _UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar and wchar
 
 
