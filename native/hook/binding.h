@@ -54,6 +54,15 @@ class Bound {
   Binding* binding_;
 };
 
+// Calls a function of a library with `within` set: the library may make its system calls by libc's syscall(), whose hook asks.
+template <typename Real>
+int calling_library(bool& within, Real real) {
+  within = true;
+  const int result = real();
+  within = false;
+  return result;
+}
+
 }  // namespace weir::hook
 
 // The hook of a function of an optional library, whose body begins with WEIR_BOUND(symbol). WEIR_BOUND_REAL is then the function

@@ -7,22 +7,13 @@ using namespace weir::hook;
 
 namespace {
 
-// The library may make its system calls by libc's syscall().
-template <typename Real>
-int within_library(Real real) {
-  within_aio_library = true;
-  const int result = real();
-  within_aio_library = false;
-  return result;
-}
-
 int failure_of(int result) { return result < 0 ? -result : 0; }
 
 template <typename Real>
 int collecting(const io_event* events, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = weir::os::ticks();
-  const int result = within_library(real);
+  const int result = calling_library(within_aio_library, real);
   collected(start, events, result, failure_of(result));
   return result;
 }
@@ -34,7 +25,7 @@ WEIR_OPTIONAL_HOOK(int, io_submit, void* context, long count, iocb** list) {
   const auto real = WEIR_BOUND_REAL(io_submit);
   Submission submission(reinterpret_cast<uint64_t>(context), count, list);
   if (submission.is_refused()) return -EINVAL;
-  const int result = within_library([&] { return real(context, submission.count(), list); });
+  const int result = calling_library(within_aio_library, [&] { return real(context, submission.count(), list); });
   submission.end(result, failure_of(result));
   return result;
 }
@@ -56,7 +47,7 @@ WEIR_OPTIONAL_HOOK(int, io_pgetevents, void* context, long least, long most, io_
     WEIR_BOUND(symbol);                                            \
     const auto real = WEIR_BOUND_REAL(symbol);                     \
     context_ends(reinterpret_cast<uint64_t>(context));             \
-    return within_library([=] { return real(context); });          \
+    return calling_library(within_aio_library, [=] { return real(context); });          \
   }
 WEIR_ENDS_CONTEXT(io_destroy)
 WEIR_ENDS_CONTEXT(io_queue_release)

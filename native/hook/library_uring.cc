@@ -157,14 +157,6 @@ void keep_prepared(const Ring* ring, uint64_t now) {
   known->recorded = last;
 }
 
-template <typename Real>
-int within_library(Real real) {
-  within_uring_library = true;
-  const int result = real();
-  within_uring_library = false;
-  return result;
-}
-
 // The library returns a negative errno.
 void keep_result(Op op, Span span, int result) {
   Call call{op, Layer::posix, 0, 0, 0, span.start, span.end, kUnknownOffset, 0};
@@ -179,9 +171,9 @@ void keep_result(Op op, Span span, int result) {
 template <typename Real>
 int setting_up(Real real) {
   stack::leave_all_for_good();
-  if (WEIR_UNLIKELY(!recording())) return within_library(real);
+  if (WEIR_UNLIKELY(!recording())) return calling_library(within_uring_library, real);
   const uint64_t start = os::ticks();
-  const int result = within_library(real);
+  const int result = calling_library(within_uring_library, real);
   keep_result(Op::kIoUringSetup, {start, os::ticks()}, result);
   return result;
 }

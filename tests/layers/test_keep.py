@@ -84,14 +84,17 @@ int main(int argc, char **argv) {
 }
 """
 
-# Each line is what one call gave; run plain and under the layer.
-SEMANTICS = r"""
-import errno, os, subprocess, sys
+SAID = r"""
+import errno, os, sys
 def said(what, call):
     try:
         print(what, call(), flush=True)
     except OSError as error:
         print(what, errno.errorcode[error.errno], flush=True)
+"""
+# Each line is what one call gave; run plain and under the layer.
+SEMANTICS = SAID + r"""
+import subprocess
 def add(name, text, flags=0):
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | flags, 0o644)
     n = os.write(fd, text)
@@ -184,13 +187,7 @@ said("sizes", lambda: {os.stat("m%d.log" % i).st_size for i in range(300)})
 
 
 # What the program itself changes of a file is what it is told of it next, however long names are believed.
-ATTRIBUTES = r"""
-import errno, os, sys
-def said(what, call):
-    try:
-        print(what, call(), flush=True)
-    except OSError as error:
-        print(what, errno.errorcode[error.errno], flush=True)
+ATTRIBUTES = SAID + r"""
 def about(name="a.log"):
     is_ = os.stat(name), os.lstat(name)
     return [(oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, s.st_size, s.st_mtime_ns if s.st_mtime_ns < 10**18 else "now") for s in is_]
