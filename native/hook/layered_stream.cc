@@ -376,7 +376,8 @@ size_t read_layered(FILE* f, void* to, size_t n) {
     f->_IO_read_ptr += now, at += now, wanted -= now;
     if (wanted == 0) break;
     const size_t room = static_cast<size_t>(f->_IO_buf_end - f->_IO_buf_base);
-    if (room == 0 || wanted < room || (f->_flags & (kBackup | kPutting)) != 0) {
+    const bool holds_written = (f->_flags & kPutting) != 0 && f->_IO_write_ptr > f->_IO_write_base;
+    if (room == 0 || wanted < room || holds_written || (f->_flags & kBackup) != 0) {
       wanted -= WEIR_REAL(fread_unlocked)(at, 1, wanted, f);
       break;
     }

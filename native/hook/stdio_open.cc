@@ -104,15 +104,15 @@ FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
     return nullptr;
   }
   const long before = os::system_call(SYS_fcntl, fd, F_GETFL);
+  // A layer that stores another form than the program's writes where it belongs, which is not the end: the kernel does without the flag.
+  const bool transforms = file->transforms;
+  const long shown = transforms ? before | (file->flags & O_APPEND) : before;
+  if (shown != before) os::system_call(SYS_fcntl, fd, F_SETFL, shown);
   FILE* const f = stack::through_kernel(fd, [&] { return real(fd, mode); });
-  if (f == nullptr) return f;
-  const long flags = os::system_call(SYS_fcntl, fd, F_GETFL);
-  if (flags != before) {
-    stack::flags_set(fd, static_cast<int>(flags));
-    // A layer that stores another form than the program's writes where it belongs, which is not the end.
-    if (stack::known_at(fd)->transforms) os::system_call(SYS_fcntl, fd, F_SETFL, before);
-  }
-  return with_layers(f, flags != before);
+  const long flags = f != nullptr ? os::system_call(SYS_fcntl, fd, F_GETFL) : shown;
+  if (flags != shown) stack::flags_set(fd, static_cast<int>(flags));
+  if (transforms && flags != before) os::system_call(SYS_fcntl, fd, F_SETFL, before);
+  return f != nullptr ? with_layers(f, flags != shown) : nullptr;
 }
 
 }  // namespace

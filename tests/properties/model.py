@@ -378,6 +378,8 @@ class Model:
             return stream.reads and stream.phase == "reads" and stream.last in READS and not stream.turned
         if stream.last == "ungetc" and name not in READS:
             return False
+        if stream.pushed and stream.phase == "reads" and name not in READS and name != "position":
+            return False  # C wants a seek before output, which drops what was pushed back: what of it is left depends on the buffer's size
         phase = "reads" if name in READS or name == "position" else "writes"
         if (stream.phase, phase) == ("writes", "reads") or name == "position" and stream.last == "ungetc":
             return False
