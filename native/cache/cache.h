@@ -35,6 +35,7 @@ struct Below {
   const int* descriptor;
   const char* path;
   bool reads, writes;
+  uint32_t level = 0;  // as in drain::Enrolment
 };
 
 // Blocks that other nodes have read already (cache/between.h). Null: only the file system.

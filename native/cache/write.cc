@@ -17,7 +17,7 @@ bool accepting(Opening& o) {
   if (o.unprotected) return false;
   if (o.enrolled < 0) {
     const FileEntry& e = entry(o);
-    o.enrolled = drain::enrol(o.cache->arena, {o.below.descriptor, e.device, e.inode, o.below.path, false});
+    o.enrolled = drain::enrol(o.cache->arena, {o.below.descriptor, e.device, e.inode, o.below.path, false, o.below.level});
     if (o.enrolled < 0) return false;
   }
   if (WEIR_LIKELY(drain::protected_now())) return drain::held(o.cache->arena, o.enrolled);

@@ -48,6 +48,7 @@ struct Enrolment {
   uint64_t device, inode;
   const char* path;  // absolute: for reports and recovery
   bool append;       // O_APPEND
+  uint32_t level = 0;  // layers between the one that holds the bytes and the system: those of a lower level are older
 };
 // Hands a copy of the descriptor to the helper (starts it at need). The slot, or -1: no helper or no room. In a shared arena
 // processes that enrol the same (device, inode) get the same slot.

@@ -253,6 +253,7 @@ int enrol(Arena* arena, const Enrolment& file) {
         slot.inode = file.inode;
         slot.born_ns = 0;
         slot.append = file.append;
+        slot.level = file.level;
         base::Writer(slot.path, sizeof slot.path).add(file.path);
         base::store(&slot.state, uint32_t{kSlotAsked});
         if (static_cast<uint32_t>(found) >= files_used(arena->header)) base::store(&arena->header->files_used, static_cast<uint32_t>(found) + 1);

@@ -13,7 +13,7 @@
 namespace weir::drain {
 
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
-inline constexpr uint32_t kVersion = 4;
+inline constexpr uint32_t kVersion = 5;
 inline constexpr uint32_t kPageBytes = 4096;
 inline constexpr uint32_t kParticipants = 1024;
 
@@ -43,8 +43,10 @@ struct FileSlot {
   uint32_t closing;  // 1: somebody waits until the helper has closed its copy; futex
   uint64_t device, inode;
   uint64_t born_ns;  // when the file was made, where the file system keeps that; else 0. Numbers of inodes are used again
+  uint32_t level;    // of the file's layer in its stack: the bytes of a lower one are written first
+  uint32_t unused;
   uint64_t users[kParticipants / 64];
-  char path[kPageBytes - 40 - kParticipants / 8];
+  char path[kPageBytes - 48 - kParticipants / 8];
 };
 static_assert(sizeof(FileSlot) == kPageBytes);
 

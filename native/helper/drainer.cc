@@ -3,25 +3,32 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
 #include "helper/output.h"
 
 namespace weir::helper {
+
+struct Job {
+  size_t work;
+  int slot;
+  std::vector<int> blocks;
+};
+
+// Shared by the jobs of one dead process.
+struct Death {
+  std::vector<Work> works;
+  std::vector<std::atomic<uint64_t>> lost;  // by work
+  std::function<void(const Work&, uint64_t)> done;
+  std::map<uint32_t, std::vector<Job>> waves;  // by level; the lowest that is left is under way
+  std::atomic<size_t> left{0};                 // jobs of it
+
+  explicit Death(std::vector<Work> its) : works(std::move(its)), lost(works.size()) {}
+};
+
 namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{8} << 20;  // of one file, for one thread
-
-// Shared by the jobs of one Work; the last one reports.
-struct Progress {
-  Work work;
-  std::function<void(uint64_t)> done;
-  std::atomic<uint64_t> lost{0};
-  std::atomic<unsigned> left{0};
-
-  void finish_one() {
-    if (left.fetch_sub(1) == 1) done(lost.load());
-  }
-};
 
 // What one job found wrong, for one line in the report.
 struct Loss {
@@ -96,8 +103,10 @@ void append_block(Output& output, drain::Arena* arena, int block, Loss* loss) {
   }
 }
 
-void write_blocks(Errors& errors, Progress& progress, int slot, const std::vector<int>& blocks) {
-  Held& held = *progress.work.held;
+void write_blocks(Errors& errors, Death& death, const Job& job) {
+  const Work& work = death.works[job.work];
+  const int slot = job.slot;
+  Held& held = *work.held;
   const drain::FileSlot& file = held.arena.slots[slot];
   int descriptor;
   {
@@ -106,15 +115,15 @@ void write_blocks(Errors& errors, Progress& progress, int slot, const std::vecto
   }
   Output output(file, descriptor);
   Loss loss;
-  for (const int block : blocks) {
+  for (const int block : job.blocks) {
     const BlockGuard guard(&held.arena, block, held.shared());
     if (!guard.held() || drain::slot_of(&held.arena, block) != slot) continue;
     if (drain::offset_of(&held.arena, block) == drain::kAtEnd) append_block(output, &held.arena, block, &loss);
     else write_block(output, &held.arena, block, &loss);
   }
   if (loss.bytes != 0) {
-    errors.add(file.path, loss.error, loss.bytes, progress.work.dead.pid);
-    progress.lost += loss.bytes;
+    errors.add(file.path, loss.error, loss.bytes, work.dead.pid);
+    death.lost[job.work] += loss.bytes;
   }
 }
 
@@ -183,22 +192,35 @@ bool Drainer::idle() {
   return jobs_.empty() && busy_ == 0;
 }
 
-void Drainer::drain(Work work, std::function<void(uint64_t)> done) {
-  auto progress = std::make_shared<Progress>();
-  progress->work = std::move(work);
-  progress->done = std::move(done);
-  std::vector<std::function<void()>> jobs;
-  for (const int slot : progress->work.slots) {
-    for (std::vector<int>& blocks : pieces_of(*progress->work.held, slot)) {
-      jobs.push_back([this, progress, slot, blocks = std::move(blocks)] {
-        write_blocks(errors_, *progress, slot, blocks);
-        progress->finish_one();
-      });
+void Drainer::next_wave(const std::shared_ptr<Death>& death) {
+  if (death->waves.empty()) {
+    for (size_t i = 0; i < death->works.size(); ++i) death->done(death->works[i], death->lost[i].load());
+    return;
+  }
+  const std::vector<Job>& jobs = death->waves.begin()->second;
+  death->left = jobs.size();
+  for (size_t i = 0, n = jobs.size(); i < n; ++i) {
+    run([this, death, job = &jobs[i]] {
+      write_blocks(errors_, *death, *job);
+      if (death->left.fetch_sub(1) != 1) return;
+      death->waves.erase(death->waves.begin());
+      next_wave(death);
+    });
+  }
+}
+
+void Drainer::drain(std::vector<Work> works, std::function<void(const Work&, uint64_t)> done) {
+  auto death = std::make_shared<Death>(std::move(works));
+  death->done = std::move(done);
+  for (size_t i = 0; i < death->works.size(); ++i) {
+    const Work& work = death->works[i];
+    for (const int slot : work.slots) {
+      std::vector<Job>& wave = death->waves[work.held->arena.slots[slot].level];
+      for (std::vector<int>& blocks : pieces_of(*work.held, slot)) wave.push_back({i, slot, std::move(blocks)});
     }
   }
-  if (jobs.empty()) return run([progress] { progress->done(0); });
-  progress->left = static_cast<unsigned>(jobs.size());
-  for (auto& job : jobs) run(std::move(job));
+  std::erase_if(death->waves, [](const auto& wave) { return wave.second.empty(); });
+  run([this, death] { next_wave(death); });
 }
 
 }  // namespace weir::helper

@@ -24,19 +24,23 @@ struct Work {
   std::vector<int> slots;
 };
 
+struct Death;
+
 class Drainer {
  public:
   Drainer(Errors& errors, unsigned most_threads) : errors_(errors), most_threads_(most_threads) {}
   ~Drainer();  // when everything is done
 
-  // Writes out what is dirty in those slots; then calls `done` with the bytes that could not be written, in some thread.
-  void drain(Work work, std::function<void(uint64_t lost_bytes)> done);
+  // Writes out what is dirty in those slots of one dead process: where a file has several layers that hold bytes, those of the lower ones
+  // first, for they are older. Then calls `done` for each with the bytes that could not be written, in some thread.
+  void drain(std::vector<Work> works, std::function<void(const Work&, uint64_t lost_bytes)> done);
   // Something to be done by the way that may block, such as closing a file.
   void run(std::function<void()> job);
   bool idle();
 
  private:
   void loop();
+  void next_wave(const std::shared_ptr<Death>& death);
 
   Errors& errors_;
   const unsigned most_threads_;

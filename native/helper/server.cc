@@ -208,20 +208,19 @@ void Server::one_less(node::Identity who) {
   node::release_dead(who.pid, who.start);
 }
 
-void Server::drain_private(const std::shared_ptr<Held>& held, node::Identity who) {
+Work Server::all_of(const std::shared_ptr<Held>& held, node::Identity who) {
   Work work{held, who, {}};
   for (uint32_t slot = 0; slot < drain::files_used(held->arena.header); ++slot) work.slots.push_back(static_cast<int>(slot));
-  drainer_.drain(std::move(work), [this, held, who](uint64_t lost) {
-    lost_ += lost;
-    if (lost == 0) arenas_.remove_file(*held);
-    else base::store(&held->arena.header->failed, 1u);
-    arenas_.forget(held->name);
-    {
-      const std::lock_guard<std::mutex> guard(lock_);
-      draining_.erase(held->name);
-    }
-    one_less(who);
-  });
+  return work;
+}
+
+void Server::drained_private(const Work& work, uint64_t lost) {
+  Held& held = *work.held;
+  if (lost == 0) arenas_.remove_file(held);
+  else base::store(&held.arena.header->failed, 1u);
+  arenas_.forget(held.name);
+  const std::lock_guard<std::mutex> guard(lock_);
+  draining_.erase(held.name);
 }
 
 // The file stays for others: locks of a dead process must not stay with it.
@@ -231,8 +230,8 @@ void Server::end_locks(Held& held, uint32_t slot, node::Identity dead) {
   os::end_locks(held.files[slot]);
 }
 
-// Bytes of the others in the same files are written as well: no harm. The last one removes the arena.
-void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who) {
+// Bytes of the others in the same files are written as well: no harm.
+Work Server::used_by(const std::shared_ptr<Held>& held, node::Identity who) {
   const int participant = held->find(who);
   Work work{held, who, {}};
   for (uint32_t slot = 0; slot < drain::files_used(held->arena.header); ++slot) {
@@ -240,35 +239,37 @@ void Server::leave_shared(const std::shared_ptr<Held>& held, node::Identity who)
   }
   for (uint32_t i = 0; i < drain::blocks_used(held->arena.header); ++i) node::release_if_dead(held->arena.blocks[i].lock);
   node::release_if_dead(held->arena.header->lock);
-  const std::vector<int> slots = work.slots;
-  drainer_.drain(std::move(work), [this, held, who, slots, participant](uint64_t lost) {
-    lost_ += lost;
-    if (lost != 0) base::store(&held->arena.header->failed, 1u);
-    const bool locked = node::take(held->arena.header->lock) != node::Taken::kNot;
-    for (const int slot : slots) {
-      drain::FileSlot& file = held->arena.slots[slot];
-      __atomic_fetch_and(&file.users[participant / 64], ~(uint64_t{1} << (participant % 64)), __ATOMIC_ACQ_REL);
-      bool last = locked;
-      for (const uint64_t users : file.users) last = last && users == 0;
-      if (!last) {
-        end_locks(*held, static_cast<uint32_t>(slot), who);
-        continue;
-      }
-      let_go(held, static_cast<uint32_t>(slot));
-      base::store(&file.state, uint32_t{drain::kSlotFree});
+  return work;
+}
+
+// The last one removes the arena.
+void Server::leave_shared(const Work& work, uint64_t lost) {
+  const std::shared_ptr<Held>& held = work.held;
+  const int participant = held->find(work.dead);
+  if (lost != 0) base::store(&held->arena.header->failed, 1u);
+  const bool locked = node::take(held->arena.header->lock) != node::Taken::kNot;
+  for (const int slot : work.slots) {
+    drain::FileSlot& file = held->arena.slots[slot];
+    __atomic_fetch_and(&file.users[participant / 64], ~(uint64_t{1} << (participant % 64)), __ATOMIC_ACQ_REL);
+    bool last = locked;
+    for (const uint64_t users : file.users) last = last && users == 0;
+    if (!last) {
+      end_locks(*held, static_cast<uint32_t>(slot), work.dead);
+      continue;
     }
-    if (locked) node::release(held->arena.header->lock);
-    const bool may_remove = node::take(page_->making) != node::Taken::kNot;
-    base::store(reinterpret_cast<uint64_t*>(&held->participants()[participant]), uint64_t{0});
-    bool anybody = false;
-    for (uint32_t i = 0; i < drain::kParticipants; ++i) anybody = anybody || held->participants()[i].pid != 0;
-    if (may_remove && !anybody && !held->any_dirty()) {
-      arenas_.remove_file(*held);
-      arenas_.forget(held->name);
-    }
-    if (may_remove) node::release(page_->making);
-    one_less(who);
-  });
+    let_go(held, static_cast<uint32_t>(slot));
+    base::store(&file.state, uint32_t{drain::kSlotFree});
+  }
+  if (locked) node::release(held->arena.header->lock);
+  const bool may_remove = node::take(page_->making) != node::Taken::kNot;
+  base::store(reinterpret_cast<uint64_t*>(&held->participants()[participant]), uint64_t{0});
+  bool anybody = false;
+  for (uint32_t i = 0; i < drain::kParticipants; ++i) anybody = anybody || held->participants()[i].pid != 0;
+  if (may_remove && !anybody && !held->any_dirty()) {
+    arenas_.remove_file(*held);
+    arenas_.forget(held->name);
+  }
+  if (may_remove) node::release(page_->making);
 }
 
 void Server::ended(node::Identity who) {
@@ -285,11 +286,18 @@ void Server::ended(node::Identity who) {
     }
     if (!its.empty()) work_left_[key(who)] = static_cast<int>(its.size());
   }
-  if (its.empty()) node::release_dead(who.pid, who.start);
-  for (const auto& held : its) {
-    if (held->shared()) leave_shared(held, who);
-    else drain_private(held, who);
+  if (its.empty()) {
+    node::release_dead(who.pid, who.start);
+    return;
   }
+  std::vector<Work> works;
+  for (const auto& held : its) works.push_back(held->shared() ? used_by(held, who) : all_of(held, who));
+  drainer_.drain(std::move(works), [this](const Work& work, uint64_t lost) {
+    lost_ += lost;
+    if (work.held->shared()) leave_shared(work, lost);
+    else drained_private(work, lost);
+    one_less(work.dead);
+  });
 }
 
 // Arenas without a living owner, and those whose living owners this helper does not know yet. `again`: failed ones as well.

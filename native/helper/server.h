@@ -35,8 +35,10 @@ class Server {
   void let_go(const std::shared_ptr<Held>& held, uint32_t slot);
   void ended(node::Identity who);
   static void end_locks(Held& held, uint32_t slot, node::Identity dead);
-  void drain_private(const std::shared_ptr<Held>& held, node::Identity who);
-  void leave_shared(const std::shared_ptr<Held>& held, node::Identity who);
+  static Work all_of(const std::shared_ptr<Held>& held, node::Identity who);
+  void drained_private(const Work& work, uint64_t lost);
+  static Work used_by(const std::shared_ptr<Held>& held, node::Identity who);
+  void leave_shared(const Work& work, uint64_t lost);
   void look_for_dead(bool again);
   bool may_release(node::Identity who);
   void one_less(node::Identity who);

@@ -186,6 +186,29 @@ File* build_plain(base::Text path) {
   return f;
 }
 
+namespace {
+
+bool any_holds_above(const File* f, int layer) {
+  while (--layer >= 0) {
+    if ((f->top[layer].kind->flags & kHolds) != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool make_ready(File* f) {
+  for (int i = f->layer_count - 1; i >= 0; --i) {
+    Layer& layer = f->top[i];
+    if (layer.kind->ready != nullptr && layer.kind->ready(layer) < 0) return false;
+    if ((layer.kind->flags & kTransforms) == 0 || !any_holds_above(f, i)) continue;
+    const Result size = layer.kind->size(layer);  // those above know the program's bytes alone
+    if (size < 0) return false;
+    f->size_at_open = static_cast<uint64_t>(size);
+  }
+  return true;
+}
+
 void close_layers(File* f) {
   for (int i = 0; i < f->layer_count; ++i) {
     if (f->top[i].kind->close != nullptr) f->top[i].kind->close(f->top[i]);

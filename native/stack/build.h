@@ -20,6 +20,8 @@ uint8_t number_of(const Kind& kind);
 File* build(const rules::Rule& rule, base::Text path, bool* alone);
 // One without layers: known for the node's registry.
 File* build_plain(base::Text path);
+// Calls ready of each layer, from the bottom up. False: one refused.
+bool make_ready(File* f);
 // Calls close of each layer, top down. The memory stays the file's.
 void close_layers(File* f);
 void give_back(File* f);

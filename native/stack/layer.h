@@ -135,6 +135,13 @@ struct Layer {
   bool passes_reads = false, passes_writes = false;
 };
 
+// Of how many layers this one is the top, without itself: 0 is the system's.
+inline uint32_t level_of(const Layer& layer) {
+  uint32_t level = 0;
+  for (const Layer* below = layer.below; below != nullptr; below = below->below) ++level;
+  return level;
+}
+
 // What comes next.
 inline Result open_below(Layer& from, Opening& o) { return from.next.open->kind->open(*from.next.open, o); }
 inline Result read_below(Layer& from, const Transfer& t) { return from.next.read->kind->read(*from.next.read, t); }

@@ -155,14 +155,6 @@ void make_plain(File* f) {
   f->layer_count = 0;
 }
 
-bool is_ready(File* f) {
-  for (int i = f->layer_count - 1; i >= 0; --i) {
-    Layer& layer = f->top[i];
-    if (layer.kind->ready != nullptr && layer.kind->ready(layer) < 0) return false;
-  }
-  return true;
-}
-
 // The file has its descriptor and what is known of it: with its layers or without, it enters the table.
 void admit(File* f, int fd, int flags) {
   if (f->holds && !f->transforms && (flags & O_DIRECT) != 0) {
@@ -179,7 +171,7 @@ void admit(File* f, int fd, int flags) {
   } else {
     admit_plain(f, reads(flags), writes(flags));
   }
-  if (!f->left && !is_ready(f)) {
+  if (!f->left && !make_ready(f)) {
     make_plain(f);
     if (f->shares) {  // admitted as one of those that share their layers: as a plain one it may be in their way
       end_lease(f);

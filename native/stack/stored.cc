@@ -31,14 +31,6 @@ bool reduce(const rules::Rule& from, rules::Rule& to) {
   return to.stack.count > 1;
 }
 
-bool is_ready(File* f) {
-  for (int i = f->layer_count - 1; i >= 0; --i) {
-    Layer& layer = f->top[i];
-    if (layer.kind->ready != nullptr && layer.kind->ready(layer) < 0) return false;
-  }
-  return true;
-}
-
 // Calls `ask` with the file, if it is one in a form of its own and the one that `about` speaks of. Signals are held back.
 template <typename Ask>
 void ask_layers(const char* whole, int access, const struct stat& about, Ask ask) {
@@ -59,7 +51,7 @@ void ask_layers(const char* whole, int access, const struct stat& about, Ask ask
     f->device = about.st_dev;
     f->inode = about.st_ino;
     f->size_at_open = static_cast<uint64_t>(about.st_size);
-    if (os::identify(f->descriptor, &is) && is == os::Identity{f->device, f->inode} && is_ready(f)) ask(f);
+    if (os::identify(f->descriptor, &is) && is == os::Identity{f->device, f->inode} && make_ready(f)) ask(f);
     close_layers(f);
     os::close_fd(static_cast<int>(fd));
   }

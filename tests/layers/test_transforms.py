@@ -4,6 +4,7 @@ layer's page says. A seeded program makes the same calls with and without the la
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 
@@ -196,6 +197,35 @@ def test_closed_files_have_their_size_by_name_and_are_cut_by_name(layered, execu
     assert behind.stdout == plain.stdout
     assert behind.stderr == ""
     assert (tmp_path / "files" / "layered.moved").stat().st_size != 400_000, "another form lies on disk"
+
+
+KILLED = r"""
+import os, signal, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_APPEND)
+for i in range(40):
+    os.write(fd, bytes([65 + i % 26]) * 777)
+if len(sys.argv) == 2:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+RAW = "weir-rules 1\nrule source=x:1 name={} stack={}|system\n"
+
+
+@pytest.mark.parametrize("upper", ["bufa:65536:4:always=1", "gather:65536:4:always=1", "global:65536:4:always=1", "keep:always=1"])
+def test_killed_below_a_layer_that_holds_bytes_the_stored_form_stays_whole(execute, preload, tmp_path, upper):
+    """Nobody could write bytes of such a layer in the stored form: none wait there. Also in orders that the rules' compiler refuses."""
+    for folder in ("a", "b", "files"):
+        (tmp_path / folder).mkdir()
+    execute([sys.executable, "-I", "-c", KILLED, tmp_path / "plain", "and go on"]).ok()
+    stripe = f"stripe:dirs={tmp_path}/a,{tmp_path}/b:unit=4096"
+    for name, stack in ("striped", f"{upper}|{stripe}"), ("blocked", "cos:65536"), ("both", f"{upper}|cos:65536"):
+        env = {"LD_PRELOAD": str(preload), "WEIR_RULES": RAW.format(name, stack), "WEIR_JOB": tmp_path.name + name}
+        execute([sys.executable, "-I", "-c", KILLED, tmp_path / "files" / name], env=env)
+        place = f"/dev/shm/weir.{os.geteuid()}.{tmp_path.name}{name}/0"
+        if os.path.isdir(place):
+            execute([preload.parent / "weir-drain", "--wait", place]).ok()
+    join(tmp_path / "files" / "striped", tmp_path / "joined")
+    assert (tmp_path / "joined").read_bytes() == (tmp_path / "plain").read_bytes()
+    assert (tmp_path / "files" / "both").read_bytes() == (tmp_path / "files" / "blocked").read_bytes() != b""
 
 
 BY_THE_KERNEL = r"""

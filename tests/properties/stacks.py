@@ -40,6 +40,8 @@ def leaves_out(stack: str, operation) -> bool:
     """Whether the operation is none for this stack (a name of STACKS)."""
     if stack not in ("stripe", "cos"):
         return False
+    if operation == ("end", 3):
+        return stack in ALONE
     if isinstance(operation, Block):
         return operation.head != "par"
     if operation[0] == "@":

@@ -8,6 +8,7 @@
 #include "layers/bufa/cursor.h"
 #include "layers/bufa/shared.h"
 #include "layers/bufa/state.h"
+#include "layers/enrol/enrol.h"
 #include "os/syscall.h"
 
 namespace weir::layers::bufa {
@@ -182,7 +183,7 @@ bool begin_writer(Layer& l) {
   drain::Arena* arena = arena_for(s.block_bytes);
   if (arena == nullptr) return false;
   const stack::File& f = *l.file;
-  const int slot = drain::enrol(arena, {&f.descriptor, f.device, f.inode, f.path, (f.flags & O_APPEND) != 0});
+  const int slot = enrol(arena, l, (f.flags & O_APPEND) != 0);
   if (slot < 0) return false;
   const long memory = drain::held(arena, slot) ? os::map(sizeof(Writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS) : -1;
   if (os::failed(memory)) {

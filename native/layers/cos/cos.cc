@@ -7,6 +7,7 @@
 #include "drain/arena.h"
 #include "drain/client.h"
 #include "layers/cos/blocking.h"
+#include "layers/enrol/enrol.h"
 #include "os/syscall.h"
 #include "rules/rules.h"
 #include "stack/file.h"
@@ -52,8 +53,7 @@ bool has_buffer(Layer& layer) {
   if (s.buffer != nullptr) return true;
   if (s.writes) {
     s.arena = drain::create_arena(1, static_cast<uint32_t>(s.bytes), 1);
-    const File* f = layer.file;
-    if (s.arena != nullptr) s.slot = drain::enrol(s.arena, {&f->descriptor, f->device, f->inode, f->path, false});
+    if (s.arena != nullptr) s.slot = enrol(s.arena, layer, false);
     if (s.arena != nullptr && s.slot >= 0) s.block = drain::take_block(s.arena);
     if (s.arena != nullptr && s.slot >= 0 && s.block >= 0) {
       s.buffer = static_cast<uint8_t*>(drain::data(s.arena, s.block));

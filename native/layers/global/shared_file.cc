@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cache/between.h"
 #include "cache/job.h"
+#include "layers/enrol/enrol.h"
 #include "node/registry.h"
 #include "os/syscall.h"
 #include "rules/rules.h"
@@ -108,7 +109,7 @@ bool attach(Layer& l) {
   cache::Opening& o = s.opening;
   File& f = *l.file;
   const int mode = f.flags & O_ACCMODE;
-  o.below = {&l, read_file, write_file, about_file, lost, &f.descriptor, f.path, mode != O_WRONLY, mode != O_RDONLY};
+  o.below = {&l, read_file, write_file, about_file, lost, &f.descriptor, f.path, mode != O_WRONLY, mode != O_RDONLY, stack::level_of(l)};
   o.policy = {s.keeps_reads, cache::job().nodes > 1, s.patience_ns, s.vain_blocks};
   o.counts = l.statistics;
   o.cache = cache::attach({s.block_bytes, s.slots});
@@ -181,6 +182,11 @@ void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
 Result ready(Layer& l) {
   State& s = state_of(l);
   File& f = *l.file;
+  if (!stands_on_plain_bytes(l)) {  // the node knows a file by what the kernel says of it, which is the stored form's
+    s.tried = true;
+    stack::note_aside(l, Reason::kUnsupported);
+    return 0;
+  }
   const bool one_node = cache::job().nodes <= 1;
   // Where every task that may have the file sees the same blocks, a lock needs no trip to the file.
   f.coherent = one_node;

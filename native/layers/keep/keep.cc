@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "layers/enrol/enrol.h"
 #include "layers/keep/state.h"
 #include "os/syscall.h"
 #include "rules/rules.h"
@@ -62,7 +63,7 @@ bool have_room(Layer& l, uint64_t bytes) {
   drain::Arena* a = arena(rules::option_number(*l.spec, "bytes", kDefaultBytes));
   if (a == nullptr) return false;
   if (!s.enrolled) {
-    s.slot = drain::enrol(a, {&l.file->descriptor, l.file->device, l.file->inode, l.file->path, true});
+    s.slot = enrol(a, l, true);
     s.enrolled = s.slot >= 0;
   }
   if (!s.enrolled || !drain::held(a, s.slot)) return false;

@@ -67,6 +67,8 @@ def _order_mistakes(layers: list[tuple[int, Layer]]) -> list[Wrong]:
         above = [other.name for _, other in layers[:index]]
         if layer.name == "cos" and (hidden := [n for n in above if n in ("bufa", "global", "gather")]):
             wrongs.append(Wrong(f"cos must stand above {hidden[0]}: it turns records into blocks, {hidden[0]} buffers those", offset))
+        if layer.name == "stripe" and (hidden := [n for n in above if n in ("global", "gather")]):
+            wrongs.append(Wrong(f"{hidden[0]} cannot stand above stripe: ranks share blocks of the file that the kernel knows, which is the index", offset))
         if "stripe" in above and layer.name not in ("event", "system"):
             wrongs.append(Wrong(f"nothing but system stands below stripe, which reads and writes its pieces itself: {layer.name} would see nothing", offset))
     if len(layers) > MOST_LAYERS + 1:
