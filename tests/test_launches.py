@@ -100,6 +100,32 @@ def test_a_script_and_its_one_job_are_one_step(mpi, preload_env, out, execute):
     assert len(list(Path(env["WEIR_TRACE_DIR"]).glob("*.weir"))) == 1
 
 
+@pytest.mark.parametrize("traced", ["the script", "what it exports LD_PRELOAD for"])
+def test_two_jobs_of_one_script_behind_timeout_are_two_steps(mpi, preload_env, out, execute, traced):
+    """`timeout` is no launcher: the number that it hands on joins no two jobs below it."""
+    program, env = mpi.cc(WRITER, name="launches"), preload_env(WEIR_LAUNCH=None)
+    script = "; ".join("timeout 50 " + shlex.join(map(str, mpi.launch(2, program, out / name))) for name in ("a", "b"))
+    if traced == "the script":
+        execute(["bash", "-c", script + "; true"], env={**mpi.env, **env}).ok()
+    else:
+        execute(["bash", "-c", f"export LD_PRELOAD={env['LD_PRELOAD']}; {script}; true"], env={**mpi.env, **env, "LD_PRELOAD": None}).ok()
+    assert report(env["WEIR_TRACE_DIR"]) == {"main.1": (["a.0", "a.1"], 2), "main.2": (["b.0", "b.1"], 2)}
+
+
+def test_two_jobs_of_mpich_whose_launcher_is_not_traced(mpi, preload_env, out):
+    """On two nodes (by name), without a batch system: the address of the job's mpiexec tells them apart."""
+    if mpi.name != "mpich":
+        pytest.skip("MPICH's proxies: Open MPI's ranks have the address in their environment")
+    program, env = mpi.cc(WRITER, name="launches"), preload_env(WEIR_LAUNCH=None)
+    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items() if value is not None)
+    script = f"export {settings} WEIR_NODE=node$PMI_RANK; exec {shlex.quote(str(program))} $0"
+    for name in ("a", "b"):
+        command = mpi.launch(2, "sh", "-c", script, out / name)
+        done = subprocess.run([command[0], "-launcher", "fork", "-hosts", "one,two", "-ppn", "1", *command[1:]], env=clean_environment(mpi.env), timeout=60)
+        assert done.returncode == 0
+    assert report(env["WEIR_TRACE_DIR"]) == {"main.1": (["a.0", "a.1"], 2), "main.2": (["b.0", "b.1"], 2)}
+
+
 def test_two_jobs_of_one_traced_command_are_one_step(mpi, weir, tmp_run, out):
     program = mpi.cc(WRITER, name="launches")
     script = "; ".join(shlex.join(map(str, mpi.launch(2, program, out / name))) for name in ("a", "b"))

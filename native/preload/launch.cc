@@ -2,6 +2,7 @@
 #include "preload/launch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@ namespace weir::preload {
 namespace {
 
 constexpr char kVariable[] = "WEIR_LAUNCH";
+constexpr char kOpen = '+';  // behind the number, as long as it is that of a script and not of a launcher
 // What starts the ranks of one job. Names may go on: mpirun.openmpi, mpiexec.hydra.
 constexpr const char* kLaunchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "aprun", "jsrun", "palsrun"};
 // What all ranks of one job have on all nodes, and no other job has; the first that is set. Of two names both.
@@ -82,6 +84,24 @@ uint64_t of_parent(base::Text node, int ranks) {
   return of_processes("parent", node, parent, node::start_of(parent), 0);
 }
 
+// MPICH's proxy has started this rank: where it finds its mpiexec, which is the same on all nodes.
+uint64_t of_proxy() {
+  constexpr char kOption[] = "--control-port";
+  char path[32], arguments[2048];
+  base::Writer(path, sizeof path).add("/proc/").add_number(id(SYS_getppid)).add("/cmdline");
+  const long fd = os::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (os::failed(fd)) return 0;
+  const long n = os::read_fd(static_cast<int>(fd), arguments, sizeof arguments - 1);
+  os::close_fd(static_cast<int>(fd));
+  if (n <= 0) return 0;
+  arguments[n] = 0;
+  for (const char* at = arguments; at < arguments + n; at += strlen(at) + 1) {
+    const char* value = at + sizeof kOption;
+    if (strcmp(at, kOption) == 0 && value < arguments + n) return number_of("proxy", base::text(value));
+  }
+  return 0;
+}
+
 bool is_launcher() {
   for (const char* name : kLaunchers) {
     const size_t size = strlen(name);
@@ -93,45 +113,63 @@ bool is_launcher() {
 }
 
 // As hand_on() writes it. False: it is not set.
-bool handed_on(uint64_t* launch) {
+bool handed_on(uint64_t* launch, bool* open) {
   int64_t number = 0;
-  const char* text = value_of(kVariable);
-  const bool known = text != nullptr && base::parse_number(base::text(text), &number) && number >= 0;
+  base::Text text = base::text(value_of(kVariable) != nullptr ? value_of(kVariable) : "");
+  *open = text.size > 1 && text.data[text.size - 1] == kOpen;
+  text.size -= *open ? 1 : 0;
+  const bool known = text.size != 0 && base::parse_number(text, &number) && number >= 0;
   *launch = static_cast<uint64_t>(number);
   return known;
 }
 
-}  // namespace
-
-record::Launch find_launch(base::Text node, int rank, int ranks) {
-  record::Launch launch{};
-  launch.job = rank >= 0 ? of_job() : 0;
-  if (handed_on(&launch.number)) {
-    if (launch.number == 0) launch.job = 0;
-    return launch;
-  }
-  if (rank >= 0) {
-    launch.number = launch.job != 0 ? launch.job : of_parent(node, ranks);
-    if (launch.number == 0) launch.number = of_batch();
-    return launch;
-  }
-  launch.number = of_group(node);
-  if (is_launcher()) launch.own = of_processes("launcher", node, node::self().pid, node::self().start, 0);
-  return launch;
-}
-
-void hand_on(uint64_t launch) {
-  if (launch == 0 || value_of(kVariable) != nullptr) return;
-  static constinit char entry[sizeof kVariable + 21] = {};
-  base::Writer(entry, sizeof entry).add(kVariable).add("=").add_number(launch);
+// The environment with this entry in place of those of its name.
+void set_entry(const char* entry, size_t name_size) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
   const long at = os::map((count + 2) * sizeof(char*), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (os::failed(at)) return;
-  auto** fresh = reinterpret_cast<char**>(at);
-  for (size_t i = 0; i < count; ++i) fresh[i] = environ[i];
-  fresh[count] = entry;
-  environ = fresh;
+  auto** fresh = reinterpret_cast<const char**>(at);
+  size_t used = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (strncmp(environ[i], entry, name_size) != 0) fresh[used++] = environ[i];
+  }
+  fresh[used] = entry;
+  environ = const_cast<char**>(fresh);
+}
+
+}  // namespace
+
+// A number that no launcher has handed on is a script's, or that of a command such as `timeout`: of several launchers below each is a run of
+// its own, and so is what an unseen one has started.
+record::Launch find_launch(base::Text node, int rank, int ranks) {
+  record::Launch launch{};
+  launch.job = rank >= 0 ? of_job() : 0;
+  const bool known = handed_on(&launch.number, &launch.open);
+  if (known && launch.number == 0) launch.job = 0;
+  if (known && (!launch.open || launch.number == 0)) return launch;
+  if (rank >= 0) {
+    launch.open = false;
+    launch.number = launch.job != 0 ? launch.job : of_proxy();
+    if (launch.number == 0) launch.number = of_parent(node, ranks);
+    if (launch.number == 0) launch.number = of_batch();
+    return launch;
+  }
+  if (!known) launch.number = of_group(node);
+  launch.open = !is_launcher();
+  if (!launch.open) launch.own = of_processes("launcher", node, node::self().pid, node::self().start, 0);
+  return launch;
+}
+
+void hand_on(uint64_t launch, bool open) {
+  static constinit char entry[sizeof kVariable + 22] = {};
+  uint64_t before = 0;
+  bool was_open = false;
+  if (launch == 0 || (handed_on(&before, &was_open) && (before == 0 || !was_open))) return;
+  base::Writer text(entry, sizeof entry);
+  text.add(kVariable).add("=").add_number(launch);
+  if (open) text.add(base::Text{&kOpen, 1});
+  set_entry(entry, sizeof kVariable);
 }
 
 }  // namespace weir::preload

@@ -68,7 +68,7 @@ void begin_trace(const Wishes& wishes) {
   record::begin_logs();
   const long begun = record::process().begin(wishes.settings);
   if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
-  hand_on(record::process().launch());
+  hand_on(record::process().launch(), wishes.settings.launch.open);
   if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
   note_mounts();
 }

@@ -17,6 +17,7 @@ struct Launch {
   uint64_t number;  // of the run; 0: not known
   uint64_t own;     // not 0: this program starts the ranks of a job, which is a run of its own when the number's has one already
   uint64_t job;     // of MPI, the same on all nodes; 0: not known
+  bool open;        // what this program starts may still be another run: no launcher has been met
 };
 
 struct Settings {

@@ -63,10 +63,11 @@ VARIABLES = (
     ),
     Variable(
         "WEIR_LAUNCH",
-        "0, or a number",
+        "0, or a number; behind it `+` until a launcher is met",
         "made by the library",
         "0: everything that is traced into the directory is one step. Else the run that a program belongs to: programs that are traced by "
-        "WEIR_TRACE_DIR and LD_PRELOAD alone hand it on to those they start, so that two runs into one directory are two steps.",
+        "WEIR_TRACE_DIR and LD_PRELOAD alone hand it on to those they start. Each mpirun (mpiexec, srun, ...) of a script is a step of its own, also behind "
+        "`timeout`; what a script runs beside them belongs to the first; serial programs of one script, or of one command line, are one step, and those of two are two.",
         launcher=True,
     ),
     Variable(
