@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One job, many runs of a small model, in each of which one call of MPI by libweir fails: on each rank in turn, EACH calls spread over all that it
-// makes after weir_init. Run 0 is without. Files N.each.nc and N.means.nc are of run N. Each rank says what it was told.
-//   faults EACH
+// A small model, of which one call of MPI by libweir fails, or that and all later ones of the same rank. Files RUN.each.nc and RUN.means.nc. Each
+// rank says what it was told, how many calls it has made and which of them was the first after weir_init.
+//   faults RUN RANK K LATER      RANK -1: none fails
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,45 +57,35 @@ static void compute(weir_context *context, MPI_Comm model) {
   SAY(weir_finalize, &context);
 }
 
-static void run_once(long k, int later) {
+static void run_once(int fails, long k, int later) {
   weir_error err;
   weir_context *context = NULL;
   MPI_Comm model = MPI_COMM_NULL;
-  setenv("WEIR_OUTPUT_TIME_LIMIT_S", run == 0 ? "60" : "0.5", 1);
+  setenv("WEIR_OUTPUT_TIME_LIMIT_S", fails ? "0.5" : "60", 1);
   mpi_fault_arm(k, later);
   if (SAY(weir_init, MPI_COMM_WORLD, "", &model, &context) == 0 && context != NULL) {
     printf("run %d rank %d: computes\n", run, me);
-    if (run == 0) of_init = mpi_fault_calls();
+    of_init = mpi_fault_calls();
     compute(context, model);
   }
   if (*mpi_fault_failed()) printf("run %d rank %d: call %ld%s failed: %s\n", run, me, k, later ? " and all later ones" : "", mpi_fault_failed());
-  fflush(stdout);
 }
 
 int main(int argc, char **argv) {
+  if (argc != 5) return 2;
   MPI_Init(&argc, &argv);
-  int ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const long each = argc > 1 ? atol(argv[1]) : 1;
-  run_once(0, 0);
-  const long mine = mpi_fault_calls();
-  MPI_Bcast(&of_init, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-  printf("rank %d: %ld calls, %ld of MPI_Win_sync\n", me, mine, mpi_fault_syncs());
-  for (int rank = 0; rank < ranks; rank++) {
-    long calls = mine;
-    MPI_Bcast(&calls, 1, MPI_LONG, rank, MPI_COMM_WORLD);
-    for (long i = 0; i < each; i++) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      run++;
-      run_once(me == rank ? of_init + 1 + (calls - of_init - 1) * i / (each > 1 ? each - 1 : 1) : 0, (int)(i % 2));
-    }
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  printf("rank %d: all runs have ended\n", me);
+  run = atoi(argv[1]);
+  const int failing = atoi(argv[2]);
+  run_once(failing >= 0, failing == me ? atol(argv[3]) : 0, atoi(argv[4]));
+  const long calls = mpi_fault_calls(), syncs = mpi_fault_syncs();
+  int messages;
+  const int freed = mpi_fault_freed(&messages);
+  printf("rank %d: %ld calls, %ld of weir_init, %ld of MPI_Win_sync; %d messages on %d communicators that were freed\n", me, calls, of_init, syncs,
+         messages, freed);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (run > 0) _exit(0);  // what calls that failed have left under way is too much for MPI_Finalize of some
+  if (failing >= 0) _exit(0);  // what calls that failed have left under way is too much for MPI_Finalize of some
   MPI_Finalize();
   return 0;
 }

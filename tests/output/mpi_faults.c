@@ -63,12 +63,45 @@ BEFORE(MPI_Igather, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_D
        (b, n, t, d, m, u, root, c, r))
 BEFORE(MPI_Ialltoall, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c, MPI_Request *r),
        (b, n, t, d, m, u, c, r))
+BEFORE(MPI_Ireduce_scatter_block, (const void *b, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r), (b, d, n, t, o, c, r))
 BEFORE(MPI_Iallreduce, (const void *b, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r), (b, d, n, t, o, c, r))
 AFTER(MPI_Comm_split, (MPI_Comm c, int colour, int key, MPI_Comm *n), (c, colour, key, n))
 AFTER(MPI_Win_lock_all, (int assert, MPI_Win w), (assert, w))
 POLL(MPI_Iprobe, (int from, int tag, MPI_Comm c, int *flag, MPI_Status *s), (from, tag, c, flag, s), *flag)
 POLL(MPI_Test, (MPI_Request *r, int *flag, MPI_Status *s), (r, flag, s), *flag)
 POLL(MPI_Testall, (int n, MPI_Request r[], int *flag, MPI_Status s[]), (n, r, flag, s), *flag)
+
+static MPI_Comm freed[64];
+static int number_freed;
+
+int MPI_Comm_free(MPI_Comm *comm) {
+  if (!is_weir(CALLER) || number_freed == (int)(sizeof freed / sizeof freed[0])) return PMPI_Comm_free(comm);
+  freed[number_freed++] = *comm;
+  *comm = MPI_COMM_NULL;
+  return MPI_SUCCESS;
+}
+
+int mpi_fault_freed(int *messages) {
+  int ranks, there;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int *one = calloc((size_t)ranks, sizeof *one), *other = calloc((size_t)ranks, sizeof *other);
+  // From each rank to each: what was sent before has come by then.
+  PMPI_Alltoall(one, 1, MPI_INT, other, 1, MPI_INT, MPI_COMM_WORLD);
+  free(one);
+  free(other);
+  *messages = 0;
+  for (int i = 0; i < number_freed; i++) {
+    for (int tries = 0; tries < 100; tries++) {
+      MPI_Status status;
+      PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, freed[i], &there, &status);
+      if (!there) continue;
+      char bytes[4096];
+      PMPI_Recv(bytes, sizeof bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, freed[i], &status);
+      ++*messages;
+    }
+  }
+  return number_freed;
+}
 
 // The window's memory is the public copy.
 static struct Copy {

@@ -10,3 +10,5 @@ long mpi_fault_calls(void);
 const char *mpi_fault_failed(void);
 /* How often libweir has called MPI_Win_sync. */
 long mpi_fault_syncs(void);
+/* [collective over MPI_COMM_WORLD] How many communicators libweir has freed (they are kept), and the messages that lie on them. */
+int mpi_fault_freed(int *messages);

@@ -300,7 +300,7 @@ Status Session::finalize() {
     const Status told = model_->agree(trouble_);
     keep(told.code() == WEIR_E_LOST && !trouble_.ok() ? trouble_ : told);
   }
-  if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) release_window(*world_, &setup_);
+  if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) end_world(*world_, &setup_);
   costs_.final_s += now_s() - began;
   return traced.ended(first);
 }

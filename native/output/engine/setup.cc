@@ -302,10 +302,13 @@ Status agree_setup(World& world, Setup* setup) {
 }
 
 // Freeing a window waits for all ranks without end; so all must first show, within the time limit, that they are there.
-void release_window(World& world, Setup* setup) {
-  if (setup->rma == nullptr || !world.team().barrier().ok()) return;
-  setup->rma->release();
-  setup->rma.reset();
+void end_world(World& world, Setup* setup) {
+  if (setup->rma != nullptr) {
+    if (!world.team().barrier().ok()) return;
+    setup->rma->release();
+    setup->rma.reset();
+  }
+  world.close();
 }
 
 }  // namespace weir::output

@@ -54,7 +54,7 @@ struct Setup {
 // [collective over the world] On clients setup->catalogue and pieces are set, on all ranks settings and topology.
 Status agree_setup(World& world, Setup* setup);
 
-// [collective over the world] At the very end, when no rank is lost, as far as this one knows.
-void release_window(World& world, Setup* setup);
+// [collective over the world] At the very end, when no rank is lost, as far as this one knows. Without it the window and what the world consists of stay.
+void end_world(World& world, Setup* setup);
 
 }  // namespace weir::output

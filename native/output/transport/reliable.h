@@ -34,6 +34,7 @@ class ReliableWorld : public World {
   std::unique_ptr<Agreement> agreement(Team& team) override { return world_->agreement(team); }
   Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override { return world_->window(memory, bytes); }
   Result<bool> fetches_progress() override { return world_->fetches_progress(); }
+  void close() override { world_->close(); }
 
  private:
   struct Peer {

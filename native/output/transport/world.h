@@ -81,6 +81,9 @@ class World {
   virtual Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) = 0;
   // [collective over the world] Whether a fetch ends while the rank that has the data is outside of MPI; not when there are no windows.
   virtual Result<bool> fetches_progress() = 0;
+  // [collective over the world] The last call of all but the destructor: takes what is still on its way to this rank, so that what the world
+  // consists of can be let go. Without it that stays to the end of the process.
+  virtual void close() {}
 
   int rank() { return team().rank(); }
   int size() { return team().size(); }

@@ -69,7 +69,7 @@ class Server : public Work {
       }
     }
     if (Status s = world_.flush(); failed_.ok()) failed_ = s;
-    if (task_->broken().ok()) release_window(world_, &setup_);
+    if (task_->broken().ok()) end_world(world_, &setup_);
     return failed_.ok() ? task_->broken() : failed_;
   }
 

@@ -32,18 +32,21 @@ class MpiWindow : public Window {
 
 class MpiFlight : public Flight {
  public:
-  MpiFlight(MPI_Comm comm, int channel) : comm_(comm), tag_(kTagData + channel) {}
+  MpiFlight(MpiWorld& world, int channel) : world_(world), tag_(kTagData + channel) {}
   // A request of MPI_Rget must not be freed, and one of a receive has memory that MPI writes to: those that are left stay as they are.
   ~MpiFlight() override {
+    if (!idle()) (void)world_.noted({WEIR_E_LOST, "pieces are under way"});
     for (MPI_Request& request : sends_) {
       if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
   }
   Status send(int to, const void* data, int64_t bytes) override {
-    return begun(start_send(comm_, to, tag_, data, bytes, &sends_), "MPI_Isend", &sends_);
+    world_.count_sent_piece(to);
+    return begun(start_send(world_.comm(), to, tag_, data, bytes, &sends_), "MPI_Isend", &sends_);
   }
   Status receive(int from, void* data, int64_t bytes) override {
-    return begun(start_receive(comm_, from, tag_, data, bytes, &others_), "MPI_Irecv", &others_);
+    world_.count_received_piece();
+    return begun(start_receive(world_.comm(), from, tag_, data, bytes, &others_), "MPI_Irecv", &others_);
   }
   Status fetch(Window& window, int from, int64_t offset, int64_t bytes, void* data) override {
     int code = MPI_SUCCESS;
@@ -77,16 +80,16 @@ class MpiFlight : public Flight {
     }
     const size_t before = requests->size();
     std::erase(*requests, MPI_REQUEST_NULL);
-    const Status failed = mpi_status(code, "MPI_Testall");
+    const Status failed = world_.noted(mpi_status(code, "MPI_Testall"));
     if (requests->size() < before && failed_.ok()) failed_ = failed;  // of one of those that have ended
     return failed;
   }
-  static Status begun(int code, const char* call, std::vector<MPI_Request>* requests) {
+  Status begun(int code, const char* call, std::vector<MPI_Request>* requests) {
     if (code != MPI_SUCCESS) requests->pop_back();
-    return mpi_status(code, call);
+    return world_.noted(mpi_status(code, call));
   }
 
-  MPI_Comm comm_;
+  MpiWorld& world_;
   int tag_;
   std::vector<MPI_Request> sends_, others_;
   Status failed_;
@@ -131,7 +134,7 @@ class MpiAgreement : public Agreement {
 
 }  // namespace
 
-std::unique_ptr<Flight> MpiWorld::flight(int channel) { return std::make_unique<MpiFlight>(comm(), channel); }
+std::unique_ptr<Flight> MpiWorld::flight(int channel) { return std::make_unique<MpiFlight>(*this, channel); }
 
 std::unique_ptr<Agreement> MpiWorld::agreement(Team& team) {
   return std::make_unique<MpiAgreement>(static_cast<MpiTeam&>(team));
@@ -188,7 +191,7 @@ Result<bool> MpiWorld::fetches_progress() {
     (void)probe.release();
     return s.code() == WEIR_E_MPI ? Result<bool>(false) : Result<bool>(s);
   }
-  MpiFlight fetching(comm(), 0);
+  MpiFlight fetching(*this, 0);
   Status mine = team_->barrier();
   bool progressed = true;
   if (rank() == 0) {

@@ -49,22 +49,27 @@ int start_receive(MPI_Comm comm, int from, int tag, void* data, int64_t bytes, s
   return code;
 }
 
-MpiTeam::MpiTeam(MPI_Comm comm, std::shared_ptr<const Limit> limit) : comm_(comm), limit_(std::move(limit)) {
+// In the order in which the teams have ended, which is the same on all ranks of a communicator.
+Limit::~Limit() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (!closed || doubtful || finalized) return;
+  for (MPI_Comm& comm : ended) MPI_Comm_free(&comm);
+}
+
+MpiTeam::MpiTeam(MPI_Comm comm, std::shared_ptr<Limit> limit) : comm_(comm), limit_(std::move(limit)) {
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
 }
 
 MpiTeam::~MpiTeam() {
-  // Freeing is collective: with a rank lost it would never return.
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (!lost_ && !finalized) MPI_Comm_free(&comm_);
+  if (!lost_) limit_->ended.push_back(comm_);
 }
 
 // MPI may write to what is kept any time later.
 Status MpiTeam::give_up(std::shared_ptr<void> keep, Status why) {
-  lost_ = true;
+  lose();
   new std::shared_ptr<void>(std::move(keep));
   return why;
 }
@@ -134,6 +139,18 @@ Status MpiTeam::barrier() {
   if (s.code() != WEIR_E_MPI || requests[0] != MPI_REQUEST_NULL) return s;
   lost_ = false;
   return {};
+}
+
+Result<std::vector<int64_t>> MpiTeam::sum_for_each(std::vector<int64_t> three_for_each) {
+  if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
+  auto buffers = std::make_shared<Buffers<int64_t>>();
+  buffers->out = std::move(three_for_each);
+  buffers->in.resize(3);
+  std::vector<MPI_Request> requests(1);
+  WEIR_TRY(begun(MPI_Ireduce_scatter_block(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T, MPI_SUM, comm_, &requests[0]),
+                 "MPI_Ireduce_scatter_block", buffers));
+  WEIR_TRY(finish(requests, buffers, "end of the context"));
+  return std::move(buffers->in);
 }
 
 Status MpiTeam::broadcast(Bytes& bytes, int root) {
@@ -286,7 +303,9 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
 Result<std::unique_ptr<Team>> MpiTeam::split(int colour, int key) {
   if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
   MPI_Comm part = MPI_COMM_NULL;
-  WEIR_TRY(mpi_status(MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split"));
+  const Status made = mpi_status(MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split");
+  limit_->doubtful = limit_->doubtful || !made.ok();
+  WEIR_TRY(made);
   if (part == MPI_COMM_NULL) return std::unique_ptr<Team>();
   return std::unique_ptr<Team>(std::make_unique<MpiTeam>(part, limit_));
 }

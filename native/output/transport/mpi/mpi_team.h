@@ -20,16 +20,23 @@ constexpr int64_t kMpiPiece = 1 << 30;
 Status mpi_status(int code, const char* call);
 
 // How long a wait may last, and who is looked after meanwhile: processes of this node, by rank of the world; 0: on another node.
+// It lives as long as the last team of the world, and then frees their communicators if MpiWorld::close has found nothing under way on them:
+// what came later would meet the next communicator of the same number. Else they stay to the end of the process.
 struct Limit {
   double seconds = 300;
   MPI_Comm world = MPI_COMM_NULL;
   std::vector<int> pids;
+  std::vector<MPI_Comm> ended;  // of teams that are no more
+  bool doubtful = false;        // a call of MPI has failed, or what it began was abandoned
+  bool closed = false;
+
+  ~Limit();
 };
 
 class MpiTeam : public Team {
  public:
   // Takes the communicator over, and sets its error handler to return.
-  MpiTeam(MPI_Comm comm, std::shared_ptr<const Limit> limit);
+  MpiTeam(MPI_Comm comm, std::shared_ptr<Limit> limit);
   ~MpiTeam() override;
 
   int rank() const override { return rank_; }
@@ -47,9 +54,10 @@ class MpiTeam : public Team {
 
   MPI_Comm comm() const { return comm_; }
   // Ranks do not come together here any more: no collective is begun, and the communicator stays, as one may be under way on it.
-  void lose() { lost_ = true; }
+  void lose() { lost_ = limit_->doubtful = true; }
   bool lost() const { return lost_; }
-  const Limit& limit() const { return *limit_; }
+  // Every rank gives 3 numbers for each rank: what all have given for this one, added up.
+  Result<std::vector<int64_t>> sum_for_each(std::vector<int64_t> three_for_each);
 
  private:
   // Polls the requests; `keep` holds what they read and write.
@@ -68,7 +76,7 @@ class MpiTeam : public Team {
   Result<std::vector<int64_t>> exchange_sizes(std::vector<int64_t> to);
 
   MPI_Comm comm_;
-  std::shared_ptr<const Limit> limit_;
+  std::shared_ptr<Limit> limit_;
   int rank_ = 0, size_ = 1;
   bool lost_ = false;
   std::vector<int> members_;  // world ranks; found when first wanted

@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tuple>
 #include <unordered_map>
+
+#include "output/transport/patience.h"
 
 namespace weir::output {
 
@@ -56,6 +59,7 @@ Status MpiWorld::find_sites() {
     int64_t pid;
   };
   const int size = team_->size();
+  sent_.resize(3 * static_cast<size_t>(size));
   auto marks = std::make_shared<std::vector<Mark>>(static_cast<size_t>(size));
   const Mark mine{node_mark(), getpid()};
   // The first collective of all: it waits as long as the slowest rank's start takes.
@@ -82,10 +86,10 @@ void MpiWorld::drop_sent() {
     Outgoing& first = *outgoing_.front();
     int done = 0;
     if (first.failed) {
-      first.failed = start(first) != MPI_SUCCESS;
+      first.failed = !noted(mpi_status(start(first), "MPI_Isend")).ok();
       if (first.failed) return;
     }
-    if (MPI_Test(&first.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+    if (!noted(mpi_status(MPI_Test(&first.request, &done, MPI_STATUS_IGNORE), "MPI_Test")).ok()) {
       first.failed = first.request == MPI_REQUEST_NULL;  // whether it came or not: it is sent again
       return;
     }
@@ -105,19 +109,40 @@ Status MpiWorld::send(int to, std::span<const char> bytes) {
   message->bytes.assign(bytes.begin(), bytes.end());
   const int code = start(*message);
   if (code == MPI_SUCCESS) outgoing_.push_back(std::move(message));
-  return mpi_status(code, "MPI_Isend");
+  if (code == MPI_SUCCESS) ++sent_[3 * static_cast<size_t>(to)];
+  return noted(mpi_status(code, "MPI_Isend"));
 }
 
 Result<std::optional<Message>> MpiWorld::receive() {
   drop_sent();
   int there = 0, count = 0;
   MPI_Status status;
-  WEIR_TRY(mpi_status(MPI_Iprobe(MPI_ANY_SOURCE, kTagControl, comm(), &there, &status), "MPI_Iprobe"));
+  WEIR_TRY(noted(mpi_status(MPI_Iprobe(MPI_ANY_SOURCE, kTagControl, comm(), &there, &status), "MPI_Iprobe")));
   if (!there) return std::optional<Message>();
   MPI_Get_count(&status, MPI_BYTE, &count);
   Message message{status.MPI_SOURCE, std::vector<char>(static_cast<size_t>(count))};
-  WEIR_TRY(mpi_status(MPI_Recv(message.bytes.data(), count, MPI_BYTE, status.MPI_SOURCE, kTagControl, comm(), MPI_STATUS_IGNORE), "MPI_Recv"));
+  WEIR_TRY(noted(mpi_status(MPI_Recv(message.bytes.data(), count, MPI_BYTE, status.MPI_SOURCE, kTagControl, comm(), MPI_STATUS_IGNORE), "MPI_Recv")));
+  ++received_;
   return std::optional<Message>(std::move(message));
+}
+
+Status MpiWorld::noted(Status status) {
+  if (!status.ok()) limit_->doubtful = true;
+  return status;
+}
+
+// Ranks end as soon as they know enough, while the last words of others are still on their way to them.
+void MpiWorld::close() {
+  for (size_t r = 0; r < static_cast<size_t>(size()); ++r) sent_[3 * r + 2] = limit_->doubtful ? 1 : 0;
+  Result<std::vector<int64_t>> all = team_->sum_for_each(sent_);
+  if (!all.ok()) return;
+  const auto [messages, pieces, doubtful] = std::tuple((*all)[0], (*all)[1], (*all)[2]);
+  if (doubtful > 0 || pieces != received_pieces_) return;
+  for (Patience patience(limit_->seconds); received_ < messages;) {
+    Result<std::optional<Message>> last = receive();
+    if (!last.ok() || (!last->has_value() && !patience.wait())) return;
+  }
+  limit_->closed = true;
 }
 
 Result<MPI_Comm> MpiWorld::split_for_model(bool model) {

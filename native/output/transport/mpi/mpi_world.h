@@ -27,10 +27,16 @@ class MpiWorld : public World {
   std::unique_ptr<Agreement> agreement(Team& team) override;
   Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override;
   Result<bool> fetches_progress() override;
+  void close() override;
 
   // The communicator for the ranks with this colour, for the model to compute with. [collective over world]
   Result<MPI_Comm> split_for_model(bool model);
   MPI_Comm comm() const { return team_->comm(); }
+  // Of pieces, which a Flight sends and receives.
+  void count_sent_piece(int to) { ++sent_[3 * static_cast<size_t>(to) + 1]; }
+  void count_received_piece() { ++received_pieces_; }
+  // The same status. After one that is not fine communicators stay.
+  Status noted(Status status);
 
  private:
   struct Outgoing {
@@ -49,6 +55,8 @@ class MpiWorld : public World {
   std::unique_ptr<MpiTeam> team_;
   std::vector<Site> sites_;
   std::deque<std::unique_ptr<Outgoing>> outgoing_;
+  std::vector<int64_t> sent_;  // for each rank: messages of control, pieces, and whether this rank's communicators stay
+  int64_t received_ = 0, received_pieces_ = 0;
 };
 
 }  // namespace weir::output
