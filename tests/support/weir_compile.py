@@ -12,6 +12,7 @@ from pathlib import Path
 from weir_process import run
 
 CACHE = Path(__file__).resolve().parents[2] / "build" / "testprograms"
+_SOURCES = (".c", ".cc", ".f90", ".F90", ".h")
 
 
 class Compiler:
@@ -34,6 +35,7 @@ class Compiler:
         driver_path = shutil.which(self.driver)
         assert driver_path, f"no {self.driver} on this machine: run `make install-deps`"
         parts = [os.path.realpath(driver_path), self.driver, self.suffix, *self.default_flags, "--", *flags, "--", text]
+        parts += [Path(flag).read_text() for flag in flags if flag.endswith(_SOURCES)]
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
         folder = CACHE / key
         if not (folder / name).exists():
