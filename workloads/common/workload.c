@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void help(const struct workload *w, const struct workload_option *options) {
@@ -81,10 +83,20 @@ int workload_end(struct workload *w) {
   return all_counts[2] != 0;
 }
 
+/* A launcher that is told of an abort drops what it has not read from its pipes: the message is safe when the pipe is empty. */
+static void wait_for_launcher(void) {
+  struct stat is;
+  if (fstat(STDERR_FILENO, &is) != 0 || !S_ISFIFO(is.st_mode)) return;
+  for (int tries = 0, unread = 1; tries < 10000 && unread > 0; ++tries) {
+    if (ioctl(STDERR_FILENO, FIONREAD, &unread) != 0) return;
+    if (unread > 0) usleep(1000);
+  }
+}
+
 void workload_fail(const struct workload *w, const char *file, const char *what) {
   fprintf(stderr, "weir-%s: task %d: %s: %s\n", w->name, w->task, file, what);
   fflush(stderr);
-  usleep(300000);  /* launchers drop what they have not passed on when a task aborts */
+  wait_for_launcher();
   MPI_Abort(MPI_COMM_WORLD, 1);
   exit(1);
 }

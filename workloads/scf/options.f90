@@ -5,23 +5,36 @@ module scf_options
   use mpi_f08
   implicit none (type, external)
   private
-  public :: read_options, fail
+  public :: read_options, fail, end_if_failed
   character(:), allocatable, public, protected :: dir
   logical, public, protected :: setup = .false.
   integer, public, protected :: basis = 64, iterations = 4, smallest = 256, largest = 2600
   real(real64), public, protected :: megabytes = 24, compute_s = 0
+  logical, public, protected :: failed = .false.
+  character(:), allocatable :: failure
 
 contains
 
-  !> Message and end of the whole job.
+  !> What went wrong first on this task; end_if_failed ends the job with it.
   subroutine fail(message)
     character(*), intent(in) :: message
-    integer :: task
-    call MPI_Comm_rank(MPI_COMM_WORLD, task)
-    write (error_unit, '(a, i0, 2a)') 'weir-scf: task ', task, ': ', message
-    flush (error_unit)
-    call MPI_Abort(MPI_COMM_WORLD, 1)
+    if (.not. failed) failure = message
+    failed = .true.
   end subroutine fail
+
+  !> [collective] When some task has failed each of those says why, and all end with status 1. MPI_Abort would lose the messages that the
+  !> launcher has not read yet.
+  subroutine end_if_failed()
+    integer :: task
+    logical :: any_failed
+    call MPI_Allreduce(failed, any_failed, 1, MPI_LOGICAL, MPI_LOR, MPI_COMM_WORLD)
+    if (.not. any_failed) return
+    call MPI_Comm_rank(MPI_COMM_WORLD, task)
+    if (failed) write (error_unit, '(a, i0, 2a)') 'weir-scf: task ', task, ': ', failure
+    flush (error_unit)
+    call MPI_Finalize()
+    stop 1, quiet=.true.
+  end subroutine end_if_failed
 
   subroutine leave(unit, text, status)
     integer, intent(in) :: unit, status

@@ -41,6 +41,7 @@ program scf
   else
     call iterate()
   end if
+  call end_if_failed()
   call MPI_Barrier(MPI_COMM_WORLD)
   call results(MPI_Wtime() - started)
   call MPI_Finalize()
@@ -64,10 +65,13 @@ contains
     open (newunit=unit, file=file, form='unformatted', access='sequential', action='write', status='replace', iostat=status, &
       iomsg=message)
     io_wait_s = io_wait_s + MPI_Wtime() - begun
-    if (status /= 0) call fail(file // ': ' // trim(message))
+    if (status /= 0) then
+      call fail(file // ': ' // trim(message))
+      return
+    end if
     total = 0
     record = 0
-    do while (total < megabytes * 1e6_real64)
+    do while (total < megabytes * 1e6_real64 .and. .not. failed)
       record = record + 1
       n = record_count(task, record, smallest, largest)
       call fill(task, record, basis, labels(:n), values(:n))
@@ -95,10 +99,12 @@ contains
       iomsg=message)
     io_wait_s = io_wait_s + MPI_Wtime() - begun
     if (status /= 0) call fail(file // ': ' // trim(message))
+    call end_if_failed()
     density = 1.0_real64 / basis
     do iteration = 1, iterations
       fock = 0
       call read_records(unit)
+      call end_if_failed()
       call MPI_Allreduce(MPI_IN_PLACE, fock, basis * basis, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
       energy = sum(fock * density)
       density = 0.5_real64 * density + 0.5_real64 * fock / max(1.0_real64, sqrt(sum(fock**2)))
@@ -127,10 +133,12 @@ contains
       read (unit, iostat=status, iomsg=message) n, labels(:abs(n)), values(:abs(n))
       io_wait_s = io_wait_s + MPI_Wtime() - begun
       if (status /= 0) call fail(file // ': record ' // number_text(record) // ': ' // trim(message))
+      if (failed) return
       statements = statements + 1
       done = done + record_bytes(abs(n))
       begun = MPI_Wtime()
       call check(record, abs(n))
+      if (failed) return
       call assemble(abs(n))
       computed_s = computed_s + MPI_Wtime() - begun
       call compute(computed_s, compute_s * real(done, real64) / (megabytes * 1e6_real64))
@@ -141,8 +149,10 @@ contains
   !> Each value and label must be the one that was written.
   subroutine check(record, n)
     integer, intent(in) :: record, n
-    if (n /= record_count(task, record, smallest, largest)) &
+    if (n /= record_count(task, record, smallest, largest)) then
       call fail(file // ': was written with other sizes; give the same to --setup and to the run')
+      return
+    end if
     call fill(task, record, basis, expected_labels(:n), expected(:n))
     wrong = wrong + count(labels(:n) /= expected_labels(:n), kind=int64) &
       + count(transfer(values(:n), 0_int64, n) /= transfer(expected(:n), 0_int64, n), kind=int64)

@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
 !> weir-shallow_water case.nml
 program shallow_water
-  use mpi_f08, only: MPI_Abort, MPI_Allreduce, MPI_Comm, MPI_COMM_WORLD, MPI_DOUBLE_PRECISION, MPI_Finalize, MPI_Init, &
-    MPI_MAX, MPI_Wtime
+  use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_rank, MPI_COMM_WORLD, MPI_DOUBLE_PRECISION, MPI_Finalize, MPI_Init, &
+    MPI_INTEGER, MPI_MAX, MPI_MIN, MPI_Wtime
   use sw_channel, only: make_channel, walls_t
   use sw_diagnostics, only: sums_of, sums_t
   use sw_dynamics, only: advance, domain_t
@@ -21,7 +21,7 @@ program shallow_water
   call MPI_Init()
   call get_command_argument(1, path)
   call read_options(trim(path), o, message)
-  if (message /= '') call fail(message)
+  call end_if_wrong(message)
   call weir_init(MPI_COMM_WORLD, trim(o%config), model, context)
   if (context%is_model()) call run() ! the others have been servers until all was written
   call MPI_Finalize()
@@ -143,10 +143,16 @@ contains
     if (d%tile%rank == 0) print '(a, i0, 3(a, es23.16))', what, step, ' mass=', s%mass, ' energy=', s%energy, ' eddy=', s%eddy
   end subroutine report
 
-  subroutine fail(text)
+  !> [collective] One rank says what is wrong for all, then all end; a launcher that is told of an abort may drop the message.
+  subroutine end_if_wrong(text)
     use, intrinsic :: iso_fortran_env, only: error_unit
     character(*), intent(in) :: text
-    write (error_unit, '(a)') 'shallow_water: ' // text
-    call MPI_Abort(MPI_COMM_WORLD, 2)
-  end subroutine fail
+    integer :: rank, first
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    call MPI_Allreduce(merge(huge(rank), rank, text == ''), first, 1, MPI_INTEGER, MPI_MIN, MPI_COMM_WORLD)
+    if (first == huge(rank)) return
+    if (rank == first) write (error_unit, '(a)') 'shallow_water: ' // text
+    call MPI_Finalize()
+    stop 2, quiet=.true.
+  end subroutine end_if_wrong
 end program shallow_water

@@ -4,7 +4,7 @@
 module fdv_fail
   use mpi_f08, only: MPI_COMM_WORLD, MPI_Abort, MPI_Barrier, MPI_Comm_rank
   use, intrinsic :: iso_fortran_env, only: error_unit
-  use fdv_clib, only: c_pause
+  use fdv_clib, only: c_wait_for_launcher
   use fdv_kinds, only: i8
   implicit none (type, external)
   private
@@ -37,7 +37,7 @@ contains
     if (present(advice)) line = line // '; ' // advice
     write (error_unit, '(a)') line
     flush (error_unit)
-    call c_pause(500)   ! a launcher that is told to abort may not look at what is still in its pipes
+    call c_wait_for_launcher()
     call MPI_Abort(MPI_COMM_WORLD, 1)
     error stop 1
   end subroutine fail

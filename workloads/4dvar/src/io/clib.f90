@@ -103,10 +103,8 @@ module fdv_clib
       integer(c_int), value :: out_bytes
     end subroutine c_resolve
 
-    subroutine c_pause(ms) bind(C, name='fdv_pause')
-      import :: c_int
-      integer(c_int), value :: ms
-    end subroutine c_pause
+    subroutine c_wait_for_launcher() bind(C, name='fdv_wait_for_launcher')
+    end subroutine c_wait_for_launcher
 
     subroutine c_error_text(error, out, out_bytes) bind(C, name='fdv_error_text')
       import :: c_char, c_int
@@ -117,7 +115,7 @@ module fdv_clib
   end interface
 
   public :: sum_add, sum_value, file_open, file_read, file_write, file_close
-  public :: c_chdir, c_mkdir, c_rename, c_link, c_size_of, c_bytes_sum, c_pause
+  public :: c_chdir, c_mkdir, c_rename, c_link, c_size_of, c_bytes_sum, c_wait_for_launcher
 
 contains
 

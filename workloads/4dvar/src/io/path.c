@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names, folders and a pause: what Fortran has no statement for. Functions with a result return 0 or a value that is not
+ * Names, folders and the pipe to the launcher: what Fortran has no statement for. Functions with a result return 0 or a value that is not
  * negative, or a negative errno. */
 #include "sum.h"
 
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -66,9 +67,15 @@ void fdv_resolve(const char *name, char *out, int out_bytes) {
   snprintf(out, (size_t)out_bytes, "%s", found);
 }
 
-void fdv_pause(int ms) {
-  struct timespec rest = {ms / 1000, ms % 1000 * 1000000L};
-  while (nanosleep(&rest, &rest) && errno == EINTR) {}
+/* A launcher that is told of an abort drops what it has not read from its pipes: a message is safe when the pipe is empty. */
+void fdv_wait_for_launcher(void) {
+  const struct timespec rest = {0, 1000000};
+  struct stat is;
+  if (fstat(STDERR_FILENO, &is) != 0 || !S_ISFIFO(is.st_mode)) return;
+  for (int tries = 0, unread = 1; tries < 10000 && unread > 0; ++tries) {
+    if (ioctl(STDERR_FILENO, FIONREAD, &unread) != 0) return;
+    if (unread > 0) nanosleep(&rest, NULL);
+  }
 }
 
 void fdv_error_text(int error, char *out, int out_bytes) {
