@@ -145,13 +145,18 @@ uint64_t node_name() {
   return name != 0 ? name : 1;
 }
 
+constinit Way the_way = Way::kAny;
+
 }  // namespace
 
-Way wished_way() {
+void read_environment() {
+  job();
   const char* way = getenv("WEIR_BETWEEN");
-  if (way == nullptr || *way == 0) return Way::kAny;
-  return strcmp(way, "mpi") == 0 ? Way::kMessages : strcmp(way, "off") == 0 ? Way::kNone : Way::kAny;
+  if (way == nullptr) return;
+  the_way = strcmp(way, "mpi") == 0 ? Way::kMessages : strcmp(way, "off") == 0 ? Way::kNone : Way::kAny;
 }
+
+Way wished_way() { return the_way; }
 
 void begin_messages(const courier::Mpi& mpi, bool able, void (*in_thread)()) {
   const uint64_t name = able ? node_name() : 0;

@@ -65,6 +65,9 @@ void begin_messages(const courier::Mpi& mpi, bool able, void (*in_thread)());
 // What WEIR_BETWEEN asks for: nothing, or one way and no other.
 enum class Way : uint8_t { kAny, kNone, kMessages };
 Way wished_way();
+// Reads it, and what the job's launcher says, once: when the library is loaded, since later calls may come from a handler, or while a
+// program changes its environment.
+void read_environment();
 
 // Bumped at barriers of the whole job: who has files open looks whether others changed them.
 extern WEIR_OWN uint32_t barriers;

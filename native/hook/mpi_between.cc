@@ -80,6 +80,7 @@ void mark_thread() { record::thread_log.flags_below = wire::kNested | wire::kBel
 }  // namespace
 
 void want_between(const rules::Rules& rules) {
+  cache::read_environment();
   const cache::Way way = cache::wished_way();
   if (way == cache::Way::kNone || cache::job().nodes < 2) return;
   between_wanted = (way == cache::Way::kMessages || !cache::job().one_host) && has_global(rules);

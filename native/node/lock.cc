@@ -39,7 +39,7 @@ struct Stuck {
   uint32_t word;
 };
 constinit Stuck stuck[16] = {};
-constinit uint64_t wait_ns = 0;  // 0: not read yet
+constinit uint64_t wait_ns = kLockWaitNs;
 
 // A number of /proc/<pid>/stat; `at` is the parenthesis that ends field 2.
 uint64_t field(const char* at, int number) {
@@ -125,17 +125,6 @@ uint32_t this_thread() {
   return own_word;
 }
 
-uint64_t longest_wait_ns() {
-  uint64_t known = base::load_relaxed(&wait_ns);
-  if (known == 0) {
-    int64_t ms = 0;
-    const char* text = getenv("WEIR_LOCK_WAIT_MS");
-    known = text != nullptr && base::parse_number(base::text(text), &ms) && ms > 0 ? static_cast<uint64_t>(ms) * 1'000'000 : kLockWaitNs;
-    base::store_relaxed(&wait_ns, known);
-  }
-  return known;
-}
-
 Stuck& stuck_at(const Lock& lock) { return stuck[reinterpret_cast<uintptr_t>(&lock) / 64 % (sizeof stuck / sizeof stuck[0])]; }
 bool known_as_stuck(const Lock& lock, uint32_t word) {
   const Stuck& at = stuck_at(lock);
@@ -195,7 +184,7 @@ Taken wait_for(Lock& lock, uint32_t me, bool bounded) {
       continue;
     }
     if (!bounded) continue;
-    const uint64_t most = longest_wait_ns(), limit = owner == Owner::kStopped && most > kStoppedWaitNs ? kStoppedWaitNs : most;
+    const uint64_t most = base::load_relaxed(&wait_ns), limit = owner == Owner::kStopped && most > kStoppedWaitNs ? kStoppedWaitNs : most;
     if (!again && os::now_ns() - begun < limit) continue;
     remember_stuck(lock, seen);
     return Taken::kNot;
@@ -203,6 +192,12 @@ Taken wait_for(Lock& lock, uint32_t me, bool bounded) {
 }
 
 }  // namespace
+
+void read_lock_wait() {
+  int64_t ms = 0;
+  const char* text = getenv("WEIR_LOCK_WAIT_MS");
+  if (text != nullptr && base::parse_number(base::text(text), &ms) && ms > 0) base::store_relaxed(&wait_ns, static_cast<uint64_t>(ms) * 1'000'000);
+}
 
 Identity self() {
   uint64_t known = base::load(&own);

@@ -41,6 +41,8 @@ enum class Taken : uint8_t {
 };
 // For how long the same living owner is waited for (WEIR_LOCK_WAIT_MS, 1 s), and how long for one that is stopped, at most.
 inline constexpr uint64_t kLockWaitNs = 1'000'000'000, kStoppedWaitNs = 100'000'000;
+// Reads it once, when the library is loaded: a lock may be waited for in a handler, or while the program changes its environment.
+void read_lock_wait();
 
 // Waits for the lock. The caller holds back its signals when handlers may come to the same lock. Once an owner was waited for in vain
 // it is not waited for again until it lets go.

@@ -104,6 +104,7 @@ bool begin_layers(const Wishes& wishes) {
   pool::begin();
   drain::begin();
   stack::name_of_path = hook::path_at;
+  node::read_lock_wait();
   node::on_dead_holder(drain::hurry);
   stack::losses_are_said = !wishes.quiet;
   stack::begin(rules, wishes.rank);
