@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from weir.analysis.kernel import is_unseen
+from weir.report.figures import size
 from weir.report.mpi_io import mpi_io_findings
 from weir.report.output import output_findings
 from weir.report.phases import phase_findings, rule_findings
@@ -56,12 +57,15 @@ def _of_step(step: StepReport) -> list[str]:
     if step.lost_events:
         budget = max((file.header.budget_bytes for file in step.data.files), default=0)
         found.append(
-            f"{step.lost_events} calls have no record (budget of {budget / 1e6:.0f} MB a node reached, or the disk full); "
+            f"{step.lost_events} calls have no record (the budget of {size(budget)} a node was reached, or the trace could not grow: the disk is full, or ulimit -f); "
             "counts and bytes include those that counters kept, active time is too low"
         )
     failures = sum(process.failures for process in processes)
     if failures:
-        found.append(f"weir itself failed {failures} times to get a chunk or a name")
+        found.append(
+            f"{failures} times the trace had no room for what weir records: calls are then counted without a record, or without their file's name; "
+            "causes: WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare"
+        )
     stepped = sum(0 < p.level_now < step.data.files[m.file].header.level for m, p in zip(step.data.members, processes))
     if stepped:
         least = min(p.level_now for p in processes if p.whole)
@@ -76,7 +80,7 @@ def _of_step(step: StepReport) -> list[str]:
     if job is not None and job.exit_status:
         found.append(f"the command {_ending(job.exit_status)}")
     if job is None or job.ended_realtime_ns is None:
-        found.append("the end of the command is not known: Wall is from the first to the last sign of life in the trace")
+        found.append("no `weir trace` saw the command end (LD_PRELOAD alone, or `weir trace` was killed): Wall is from the first to the last record or sign of life of a process")
     found += _of_later_work(step)
     if step.output is not None:
         found += output_findings(step.output)
