@@ -273,3 +273,52 @@ def test_fio_verifies_what_it_wrote(weir, tmp_path, engine, stack):
     rules.write_text(f'[[rule]]\nname = "*"\nstack = "{stack or "event"}"\n')
     weir("run", "--rules", rules, "--", *options, cwd=tmp_path).ok()
     assert json.loads((tmp_path / "out.json").read_text())["jobs"][0]["error"] == 0
+
+
+RING = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifdef LIBRARY
+#include <liburing.h>
+#endif
+int main(int count, char** arguments) {
+  char data[30000];
+  for (unsigned i = 0; i < sizeof data; ++i) data[i] = 'a' + i % 26;
+  int fd = open(arguments[1], O_RDWR | O_CREAT, 0644);
+  if (write(fd, data, sizeof data) != sizeof data) return 1;
+#ifdef LIBRARY
+  struct io_uring ring;
+  printf("%d\n", io_uring_queue_init(4, &ring, 0));
+#else
+  struct io_uring_params parameters = {0};
+  const long ring = syscall(425, 4, &parameters);
+  printf("%d\n", ring < 0 ? -errno : 0);
+#endif
+  printf("%d %zd\n", close(fd), (ssize_t)0);
+}
+"""
+
+
+@pytest.mark.parametrize("stack", ["cos:16", "stripe:dirs={0}/a,{0}/b:unit=4KiB", "bufa:64:2"])
+@pytest.mark.parametrize("way", ["syscall", "liburing"])
+def test_no_ring_beside_files_of_another_form(weir, cc, execute, tmp_path, stack, way):
+    """The kernel would write the program's bytes over the form that a layer stores: EPERM, as where rings are forbidden, and in the trace."""
+    if way == "liburing" and not has_header("liburing.h"):
+        pytest.skip("no liburing-dev")
+    program = cc(RING, *(["-DLIBRARY", "-luring"] if way == "liburing" else []), name=f"ring-{way}")
+    if execute([program, tmp_path / "plain"]).ok().stdout.split()[0] != "0":
+        pytest.skip("the kernel refuses io_uring")
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "layered"\nstack = "{stack.format(tmp_path)}"\n')
+    done = weir("run", "--rules", tmp_path / "rules.toml", "--trace", tmp_path / "run", "--", program, tmp_path / "layered").ok()
+    keeps_form = not stack.startswith("bufa")
+    assert done.stdout.split()[0] == (str(-errno.EPERM) if keeps_form else "0")
+    (step,) = (path for path in (tmp_path / "run").iterdir() if path.is_dir())
+    made = [one for one in read_trace(step).records if one.op == "io_uring_setup"]
+    assert [one.error if one.failed else 0 for one in made] == [errno.EPERM if keeps_form else 0]
+    assert ((tmp_path / "layered").read_bytes() != (tmp_path / "plain").read_bytes()) == keeps_form

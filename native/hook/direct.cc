@@ -153,9 +153,12 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
       without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
       return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
     case 425:
-      stack::leave_all_for_good();
       if (within_uring_library) return call();
-      return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, call);
+      return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, [&]() -> long {
+        if (stack::leave_for_ring()) return call();
+        errno = EPERM;
+        return -1;
+      });
     case SYS_ftruncate:
     case SYS_fallocate:
     case SYS_mmap:

@@ -4,6 +4,7 @@
 // is left alone. The first fields of struct io_uring have stood where they are in all versions of the library.
 #include "hook/library_uring.h"
 
+#include <errno.h>
 #include <limits.h>
 
 #include "hook/binding.h"
@@ -170,10 +171,10 @@ void keep_result(Op op, Span span, int result) {
 // The kernel's requests pass no layer.
 template <typename Real>
 int setting_up(Real real) {
-  stack::leave_all_for_good();
-  if (WEIR_UNLIKELY(!recording())) return calling_library(within_uring_library, real);
+  const bool allowed = stack::leave_for_ring();
   const uint64_t start = os::ticks();
-  const int result = calling_library(within_uring_library, real);
+  const int result = allowed ? calling_library(within_uring_library, real) : -EPERM;
+  if (WEIR_UNLIKELY(!recording())) return result;
   keep_result(Op::kIoUringSetup, {start, os::ticks()}, result);
   return result;
 }
@@ -225,7 +226,7 @@ WEIR_URING_INIT(io_uring_queue_init_mem, (unsigned entries, Ring* ring, uint32_t
 WEIR_OPTIONAL_HOOK(int, io_uring_queue_mmap, int fd, uint32_t* parameters, Ring* ring) {
   WEIR_BOUND(io_uring_queue_mmap);
   const auto real = WEIR_BOUND_REAL(io_uring_queue_mmap);
-  weir::stack::leave_all_for_good();
+  weir::stack::leave_for_ring();
   const int result = real(fd, parameters, ring);
   if (result >= 0) remember(ring, parameters[kFlagsOfParameters]);
   return result;

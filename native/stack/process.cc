@@ -129,6 +129,12 @@ void leave_all_for_good() {
   for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
 }
 
+bool leave_for_ring() {
+  if (base::load_relaxed(&forms_kept) != 0) return false;
+  leave_all_for_good();
+  return true;
+}
+
 void flush_all() {
   if (!active() || !may_change()) return;
   for_all([](File* f, int) { flush_one(f); });

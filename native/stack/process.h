@@ -23,6 +23,9 @@ void before_spawn(bool everything);
 void before_exec();
 // io_uring: requests that no hook sees. Nothing is layered any more.
 void leave_all_for_good();
+// The same before the program sets up a ring of requests (io_uring). False: the rules have layers that store another form (cos, stripe), which
+// the kernel's requests would overwrite or hand out as they are: there must be no ring, as where an administrator forbids it (EPERM).
+bool leave_for_ring();
 // sync, syncfs.
 void flush_all();
 // A barrier of tasks on several nodes: files whose bytes these share by the file system alone.
