@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures keep their promises; otherwise no other test means anything."""
 
+import json
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
+from query_runs import TWO_STEPS, write_run
 from weir_process import clean_environment, run
 
 HELLO_C = '#include <stdio.h>\nint main(void) { puts("from C"); return 3; }\n'
@@ -81,6 +85,36 @@ def test_callers_tracing_does_not_leak_into_tests(monkeypatch):
     environment = clean_environment({"WEIR_LEVEL": "detail", "HOME": None})
     assert [k for k in environment if k.startswith("WEIR_")] == ["WEIR_LEVEL"]
     assert "LD_PRELOAD" not in environment and "HOME" not in environment
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "run", "--json"), ("report", "nowhere"), ("report", "--no-such-option"), ("report", "\u65e5\udcff"),
+        ("query", "run", "SELECT sum(calls) FROM files"), ("query", "run", "SELECT nothing"), ("compare", "run", "run"),
+    ],
+)  # fmt: skip
+def test_a_forked_command_answers_as_one_that_is_started(weir, execute, tmp_path, arguments):
+    write_run(tmp_path / "run", TWO_STEPS)
+    command = Path(sys.executable).parent / "weir"
+    forked, started = weir(*arguments, cwd=tmp_path), execute([command, *arguments], cwd=tmp_path)
+    assert forked == started
+
+
+def test_a_forked_command_has_its_own_environment_and_input(weir, tmp_path):
+    write_run(tmp_path / "run", TWO_STEPS)
+    asked = [weir("query", "run", "-", "--format", "json", cwd=tmp_path, input=f"SELECT {n} AS n") for n in (1, 2)]
+    assert [json.loads(done.ok().stdout) for done in asked] == [[{"n": 1}], [{"n": 2}]]
+    narrow = [weir("report", "--help", env={"COLUMNS": n}).ok().stdout for n in ("60", "150")]
+    assert max(map(len, narrow[0].splitlines())) <= 60 < max(map(len, narrow[1].splitlines()))
+
+
+def test_a_forked_command_ends_at_its_time_limit(weir, tmp_path):
+    write_run(tmp_path / "run", TWO_STEPS)
+    endless = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b"
+    with pytest.raises(subprocess.TimeoutExpired):
+        weir("query", "run", endless, cwd=tmp_path, timeout=3)
+    assert weir("report", "run", cwd=tmp_path).returncode == 0
 
 
 def test_mpi_starts_tasks_of_c(mpi):

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from weir_compile import Compiler
+from weir_forks import Forks, can_fork
 from weir_mpi import IMPLEMENTATIONS, Mpi
-from weir_process import Completed, run
+from weir_process import DEFAULT_TIMEOUT_S, Completed, run
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native"))
@@ -56,16 +57,26 @@ def preload() -> Path:
 def weir():
     """``weir("report", run, "--json")`` runs the command and returns what came of it; it raises on no exit status.
 
-    Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd, input.
+    Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd, input. Verbs that only read are forked
+    from one process of the session (weir_forks.py); ``execute([sys.executable, "-m", "weir", ...])`` starts an interpreter.
     """
     command = Path(sys.executable).parent / "weir"
     if not command.exists():
         pytest.fail(f"{command} does not exist: run `make build`, and pytest from the same environment")
 
-    def call(*arguments, **keywords) -> Completed:
-        return run([command, *arguments], **keywords)
+    forks: list[Forks] = []
 
-    return call
+    def call(*arguments, **keywords) -> Completed:
+        words = tuple(str(argument) for argument in arguments)
+        if not can_fork(words, keywords.get("env")):
+            return run([command, *words], **keywords)
+        if not forks:
+            forks.append(Forks(command))
+        return forks[0](*words, **{"timeout": DEFAULT_TIMEOUT_S, **keywords})
+
+    yield call
+    for one in forks:
+        one.close()
 
 
 @pytest.fixture(scope="session")

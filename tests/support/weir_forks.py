@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of weir that only read, each call a process of its own that is forked from one in which everything is imported.
+
+Starting an interpreter and importing numpy, pyarrow and DuckDB takes half a second of CPU and more a call, hundreds of times. A call here has what a
+started command has: a session, standard streams, environment and working directory of its own, and an exit status. What is decided
+at the start of the interpreter (locale, PYTHON*, LD_*) is not: ``can_fork`` refuses calls that change it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from weir_process import Completed, clean_environment, signals_by_default
+
+VERBS = ("report", "query", "compare", "export")
+_PACKET = 1 << 17
+_START_S = 170  # of all imports, on a busy machine
+_IMPORTED = (
+    "numpy.ma", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb", "weir.cli._app", "weir.report.compare", "weir.export",
+    "weir.trace", "weir.query", "weir.cli.report_command", "weir.cli.query_command", "weir.cli.compare_command", "weir.cli.export_command",
+)  # fmt: skip
+
+
+def can_fork(arguments: tuple[str, ...], env: Mapping[str, str | None] | None) -> bool:
+    return bool(arguments) and arguments[0] in VERBS and all(name.startswith("WEIR_") or name == "COLUMNS" for name in env or ())
+
+
+class Forks:
+    """``forks(arguments, timeout=..., env=..., cwd=..., input=...)``: as weir_process.run of the command."""
+
+    def __init__(self, command: Path):
+        self._command = command
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import weir_forks; weir_forks.serve({theirs.fileno()})"
+        # One thread: a fork takes no other along.
+        environment = {**clean_environment(), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", code], pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
+            **signals_by_default(),
+        )  # fmt: skip
+        theirs.close()
+
+    def __call__(self, *arguments: str, timeout: float, env=None, cwd=None, input: str | None = None) -> Completed:
+        asked = {"arguments": [str(self._command), *arguments], "env": clean_environment(env), "cwd": str(cwd or os.getcwd())}
+        with contextlib.ExitStack() as stack:
+            streams = [stack.enter_context(os.fdopen(os.memfd_create(name), "r+b")) for name in ("stdin", "stdout", "stderr")]
+            streams[0].write((input or "").encode())
+            streams[0].seek(0)
+            told, reply = os.pipe()
+            replies = stack.enter_context(os.fdopen(told, "rb", buffering=0))
+            socket.send_fds(self._socket, [json.dumps(asked).encode()], [*(s.fileno() for s in streams), reply])
+            os.close(reply)
+            begun = _line(replies, _START_S)
+            assert begun, f"no process was forked within {_START_S} s"
+            status = _line(replies, timeout)
+            if status is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(int(begun), signal.SIGKILL)
+                raise subprocess.TimeoutExpired(asked["arguments"], timeout)
+            output = []
+            for stream in streams[1:]:
+                stream.seek(0)
+                output.append(io.TextIOWrapper(io.BytesIO(stream.read()), "utf-8", "replace").read())
+        return Completed(tuple(asked["arguments"]), int(status), *output)
+
+    def close(self) -> None:
+        self._socket.close()
+        self._server.wait()
+
+
+def _line(stream, timeout: float) -> bytes | None:
+    """The next line, None when it does not come in time."""
+    text = b""
+    while not text.endswith(b"\n"):
+        if not select.select([stream], [], [], timeout)[0]:
+            return None
+        byte = stream.read(1)
+        assert byte, "the process from which the commands are forked has ended"
+        text += byte
+    return text
+
+
+def serve(number: int) -> None:
+    """Fork a process for each request, until the other end is closed."""
+    sys.path.remove("")
+    for module in _IMPORTED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    gc.freeze()
+    requests = socket.socket(fileno=number)
+    while True:
+        message, fds, _, _ = socket.recv_fds(requests, _PACKET, 4)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            requests.close()
+            _run(json.loads(message), fds)
+        for fd in fds:
+            os.close(fd)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _run(asked: dict, fds: list[int]) -> None:
+    """In a process of its own: the command in another one, of which this tells id and exit status."""
+    *streams, reply = fds
+    if pid := os.fork():
+        for fd in streams:
+            os.close(fd)
+        os.write(reply, b"%d\n" % pid)
+        os.write(reply, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        os._exit(0)
+    os.setsid()
+    os.close(reply)
+    for target, fd in enumerate(streams):
+        os.dup2(fd, target)
+        os.close(fd)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    sys.argv = asked["arguments"]
+    # As an interpreter makes them in the locale C.UTF-8.
+    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
+    from weir.cli import main
+
+    status = main()
+    atexit._run_exitfuncs()
+    sys.stderr.flush()
+    os._exit(status)  # what an interpreter does at its end would copy all that it has imported
