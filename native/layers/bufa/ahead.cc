@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kActive = 64;  // requests since a stream's last one
 constexpr uint32_t kMostAhead = 60;
-constexpr uint64_t kStridedSeen = 4;  // requests that show a strided stream
+constexpr uint64_t kStridedShown = 4;  // requests that show a strided stream
 
 int number_of(const State& s, const Stream& st) { return static_cast<int>(&st - s.reader->streams); }
 
@@ -192,23 +192,23 @@ void plan_backward(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   st.next = offset;
 }
 
-// Whether other strided streams, of which nothing more may come, have left too much of what was read ahead of them.
-bool too_much_wasted(const Reader& r, int stream) {
-  uint64_t wasted = r.strided_wasted, used = r.strided_used;
+// How many segments read ahead of this strided stream may turn out to be in vain, for others have been or may be.
+uint64_t may_waste(const Reader& r, int stream) {
+  uint64_t wasted = r.strided_wasted;
   for (uint32_t i = 0; i < r.high; ++i) {
     const Segment& g = r.segments[i];
-    if (!g.used || !g.strided) continue;
-    used += g.served != 0;
-    wasted += g.served == 0 && g.stream != stream;
+    wasted += g.used && g.strided && g.served == 0 && g.stream != stream;
   }
-  return wasted > kStridedWaste + used / kStridedUsed;
+  const uint64_t share = r.strided_seen / kStridedSeen, most = share > kStridedWaste ? share : kStridedWaste;
+  return most > wasted ? most - wasted : 0;
 }
 
 // How far ahead of a strided stream: no further than it has come, nor than the last one with this step came.
-uint32_t strided_window(const Stream& st) {
+uint32_t strided_window(const Stream& st, uint64_t may_waste) {
   uint64_t most = st.run;
   if (st.expected != 0) most = st.run <= st.expected ? st.expected - st.run : st.run - st.expected;
   if (most > st.run) most = st.run;
+  if (most > may_waste) most = may_waste;
   return most < st.window ? static_cast<uint32_t>(most) : st.window;
 }
 
@@ -220,7 +220,7 @@ uint64_t last_run(const Reader& r, int64_t step, uint64_t bytes) {
     if (last == nullptr || st.stamp > last->stamp) last = &st;
   }
   if (last == nullptr) return 0;
-  return r.clock - last->stamp >= kStridedSeen ? last->run : last->expected;
+  return r.clock - last->stamp >= kStridedShown ? last->run : last->expected;
 }
 
 void plan_strided(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
@@ -239,7 +239,7 @@ void plan_strided(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   int64_t done = static_cast<int64_t>(st.ahead - offset) / st.step - 1;
   if (done < 0 || done > kStridedAhead) done = 0;
   if (find(s, offset) == nullptr) done = -1;
-  const uint32_t window = too_much_wasted(*s.reader, stream) ? 0 : strided_window(st);
+  const uint32_t window = strided_window(st, may_waste(*s.reader, stream));
   for (int64_t i = done + 1; i <= static_cast<int64_t>(window); ++i) {
     const auto at = static_cast<int64_t>(offset) + i * st.step;
     if (at < 0 || static_cast<uint64_t>(at) >= s.known_size) break;
@@ -312,7 +312,7 @@ Stream* begin_stream(State& s, Found found, uint64_t offset, uint64_t bytes) {
     if (r.segments[i].used && r.segments[i].stream == stream) r.segments[i].stream = -1;
   }
   const uint64_t expected = found.shape == Shape::kStrided ? last_run(r, found.step, bytes) : 0;
-  *st = {found.shape, found.step, bytes, kStridedSeen, expected, offset, 0, 0, 0, r.clock};
+  *st = {found.shape, found.step, bytes, kStridedShown, expected, offset, 0, 0, 0, r.clock};
   restart(s, *st, found.shape == Shape::kForward ? round_down(offset, kPage) : round_up(offset + bytes, kPage));
   if (found.shape == Shape::kStrided) {
     st->ahead = offset;
@@ -332,6 +332,7 @@ void plan(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
     const Limits limits = limits_of(s);
     if (st.shape == Shape::kStrided) {
       ++st.run;
+      ++s.reader->strided_seen;
       st.window = st.window * 4 < kStridedAhead ? st.window * 4 : kStridedAhead;
     }
     if (st.shape != Shape::kStrided) grow(s, st, st.shape == Shape::kForward ? offset : offset + bytes - 1, limits.window);

@@ -107,7 +107,7 @@ TEST_F(Bufa, StridedReadAsksForPagesAndManyAtOnce) {
       for (uint64_t i = 0; i < 100; ++i) read_and_check(file, i * stride, 1024);
     }
     EXPECT_LE(below_.bytes_read, 100u * 4096) << stride;
-    EXPECT_GE(below_.most_under_way, 12u) << stride;
+    EXPECT_GE(below_.most_under_way, 5u) << stride;  // its own, and 4 ahead
   }
 }
 
@@ -122,11 +122,22 @@ TEST_F(Bufa, StridedReadThatWrapsMakesFewMoreRequestsThanTheProgram) {
       Opened file(kMiB, 8, true);
       for (uint64_t i = 0; i < runs * run; ++i) read_and_check(file, i / run * 4096 % kStep + i % run * kStep, 1024);
     }
-    EXPECT_LE(below_.reads, runs * run + 80 + runs * run / 16) << run;
-    if (run < 10) {
-      EXPECT_LE(below_.reads, runs * run + 16) << run;
-    }
+    EXPECT_LE(below_.reads, runs * run + runs * run / 20) << run;
     printf("runs of %d: %d reads below for %d\n", static_cast<int>(run), static_cast<int>(below_.reads), static_cast<int>(runs * run));
+  }
+}
+
+// As one rank of several reads its pieces of an interleaved file, which goes on behind them.
+TEST_F(Bufa, StridedReadThatEndsAnywhereMakesAtMostFourRequestsInVain) {
+  constexpr uint64_t kStep = 64 << 10;
+  fill(600 * kStep);
+  for (const uint64_t run : {uint64_t{4}, uint64_t{5}, uint64_t{8}, uint64_t{64}, uint64_t{99}}) {
+    below_.reads = 0;
+    {
+      Opened file(kMiB, 8, true);
+      for (uint64_t i = 0; i < run; ++i) read_and_check(file, i * kStep, 4096);
+    }
+    EXPECT_LE(below_.reads, run + 4) << run;
   }
 }
 
@@ -144,7 +155,7 @@ TEST_F(Bufa, StridedReadOfAnyLengthsWastesNoMoreThanItsShare) {
     }
   }
   printf("%d reads below for %d\n", static_cast<int>(below_.reads), static_cast<int>(asked));
-  EXPECT_LE(below_.reads, asked + 80 + asked / 16);
+  EXPECT_LE(below_.reads, asked + asked / 20);
 }
 
 TEST_F(Bufa, BackwardReadAsksForBlocks) {

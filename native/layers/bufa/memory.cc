@@ -124,7 +124,7 @@ bool begin_reader(State& s) {
   s.reader->memory = reinterpret_cast<char*>(s.reader) + tables;
   s.reader->memory_bytes = bytes;
   s.reader->clock = kStale;
-  s.reader->strided_used = s.reader->strided_wasted = 0;
+  s.reader->strided_seen = s.reader->strided_wasted = 0;
   for (Stream& stream : s.reader->streams) stream.shape = Shape::kNone;
   return true;
 }
@@ -183,7 +183,7 @@ void drop(State& s, Segment& g) {
   if (g.loading) settle(s, g);
   if (s.window_segment >= 0 && &g == &s.reader->segments[s.window_segment]) close_window(s);
   if (g.valid > g.served) count(*s.layer, kReadAheadWasted, g.valid - g.served);
-  if (g.strided) ++(g.served != 0 ? s.reader->strided_used : s.reader->strided_wasted);
+  if (g.strided && g.served == 0) ++s.reader->strided_wasted;
   s.reader->blocks[g.block].taken &= ~(uint64_t{1} << g.piece);
   g.used = false;
 }

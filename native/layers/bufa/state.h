@@ -28,9 +28,9 @@ inline constexpr uint32_t kSegments = 128;    // loading or loaded at once
 inline constexpr uint32_t kStreams = 8;       // recognised at once
 inline constexpr uint32_t kPiecesOfBlock = 64;
 inline constexpr uint32_t kStridedAhead = 32;
-// Reading ahead of a strided stream saves no request, and what is never used is one more than the program made: when others
-// have left more than so much unused, and one for so many that were used, a stream is not read ahead of.
-inline constexpr uint64_t kStridedWaste = 16, kStridedUsed = 16;
+// Reading ahead of a strided stream saves no request, and what is never used is one more than the program made: of one opening so many at
+// most, or, when that is more, one for so many requests that came as they were expected.
+inline constexpr uint64_t kStridedWaste = 4, kStridedSeen = 20;
 inline constexpr uint64_t kFirstChunk = 16u << 10;  // of a stream's read-ahead; then four times as much, up to a block
 inline constexpr uint64_t kQuickChunk = 64u << 10;  // of a file whose pages the kernel has
 inline constexpr uint64_t kQuickRequest = 4096;     // of such a file: larger ones are not worth a copy
@@ -88,7 +88,7 @@ struct Reader {
   ReadBlock blocks[kBuffers];
   Stream streams[kStreams];
   uint32_t high;     // segments ever used
-  uint64_t strided_used, strided_wasted;  // segments read ahead of strided streams
+  uint64_t strided_seen, strided_wasted;  // requests that strided streams expected; segments read ahead of such in vain
   uint64_t clock;    // requests that the window did not serve
   char* memory;
   uint64_t memory_bytes;
