@@ -4,7 +4,8 @@
 //
 // Reading: the task that first wants a block reads it whole from the file; the others wait for it, a bounded time, and meanwhile
 // read the blocks that come next. Writing: bytes go into the block, exactly these bytes are marked dirty, and whoever completes a
-// block writes it. A task's write is in the block before it returns, so every later read on the node has it.
+// block writes it, while others go on reading it and writing into it. A task's write is in the block before it returns, so every later
+// read on the node has it. No lock in shared memory is held during a request to the file.
 //
 // Threads: one call at a time on an Opening (the file's lock), but prepare() may run beside it in another thread. Results are bytes or
 // -errno. No errno is touched, no hooked function called.
@@ -55,6 +56,7 @@ enum Count : uint32_t {
   kStalls,       // writers that waited for others to complete a block
   kTakenOver,    // blocks whose reader or writer had died
   kRevoked,      // blocks taken from a task that lives and did not go on, or bypassed because of it
+  kWriteWaits,   // for a block that another task was writing to the file
   kCounts,
 };
 
@@ -62,7 +64,9 @@ struct Policy {
   bool keeps_reads;      // global; else only written bytes are kept (gather)
   bool several_nodes;    // tasks on other nodes may have the file: written blocks are not kept, close and barriers write through
   uint64_t patience_ns;  // how long a writer that needs room waits for others while none of them writes
-  uint32_t vain_blocks = 0;  // so many for the node and for each opening may be loaded in vain before reads bypass the cache; 0: any number
+  // So many for the node and for each opening may be loaded in vain before reads bypass the cache, and 32 times as many requests in a row be
+  // written in vain before writes do; 0: any number.
+  uint32_t vain_blocks = 0;
 };
 
 struct Opening {
@@ -105,8 +109,8 @@ bool alone(const Opening& o);
 // written then. What cannot be is given up (Below::lost): 0 or that error.
 int64_t flush(Opening& o, bool patient);
 void truncated(Opening& o, uint64_t bytes);  // before and after the file itself is cut
-// Reads load no more blocks: too many of them served no further read (Policy::vain_blocks).
-bool bypassed(const Opening& o);
+// What bypasses the cache by now (layout.h's Bypassed), for it was in vain too often (Policy::vain_blocks).
+uint32_t bypassed(const Opening& o);
 // Clean blocks of the file are forgotten.
 void invalidate(Opening& o);
 // An error that another task met while writing this file's blocks and that this opening has not reported; 0: none.

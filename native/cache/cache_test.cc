@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "cache/between.h"
 #include "cache/slots.h"
 #include "drain/client.h"
+#include "drain/format.h"
 #include "node/place.h"
 #include "os/syscall.h"
 
@@ -87,6 +89,7 @@ struct Task {
   Opening o{};
   void (*before_read)(Task&, uint64_t offset) = nullptr;
   void (*before_write)(Task&) = nullptr;
+  void (*after_write)(Task&) = nullptr;
   int fail_writes = 0;
   uint64_t lost = 0;
 
@@ -106,6 +109,7 @@ struct Task {
     if (t.before_write != nullptr) t.before_write(t);
     base::fetch_add(&t.shared->written_bytes, bytes);
     const ssize_t n = pwritev(t.fd, pieces, count, static_cast<off_t>(offset));
+    if (t.after_write != nullptr) t.after_write(t);
     return n < 0 ? -errno : n;
   }
   static bool about(void* context, Stamp* to) {
@@ -437,12 +441,14 @@ TEST_F(CacheTest, nodes_of_a_job_read_each_block_once) {
 
 }  // namespace
 // What a task may have locked when it is stopped.
-enum class Where { kSlot, kPiece, kSet, kFiles, kWriting };
+enum class Where { kSlot, kPiece, kSet, kFiles, kWriting, kArena, kMaking };
 
 node::Lock& lock_of(Task& t, Where where) {
   Slot* s = find(*t.o.cache, tag(t.o, 0));
   if (where == Where::kSet) return t.o.cache->directory->set_locks[t.o.cache->set_of(1)];
   if (where == Where::kFiles) return t.o.cache->directory->files_lock;
+  if (where == Where::kArena) return t.o.cache->arena->header->lock;
+  if (where == Where::kMaking) return reinterpret_cast<drain::PulsePage*>(const_cast<drain::Pulse*>(drain::pulse))->making;
   return s->lock;
 }
 
@@ -489,7 +495,10 @@ void go_beside(Shared* shared, const char* path) {
   t.finish();
 }
 
-class StoppedTest : public CacheTest, public ::testing::WithParamInterface<Where> {};
+class StoppedTest : public CacheTest, public ::testing::WithParamInterface<Where> {
+ protected:
+  static bool refuses() { return GetParam() == Where::kFiles || GetParam() == Where::kMaking; }
+};
 
 TEST_P(StoppedTest, a_task_that_is_stopped_holds_up_nobody) {
   setenv("WEIR_LOCK_WAIT_MS", "200", 1);
@@ -499,26 +508,200 @@ TEST_P(StoppedTest, a_task_that_is_stopped_holds_up_nobody) {
   ASSERT_EQ(stopped, waitpid(stopped, &status, WUNTRACED));
   ASSERT_TRUE(WIFSTOPPED(status)) << status;
   const pid_t beside = start([&] {
-    if (GetParam() == Where::kFiles) {
+    if (refuses()) {
       Task t{shared_, -1};
       _exit(t.open(path_, {16384, 8}, 1) ? 13 : 0);  // refused within the bound: the file has no layer then
     }
     go_beside(shared_, path_);
   });
   wait_for(beside);
-  if (GetParam() != Where::kFiles) {
+  if (GetParam() == Where::kArena) {
+    EXPECT_EQ(0u, shared_->counts[1][kAccepted]);  // no byte that nobody would write
+  } else if (!refuses()) {
     EXPECT_GE(shared_->counts[1][kRevoked], 1u);
   }
   kill(stopped, SIGCONT);
   wait_for(stopped);
-  if (GetParam() == Where::kFiles) return;
+  if (refuses()) return;
   char got[20'060];
   ASSERT_EQ(static_cast<ssize_t>(sizeof got), pread(fd_, got, sizeof got, 0));
   for (int i = 0; i < 130; ++i) ASSERT_EQ(i < 70 ? 'a' : 'b', got[i]) << i;
   EXPECT_EQ('b', got[20'059]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cache, StoppedTest, ::testing::Values(Where::kSlot, Where::kPiece, Where::kSet, Where::kFiles, Where::kWriting));
+INSTANTIATE_TEST_SUITE_P(Cache, StoppedTest, ::testing::Values(Where::kSlot, Where::kPiece, Where::kSet, Where::kFiles, Where::kWriting, Where::kArena,
+                                           Where::kMaking));
+
+// Writes the block, and waits with its request until it may go on.
+void write_slowly(Task& t) {
+  t.before_write = [](Task& own) {
+    own.before_write = nullptr;
+    base::store(&own.shared->go, 1u);
+    while (base::load(&own.shared->go) != 2) usleep(200);
+  };
+}
+
+TEST_F(CacheTest, a_block_is_read_and_written_into_while_it_is_written_to_the_file) {
+  const pid_t writer = start([&] {
+    Task t{shared_, -1};
+    const std::vector<char> data(100, 'a');
+    if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+    write_slowly(t);
+    if (flush(t.o, false) != 0) _exit(4);
+    t.finish();
+  });
+  while (base::load(&shared_->go) == 0) usleep(200);
+  const pid_t other = start([&] {
+    Task t{shared_, -1};
+    char piece[200];
+    if (!t.open(path_, {16384, 8}, 1) || cache::read(t.o, piece, 200, 0) != 100 || piece[99] != 'a') _exit(3);
+    const std::vector<char> data(60, 'b');
+    if (cache::write(t.o, data.data(), 60, 70) != 60 || cache::read(t.o, piece, 200, 0) != 130 || piece[70] != 'b') _exit(4);
+    if (cache::write(t.o, data.data(), 60, 20'000) != 60) _exit(5);
+    base::store(&shared_->go, 2u);
+    t.finish();
+  });
+  wait_for(other);
+  wait_for(writer);
+  EXPECT_EQ(0u, shared_->counts[1][kRevoked]);
+  char got[130];
+  ASSERT_EQ(130, pread(fd_, got, 130, 0));
+  for (int i = 0; i < 130; ++i) ASSERT_EQ(i < 70 ? 'a' : 'b', got[i]) << i;
+}
+
+TEST_F(CacheTest, a_block_whose_writer_was_killed_is_written_by_another) {
+  const pid_t writer = start([&] {
+    Task t{shared_, -1};
+    const std::vector<char> data(100, 'a');
+    if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+    write_slowly(t);
+    flush(t.o, false);
+  });
+  while (base::load(&shared_->go) == 0) usleep(200);
+  const pid_t other = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {16384, 8}, 1) || cache::write(t.o, "b", 1, 50) != 1) _exit(3);
+    base::store(&shared_->go, 3u);
+    t.finish();
+  });
+  while (base::load(&shared_->go) != 3) usleep(200);
+  kill(writer, SIGKILL);
+  wait_for(writer, SIGKILL);
+  wait_for(other);
+  EXPECT_EQ(0u, shared_->counts[1][kRevoked]);
+  char got[100];
+  ASSERT_EQ(100, pread(fd_, got, 100, 0));
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(i == 50 ? 'b' : 'a', got[i]) << i;
+}
+
+// A task that is stopped between any two instructions of a call, by its parent.
+class SteppedTest : public CacheTest {
+ protected:
+  static constexpr long kEnd = 1L << 40;
+  static void begin_steps() {
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    ::raise(SIGSTOP);
+  }
+  // Takes so many of its steps; how many it took until it ended.
+  static long step(pid_t task, long steps) {
+    int status = 0;
+    if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) _exit(90);
+    for (long n = 0; n < steps; ++n) {
+      ptrace(PTRACE_SINGLESTEP, task, nullptr, nullptr);
+      if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) return n;
+    }
+    return steps;
+  }
+  static int kills() {
+    const char* given = getenv("WEIR_TEST_KILLS");
+    return given != nullptr ? atoi(given) : 8;
+  }
+  void drain_dead() {
+    char command[512];
+    snprintf(command, sizeof command, "%s --wait /dev/shm/weir.%d.%s/0", WEIR_DRAIN_PROGRAM, static_cast<int>(geteuid()), getenv("WEIR_JOB"));
+    if (system(command) != 0) _exit(91);
+  }
+  // Runs the body for steps all over a call: first for all of them, which says how many there are.
+  template <typename Body>
+  void at_steps(Body body) {
+    body(kEnd);
+    const long all = shared_->counts[63][0];
+    ASSERT_GT(all, 500);
+    for (int i = 0; i < kills() && !HasFatalFailure(); ++i) {
+      const long step = all * (2 * i + 1) / (2 * kills());
+      SCOPED_TRACE(step);
+      memset(shared_, 0, sizeof *shared_);
+      ASSERT_EQ(0, ftruncate(fd_, 0));
+      body(step);
+    }
+  }
+};
+
+TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_bytes_for_the_helper) {
+  at_steps([&](long steps) {
+    const pid_t parent = start([&] {
+      const pid_t task = start([&] {
+        Task t{shared_, -1};
+        const std::vector<char> data(100, 'a'), newer(100, 'b');
+        if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+        t.o.unprotected = true;  // what it writes now goes past the cache
+        t.after_write = [](Task& own) { own.shared->go += 1; };
+        begin_steps();
+        cache::write(t.o, newer.data(), 100, 50);
+      });
+      shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
+      kill(task, SIGKILL);
+      waitpid(task, nullptr, 0);
+      drain_dead();
+    });
+    wait_for(parent);
+    char got[150];
+    const ssize_t n = pread(fd_, got, sizeof got, 0);
+    ASSERT_TRUE(n == 100 || n == 150) << n;
+    for (int i = 0; i < 50; ++i) ASSERT_EQ('a', got[i]) << i;
+    for (int i = 50; i < n; ++i) ASSERT_TRUE(got[i] == 'b' || (n == 100 && got[i] == 'a')) << i;
+    ASSERT_TRUE(shared_->go < 2 || n == 150) << n;
+  });
+}
+
+TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_over_newer_ones) {
+  setenv("WEIR_LOCK_WAIT_MS", "5", 1);
+  for (const bool is_killed : {true, false}) {
+    SCOPED_TRACE(is_killed);
+    at_steps([&](long steps) {
+      const pid_t parent = start([&] {
+        const pid_t task = start([&] {
+          Task t{shared_, -1};
+          const std::vector<char> data(100, 'a');
+          if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+          begin_steps();
+          flush(t.o, false);
+          if (steps != kEnd) t.finish();
+        });
+        shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
+        if (steps == kEnd) _exit(0);
+        Task t{shared_, -1};
+        const std::vector<char> newer(60, 'b');
+        if (!t.open(path_, {16384, 8}, 1)) _exit(4);
+        if (cache::write(t.o, newer.data(), 60, 70) != 60) _exit(5);
+        char piece[200];
+        if (cache::read(t.o, piece, 200, 0) != 130 || piece[69] != 'a' || piece[70] != 'b') _exit(6);
+        if (is_killed) kill(task, SIGKILL);
+        else ptrace(PTRACE_DETACH, task, nullptr, nullptr);
+        t.finish();
+        int status = -1;
+        waitpid(task, &status, 0);
+        if (status != (is_killed ? SIGKILL : 0)) _exit(7);
+        drain_dead();
+      });
+      wait_for(parent);
+      if (steps == kEnd) return;
+      char got[130];
+      ASSERT_EQ(130, pread(fd_, got, 130, 0));
+      for (int i = 0; i < 130; ++i) ASSERT_EQ(i < 70 ? 'a' : 'b', got[i]) << i;
+    });
+  }
+}
 
 TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {
   const pid_t parent = start([&] {

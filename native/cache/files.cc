@@ -66,8 +66,8 @@ bool forget_file(Cache& c, uint32_t file) {
     Slot& s = c.slot(i);
     if (s.tag == 0 || file_of(s.tag) != file) continue;
     if (node::take(s.lock) == node::Taken::kNot) return false;
-    const bool dirty = s.tag != 0 && file_of(s.tag) == file && s.touched != 0;
-    if (!dirty && s.tag != 0 && file_of(s.tag) == file && s.state != kLoading) make_free(s);
+    const bool held = s.tag != 0 && file_of(s.tag) == file && !idle(s);
+    if (!held && s.tag != 0 && file_of(s.tag) == file && s.state != kLoading) make_free(s);
     const bool there = s.tag != 0 && file_of(s.tag) == file;
     unlock(c, s);
     if (there) return false;
@@ -188,7 +188,7 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
     }
     if (e->openings == 0) {
       e->debt = 0;
-      e->bypassed = 0;
+      e->scattered = e->bypassed = 0;
     }
     changed = compare(*e, stamp);
     if (changed) forget_ends(*o.cache, *e, o.file);
@@ -251,7 +251,7 @@ void look(Opening& o) {
   if (changed) invalidate(o);
 }
 
-bool bypassed(const Opening& o) { return base::load_relaxed(&entry(o).bypassed) != 0; }
+uint32_t bypassed(const Opening& o) { return base::load_relaxed(&entry(o).bypassed); }
 
 bool alone(const Opening& o) { return base::load_relaxed(&entry(o).openings) < 2 && base::load_relaxed(&entry(o).end) == 0; }
 
@@ -264,7 +264,7 @@ void invalidate(Opening& o) {
     if (s.tag != 0 && file_of(s.tag) == o.file) {
       if (s.state == kLoading) {
         base::store(&s.discard, 1u);
-      } else if (s.touched == 0) {
+      } else if (idle(s)) {
         make_free(s);
       } else {
         base::fetch_add(&s.generation, 1u);
@@ -281,7 +281,11 @@ void truncated(Opening& o, uint64_t bytes) {
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
     if (s.tag == 0 || file_of(s.tag) != o.file) continue;
-    if (!lock(o, s)) continue;  // taken away, and written
+    if (!take_writer(o, s)) continue;  // taken away, and written; a request for what is cut off would make the file longer again
+    if (!lock(o, s)) {
+      node::release(s.writer);
+      continue;
+    }
     const uint64_t begin = block_of(s.tag) * c.block_bytes;
     if (s.tag != 0 && file_of(s.tag) == o.file && s.state != kLoading && begin + c.block_bytes > bytes) {
       const uint32_t keep = bytes > begin ? static_cast<uint32_t>(bytes - begin) : 0;
@@ -296,6 +300,7 @@ void truncated(Opening& o, uint64_t bytes) {
       count_pieces(c, s);
     }
     unlock(c, s);
+    node::release(s.writer);
   }
   invalidate(o);
   base::store(&e.end, bytes < e.end ? bytes : e.end);

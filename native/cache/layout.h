@@ -15,11 +15,13 @@
 
 namespace weir::cache {
 
-inline constexpr uint32_t kVersion = 5;   // of this and of Place: part of the names of what is shared
+inline constexpr uint32_t kVersion = 6;   // of this and of Place: part of the names of what is shared
 inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
 inline constexpr uint32_t kPieces = 64;    // of a slot, at most
 inline constexpr uint32_t kFiles = 512;    // known at a time
 inline constexpr uint32_t kMostSlots = 2048;
+inline constexpr uint32_t kAgain = 8;       // ranges accepted while their block is written that are told apart
+inline constexpr uint32_t kRevokedFrom = 6; // tasks that one block was taken from and that may still be at it
 
 enum State : uint32_t {
   kFree,
@@ -29,7 +31,10 @@ enum State : uint32_t {
 };
 
 struct alignas(128) Slot {
-  node::Lock lock;       // for every change but the filling of a slot that is loading
+  node::Lock lock;       // for every change but the filling of a slot that is loading; no request reaches the file under it
+  node::Lock writer;     // the task that writes its dirty bytes to the file; had before `lock`
+  uint32_t writing;      // 1: that one has begun. The slot stays the block's, and goes on taking bytes
+  uint32_t leaving;      // 1: it is being taken from tasks that do not go on, and takes no more bytes
   uint32_t generation;   // changes whenever the bytes may become another block's: readers copy, then look whether it is still the same
   uint64_t tag;          // file and block; 0: free
   uint32_t state;        // State; a futex for who waits until it is loaded
@@ -41,8 +46,12 @@ struct alignas(128) Slot {
   uint64_t complete;     // by piece: dirty from its first to its last byte
   uint64_t touched;      // by piece: some of it is dirty
   uint32_t backed;       // its pieces have been taken
-  uint32_t revoked;      // owner that was waited for in vain (node::revoke) and may still be at it: the slot is nobody's until that is over
-  uint64_t revoked_tag;  // what it had then: a write that this owner may still make has to be of today's bytes
+  uint32_t accepted;     // writes taken in since it was last written out
+  uint32_t again_count;
+  uint64_t again[kAgain];  // ranges accepted since the writer noted what it writes: they stay dirty (low half: begin, high half: end)
+  uint32_t revoked;      // 1: tasks that were waited for in vain (node::revoke) may still be at it: the slot is nobody's until that is over
+  uint32_t revoked_from[kRevokedFrom];  // these, as node::revoke() names them
+  uint64_t revoked_tag;  // what it had then: a write that one of them may still make has to be of today's bytes
 };
 
 // What shows that somebody else changed a file.
@@ -72,9 +81,12 @@ struct FileEntry {
   uint64_t used;
   uint64_t looked_ns;   // when the stamp was taken (CLOCK_MONOTONIC); 0: it has to be taken before it is used
   int64_t debt;         // in bytes: what loading blocks has cost less what reads served from them have saved
-  uint32_t bypassed;    // 1: blocks are not loaded until the file's last opening on the node ends
+  uint32_t scattered;   // requests written in a row that were hardly fewer than the writes accepted into them
+  uint32_t bypassed;    // Bypassed: what goes past the cache until the file's last opening on the node ends
   uint32_t suspect;     // a signal handler went past the cache: clean blocks are forgotten at the next call
 };
+
+enum Bypassed : uint32_t { kReadsBypassed = 1, kWritesBypassed = 2 };  // blocks are not loaded; writes go to the file
 
 struct Directory {
   uint32_t ready;  // kVersion, when the rest is there

@@ -11,6 +11,7 @@ namespace weir::cache {
 namespace {
 
 constexpr int kTries = 64;
+constexpr int kMostWritten = 4096;
 constexpr int kHelps = 8;  // blocks read while waiting for one
 constexpr int64_t kRequestWorth = 512 << 10;  // bytes that a parallel file system moves in the time of one request's latency
 constexpr int64_t kAgain = INT64_MIN;  // the slot has changed meanwhile
@@ -59,7 +60,7 @@ void pay(Opening& o, int64_t got, uint32_t wanted) {
   const int64_t bytes = got - int64_t{wanted};
   if (o.policy.vain_blocks == 0 || o.between != nullptr || bytes <= 0) return;
   FileEntry& e = entry(o);
-  if (base::fetch_add(&e.debt, bytes) + bytes > most_debt(o)) base::store(&e.bypassed, 1u);
+  if (base::fetch_add(&e.debt, bytes) + bytes > most_debt(o)) __atomic_fetch_or(&e.bypassed, uint32_t{kReadsBypassed}, __ATOMIC_RELAXED);
 }
 
 // A read was served from memory. Where the cache wins the credit is full, and nothing is stored.
@@ -69,7 +70,7 @@ void earn(Opening& o, uint64_t bytes) {
   if (base::load_relaxed(&e.debt) > -most_debt(o)) base::fetch_add(&e.debt, -(kRequestWorth + static_cast<int64_t>(bytes)));
 }
 
-bool keeps_reads(const Opening& o) { return o.policy.keeps_reads && !bypassed(o); }
+bool keeps_reads(const Opening& o) { return o.policy.keeps_reads && (bypassed(o) & kReadsBypassed) == 0; }
 
 int64_t fetch(Opening& o, Slot& s, uint64_t block) {
   Cache& c = *o.cache;
@@ -146,32 +147,24 @@ uint32_t overlay(Cache& c, Slot& s, char* to, uint32_t lo, uint32_t n, uint64_t*
   return end;
 }
 
-// The pieces of a slot that have dirty bytes in [lo, hi): while they are held the drain helper (a task has died) does not write and
-// clean them, so that what is not dirty is in the file that is read after this.
-class PiecesHeld {
- public:
-  PiecesHeld(Cache& c, Slot& s, uint32_t lo, uint32_t hi) : cache_(c), slot_(s) {
-    for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < hi; ++piece) {
-      if ((s.touched >> piece & 1) == 0) continue;
-      drain::lock_block(c.arena, c.arena_block(s, piece));
-      held_ |= uint64_t{1} << piece;
-    }
-  }
-  ~PiecesHeld() {
-    for (uint32_t piece = 0; piece < cache_.pieces; ++piece) {
-      if ((held_ >> piece & 1) != 0) drain::unlock_block(cache_.arena, cache_.arena_block(slot_, piece));
-    }
-  }
-  PiecesHeld(const PiecesHeld&) = delete;
-  PiecesHeld& operator=(const PiecesHeld&) = delete;
+// Rises when dirty bytes of [lo, hi) become clean, whoever wrote them. What was read from the file before that may be older.
+uint64_t cleanings(const Cache& c, const Slot& s, uint32_t lo, uint32_t hi) {
+  uint64_t n = 0;
+  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < hi; ++piece) n += drain::cleanings(c.arena, c.arena_block(s, piece));
+  return n;
+}
 
- private:
-  Cache& cache_;
-  Slot& slot_;
-  uint64_t held_ = 0;
+// What a read of the file and of what is dirty beside it has to find again.
+struct Seen {
+  Seen(const Cache& c, const Slot& s, uint32_t lo, uint32_t hi)
+      : tag(base::load(&s.tag)), generation(base::load(&s.generation)), cleaned(cleanings(c, s, lo, hi)) {}
+  bool operator==(const Seen&) const = default;
+  uint64_t tag;
+  uint32_t generation;
+  uint64_t cleaned;
 };
 
-// The rest of a partial block from the file, for a cache that keeps it. The slot is locked.
+// The rest of a partial block from the file, for a cache that keeps it. False: it has changed meanwhile, or cannot be read.
 bool make_whole(Opening& o, Slot& s, uint64_t block, uint32_t wanted) {
   Cache& c = *o.cache;
   if (o.spare == nullptr) {
@@ -180,57 +173,54 @@ bool make_whole(Opening& o, Slot& s, uint64_t block, uint32_t wanted) {
     o.spare = reinterpret_cast<char*>(got);
   }
   const iovec piece{o.spare, c.block_bytes};
-  const PiecesHeld held(c, s, 0, c.block_bytes);
+  const Seen seen(c, s, 0, c.block_bytes);
   const bool beyond = past_end(o, block * c.block_bytes);
   const int64_t got = beyond ? 0 : read_fully(o, &piece, 1, c.block_bytes, block * c.block_bytes);
   if (got < 0) return false;
   if (!beyond) count(o, kLoads);
   pay(o, got, wanted);
-  uint32_t valid = static_cast<uint32_t>(got);
+  const auto valid = static_cast<uint32_t>(got);
   memset(o.spare + valid, 0, c.block_bytes - valid);
+  if (!lock(o, s)) return false;
   uint64_t covered = 0;
   const uint32_t end = overlay(c, s, o.spare, 0, c.block_bytes, &covered);
-  copy_in(c, s, 0, c.block_bytes, o.spare);
-  s.valid = end > valid ? end : valid;
-  base::store(&s.state, uint32_t{kWhole});
-  return true;
+  const bool same = seen.tag == tag(o, block) && seen == Seen(c, s, 0, c.block_bytes) && s.state == kPartial;
+  if (same) {
+    copy_in(c, s, 0, c.block_bytes, o.spare);
+    s.valid = end > valid ? end : valid;
+    base::store(&s.state, uint32_t{kWhole});
+  }
+  return unlock(c, s) && same;
 }
 
-// Without the lock, which somebody has who does not go on: what the file has, under what is marked dirty. Both change together only
-// when that one goes on.
+// What the file has, under what is dirty after it was read. A lock whose owner does not go on is not needed: that one alone changes both.
 int64_t beside(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo, uint32_t n) {
-  const uint32_t generation = base::load(&s.generation);
-  const int64_t got = direct(o, to, n, block * o.cache->block_bytes + lo);
+  Cache& c = *o.cache;
+  const Seen seen(c, s, lo, lo + n);
+  if (seen.tag != tag(o, block)) return kAgain;
+  const int64_t got = direct(o, to, n, block * c.block_bytes + lo);
   if (got < 0) return got;
   memset(to + got, 0, n - static_cast<uint64_t>(got));
+  const bool locked = lock(o, s);
   uint64_t covered = 0;
-  const uint32_t end = overlay(*o.cache, s, to, lo, n, &covered);
-  if (base::load(&s.generation) != generation || base::load(&s.tag) != tag(o, block)) return kAgain;
+  const uint32_t end = overlay(c, s, to, lo, n, &covered);
+  const bool same = seen == Seen(c, s, lo, lo + n);
+  if ((locked && !unlock(c, s)) || !same) return kAgain;
   return end > got ? end : got;
 }
 
 int64_t from_partial(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   if (!lock(o, s)) return find(c, tag(o, block)) == &s ? beside(o, s, block, to, lo, n) : kAgain;
-  int64_t result = kAgain;
-  if (s.tag == tag(o, block) && s.state == kPartial) {
-    uint64_t covered = 0;
-    overlay(c, s, to, lo, n, &covered);
-    if (covered == n) {
-      result = n;
-    } else if (!keeps_reads(o) || o.policy.several_nodes || !make_whole(o, s, block, n)) {
-      const PiecesHeld held(c, s, lo, lo + n);
-      const int64_t got = direct(o, to, n, block * c.block_bytes + lo);
-      if (got >= 0) {
-        memset(to + got, 0, n - static_cast<uint64_t>(got));
-        const uint32_t end = overlay(c, s, to, lo, n, &covered);
-        result = end > got ? end : got;
-      } else {
-        result = got;
-      }
-    }
-  }
-  return unlock(c, s) ? result : kAgain;
+  uint64_t covered = 0;
+  const Seen seen(c, s, lo, lo + n);
+  const bool there = s.tag == tag(o, block) && s.state == kPartial;
+  if (there) overlay(c, s, to, lo, n, &covered);
+  const bool same = seen == Seen(c, s, lo, lo + n);
+  if (!unlock(c, s) || !there || !same) return kAgain;
+  if (covered == n) return n;
+  const bool keep = keeps_reads(o) && !o.policy.several_nodes;
+  return keep && make_whole(o, s, block, n) ? kAgain : beside(o, s, block, to, lo, n);
 }
 
 }  // namespace
@@ -265,7 +255,7 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
   const uint64_t wanted = tag(o, block);
   const bool keeps = keeps_reads(o) && !(o.policy.several_nodes && base::load_relaxed(&entry(o).writers) != 0);
   bool loaded = false;
-  int helped = 0;
+  int helped = 0, written = 0;
   for (int tries = 0; tries < kTries; ++tries) {
     Slot* s = find(c, wanted);
     if (s == nullptr) {
@@ -284,7 +274,10 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
     int64_t result = kAgain;
     switch (base::load(&s->state)) {
       case kWhole: result = from_whole(o, *s, wanted, to, lo, n); break;
-      case kPartial: result = from_partial(o, *s, block, to, lo, n); break;
+      case kPartial:
+        result = from_partial(o, *s, block, to, lo, n);
+        if (result == kAgain && ++written < kMostWritten) --tries;  // bytes of it became clean meanwhile: the file alone has not all of them yet
+        break;
       case kLoading: {
         if (helped++ < kHelps && help(o, block)) break;
         const Waited waited = wait_loaded(o, *s, wanted);

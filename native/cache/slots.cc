@@ -44,19 +44,6 @@ bool take_memory(Cache& c, Slot& s) {
   return true;
 }
 
-// The owner of the slot's lock died: bytes that are not marked dirty may be half copied.
-void repair(Cache& c, Slot& s) {
-  for (uint32_t piece = 0; s.backed != 0 && piece < c.pieces; ++piece) {
-    drain::free_block_of_dead(c.arena, c.arena_block(s, piece));
-  }
-  count_pieces(c, s);
-  if (s.state == kWhole || s.state == kPartial) {
-    base::fetch_add(&s.generation, 1u);
-    if (s.touched != 0) base::store(&s.state, uint32_t{kPartial});
-    else make_free(s);
-  }
-}
-
 // What is dirty in a slot that belongs to nobody is of no use to anybody: whoever had it writes it again.
 void empty(Cache& c, Slot& s) {
   for (uint32_t piece = 0; s.backed != 0 && piece < c.pieces; ++piece) {
@@ -71,37 +58,26 @@ void empty(Cache& c, Slot& s) {
   base::fetch_add(&c.directory->revoked, ~0u);
 }
 
-// The slot's owner, which lives, was waited for in vain. What it had accepted goes to the file, the block leaves the slot, and the slot
-// waits until its owner is known to be out of it. False: nothing was done.
-bool take_away(Opening& o, Slot& s) {
-  Cache& c = *o.cache;
-  const uint32_t owner = node::revoke(s.lock);
-  if (owner == 0) return false;
-  count_pieces(c, s);
-  const uint64_t tag = s.tag;
-  const bool writable = s.tag != 0 && file_of(s.tag) == o.file && o.below.writes;
-  if (s.touched != 0 && (!writable || write_out(o, s, false) != 0)) {
-    node::give_back(s.lock, owner);
-    return false;
-  }
-  base::store(&s.revoked_tag, tag);
-  base::store(&s.revoked, owner);
-  base::fetch_add(&c.directory->revoked, 1u);
-  make_free(s);
-  node::release(s.lock);
-  return true;
-}
-
-// Of a slot that was taken away: its owner has died since.
+// Of a slot that was taken away: those that had it have died since.
 bool is_over(Cache& c, Slot& s) {
-  const uint32_t owner = base::load(&s.revoked);
-  if (owner == 0 || node::revoked_lives(owner) || !node::try_acquire(s.lock)) return false;
-  if (s.revoked == owner) empty(c, s);
+  if (base::load(&s.revoked) == 0 || !node::try_acquire(s.lock)) return false;
+  bool over = s.revoked != 0;
+  for (uint32_t& owner : s.revoked_from) {
+    if (owner != 0 && !node::revoked_lives(owner)) base::store(&owner, 0u);
+    over = over && owner == 0;
+  }
+  if (over) empty(c, s);
   node::release(s.lock);
-  return true;
+  return over;
 }
 
 bool abandoned(const Slot& s) { return s.state == kLoading && !node::alive(s.loader); }
+
+// It cannot be another block's: something is dirty, or is being written.
+bool is_held(Slot& s) {
+  if (s.touched != 0 || base::load(&s.leaving) != 0) return true;
+  return base::load(&s.writing) != 0 && base::load(&s.writer.word) != 0 && !node::release_if_dead(s.writer);
+}
 
 // Not touched for longer. Since the clock last moved, by a claim, several may have been; of these, who reads in sequence needs the first
 // block last.
@@ -118,7 +94,7 @@ Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
     if (base::load(&s.revoked) != 0) continue;
     if (base::load(&s.tag) == 0 && state == kFree) return &s;
     if (state == kLoading) continue;
-    if (s.touched != 0) {
+    if (is_held(s)) {
       if (file_of(s.tag) == o.file && (oldest == nullptr || is_older(s, *oldest))) oldest = &s;
     } else if (best == nullptr || is_older(s, *best)) {
       best = &s;
@@ -152,11 +128,51 @@ Inside::~Inside() {
   here_ = 0;
 }
 
+// The owner of the slot's lock died: bytes that are not marked dirty may be half copied.
+void repair(Cache& c, Slot& s) {
+  for (uint32_t piece = 0; s.backed != 0 && piece < c.pieces; ++piece) {
+    drain::free_block_of_dead(c.arena, c.arena_block(s, piece));
+  }
+  count_pieces(c, s);
+  if (s.state == kWhole || s.state == kPartial) {
+    base::fetch_add(&s.generation, 1u);
+    if (idle(s)) make_free(s);
+    else base::store(&s.state, uint32_t{kPartial});
+  }
+}
+
+bool note_revoked(Slot& s, uint32_t owner) {
+  for (uint32_t& place : s.revoked_from) {
+    if (place != 0) continue;
+    base::store(&place, owner);
+    return true;
+  }
+  return false;
+}
+
+bool forget_revoked(Slot& s, uint32_t owner) {
+  for (uint32_t& place : s.revoked_from) {
+    if (place != owner) continue;
+    base::store(&place, 0u);
+    return true;
+  }
+  return false;
+}
+
+void out_of(Cache& c, Slot& s) {
+  if (!forget_revoked(s, node::owner_word()) || s.revoked == 0) return;
+  for (const uint32_t owner : s.revoked_from) {
+    if (owner != 0) return;
+  }
+  empty(c, s);
+}
+
 bool lock(Opening& o, Slot& s) {
-  switch (node::take(s.lock)) {
-    case node::Taken::kFree: return true;
-    case node::Taken::kFromDead: repair(*o.cache, s); return true;
-    case node::Taken::kNot: break;
+  if (WEIR_LIKELY(take_lock(o, s) != node::Taken::kNot)) {
+    if (WEIR_LIKELY(s.leaving == 0)) return true;
+    node::release(s.lock);
+    await_leaving(o, s);
+    return false;
   }
   o.held_up = true;
   count(o, kRevoked);
@@ -167,7 +183,7 @@ bool lock(Opening& o, Slot& s) {
 bool unlock(Cache& c, Slot& s) {
   if (WEIR_LIKELY(node::release(s.lock))) return true;
   if (node::take(s.lock) == node::Taken::kNot) return false;
-  if (base::load(&s.revoked) == node::owner_word()) empty(c, s);
+  out_of(c, s);
   node::release(s.lock);
   return false;
 }
@@ -227,14 +243,15 @@ Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {
   if (find(c, tag) != nullptr) {
     result = Claimed::kThere;
   } else if (Slot* s = choose(o, set, &dirty); s != nullptr) {
-    if (!lock(o, *s)) {  // held for a moment only, or by one who is writing it
+    if (take_lock(o, *s) == node::Taken::kNot) {
       node::release(set_lock);
+      if (lock(o, *s)) unlock(c, *s);  // it takes the slot away
       return Claimed::kThere;
     }
-    if (s->revoked == 0 && s->touched == 0 && (s->state != kLoading || abandoned(*s)) && take_memory(c, *s)) {
+    if (s->revoked == 0 && !is_held(*s) && (s->state != kLoading || abandoned(*s)) && take_memory(c, *s)) {
       base::fetch_add(&s->generation, 1u);
       __atomic_thread_fence(__ATOMIC_SEQ_CST);  // before any byte of the next block
-      s->discard = s->failures = 0;
+      s->discard = s->failures = s->accepted = s->writing = s->again_count = 0;
       s->valid = 0;
       s->complete = 0;
       s->loader = node::self();

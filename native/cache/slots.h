@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots of a cache: finding, locking, taking and giving them up. Order of locks: a set's, then a slot's, then an arena block's;
-// whoever has a slot's takes no set's.
+// Slots of a cache: finding, locking, taking and giving them up. Order of locks: a slot's writer; or a set's; then a slot's, then an arena
+// block's. Whoever has a slot's takes no set's, and sends no request to the file.
 #pragma once
 
 #include "cache/cache.h"
@@ -69,6 +69,22 @@ bool lock(Opening& o, Slot& s);
 bool unlock(Cache& c, Slot& s);
 // Before bytes of a block are written: where a slot was taken from an owner that is stopped in its write, that one writes these.
 void renew_revoked(Cache& c, uint64_t tag, const char* from, uint32_t lo, uint32_t n);
+// The slot's lock alone, repaired after a dead owner.
+node::Taken take_lock(Opening& o, Slot& s);
+void repair(Cache& c, Slot& s);
+// The right to write the slot's bytes to the file; before its lock. False: who has it lives and does not go on; as lock().
+bool take_writer(Opening& o, Slot& s);
+// Takes the slot from whoever has a lock of it and does not go on. The caller has neither. False: nothing was done.
+bool take_away(Opening& o, Slot& s);
+// Until the task that takes it away has done so; if that one has died, this one does.
+void await_leaving(Opening& o, Slot& s);
+// Whom it was taken from, under its lock. False: no room; it was not noted.
+bool note_revoked(Slot& s, uint32_t owner);
+bool forget_revoked(Slot& s, uint32_t owner);
+// This task is at it no longer. The slot is free again when it was the last one.
+void out_of(Cache& c, Slot& s);
+// Clean, and nobody is writing it. Under its lock.
+inline bool idle(const Slot& s) { return s.touched == 0 && s.writing == 0 && s.leaving == 0; }
 // The block's slot, locked; null when it has none. *stuck: it has one that has to be bypassed.
 Slot* find_locked(Opening& o, uint64_t tag, bool* stuck);
 
@@ -98,9 +114,12 @@ void fill_zeros(const Cache& c, Slot& s, uint32_t lo, uint32_t hi);
 // While a block is waited for: reads one that follows, if this task reads in sequence. True when it did.
 bool help(Opening& o, uint64_t block);
 
-// Writes the slot's dirty bytes, as few requests as their ranges allow. The slot is locked and of o's file. 0 or -errno.
-// last: what cannot be written is given up.
-int64_t write_out(Opening& o, Slot& s, bool last);
+// Writes the dirty bytes of the slot if it still has that block of o's file, as few requests as their ranges allow. The caller has no lock
+// of it. What is accepted meanwhile stays dirty. 0 or -errno. last: what cannot be written is given up.
+int64_t write_out(Opening& o, Slot& s, uint64_t tag, bool last);
+bool all_complete(const Cache& c, const Slot& s);
+// Under the lock of a slot that somebody is writing, before bytes of [lo, hi) are changed.
+void note_again(Slot& s, uint32_t lo, uint32_t hi);
 
 // Whether waiting for other tasks still makes sense; sleeps a little.
 class Patience {

@@ -11,6 +11,7 @@ namespace weir::cache {
 namespace {
 
 constexpr int kTries = 64;
+constexpr int kWriteFirst = 3;  // attempts to write what is dirty before other bytes of its block go past the cache
 
 // Whether bytes lying dirty here would outlive this process.
 bool accepting(Opening& o) {
@@ -30,113 +31,6 @@ void grow(Opening& o, uint64_t end) {
   raise(&e.end, end);
 }
 
-// A run of dirty bytes that lie one after another in the file.
-struct Run {
-  iovec pieces[kPieces];
-  int count = 0;
-  uint32_t lo = 0, hi = 0;
-};
-
-void clean(Cache& c, Slot& s, uint32_t lo, uint32_t hi) {
-  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < hi; ++piece) {
-    const uint32_t base = piece * c.piece_bytes;
-    const int block = c.arena_block(s, piece);
-    drain::lock_block(c.arena, block);
-    const uint32_t until = hi - base < c.piece_bytes ? hi - base : c.piece_bytes;
-    drain::mark_clean(c.arena, block, lo > base ? lo - base : 0, until);
-    drain::unlock_block(c.arena, block);
-  }
-}
-
-// Bytes written of the run; fewer than all: *error says why.
-uint32_t write_run(Opening& o, const Slot& s, uint64_t offset, Run& run, int64_t* error) {
-  const uint32_t all = run.hi - run.lo;
-  uint32_t done = 0;
-  int first = 0;
-  while (done < all) {
-    if (WEIR_UNLIKELY(!node::is_mine(s.lock))) break;  // who took the slot away writes these bytes, or has
-    const int64_t n = o.below.write(o.below.context, run.pieces + first, run.count - first, all - done, offset + run.lo + done);
-    if (n == -EINTR || n == -EAGAIN) continue;
-    if (n <= 0) {
-      *error = n < 0 ? n : -EIO;
-      break;
-    }
-    done += static_cast<uint32_t>(n);
-    for (auto skip = static_cast<uint64_t>(n); skip > 0;) {
-      iovec& piece = run.pieces[first];
-      const uint64_t part = skip < piece.iov_len ? skip : piece.iov_len;
-      piece.iov_base = static_cast<char*>(piece.iov_base) + part;
-      piece.iov_len -= part;
-      skip -= part;
-      if (piece.iov_len == 0) ++first;
-    }
-  }
-  return done;
-}
-
-class Out {
- public:
-  Out(Opening& o, Slot& s, bool last) : o_(o), c_(*o.cache), s_(s), last_(last), offset_(block_of(s.tag) * o.cache->block_bytes) {}
-
-  void add(uint32_t lo, uint32_t hi, char* at) {
-    if (run_.count > 0 && run_.hi == lo) {
-      iovec& before = run_.pieces[run_.count - 1];
-      if (static_cast<char*>(before.iov_base) + before.iov_len == at) {
-        before.iov_len += hi - lo;
-      } else {
-        run_.pieces[run_.count++] = iovec{at, hi - lo};
-      }
-      run_.hi = hi;
-      return;
-    }
-    flush();
-    run_.pieces[0] = iovec{at, hi - lo};
-    run_.count = 1;
-    run_.lo = lo;
-    run_.hi = hi;
-  }
-  void flush() {
-    if (run_.count == 0) return;
-    int64_t error = 0;
-    count(o_, run_.hi - run_.lo == c_.block_bytes ? kFullWrites : kOtherWrites);
-    const uint32_t done = write_run(o_, s_, offset_, run_, &error);
-    clean(c_, s_, run_.lo, run_.lo + done);
-    if (error != 0) {
-      error_ = error;
-      lost_ += run_.hi - run_.lo - done;
-      if (last_) clean(c_, s_, run_.lo + done, run_.hi);
-    }
-    run_.count = 0;
-  }
-  int64_t error() const { return error_; }
-  uint64_t lost() const { return lost_; }
-
- private:
-  Opening& o_;
-  Cache& c_;
-  Slot& s_;
-  const bool last_;
-  const uint64_t offset_;
-  Run run_;
-  int64_t error_ = 0;
-  uint64_t lost_ = 0;
-};
-
-// The slot after its dirty bytes were written: of use to readers, or free.
-void settle(Opening& o, Slot& s, bool was_complete) {
-  Cache& c = *o.cache;
-  count_pieces(c, s);
-  if (s.touched != 0) return;
-  const bool keep = o.policy.keeps_reads && !o.policy.several_nodes;
-  if (keep && s.state == kWhole) return;
-  if (keep && was_complete) {
-    s.valid = c.block_bytes;
-    base::store(&s.state, uint32_t{kWhole});
-  } else {
-    make_free(s);
-  }
-}
-
 // Accepts the bytes into a locked slot; how many: fewer when there is no memory to note one more dirty range of a piece.
 uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
@@ -147,6 +41,7 @@ uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
     const uint32_t piece = (lo + done) / c.piece_bytes, within = (lo + done) % c.piece_bytes;
     const uint32_t part = n - done < c.piece_bytes - within ? n - done : c.piece_bytes - within;
     const int block = c.arena_block(s, piece);
+    if (s.writing != 0) note_again(s, lo + done, lo + done + part);
     drain::lock_block(c.arena, block);
     if ((s.touched >> piece & 1) == 0) drain::assign(c.arena, block, o.enrolled, begin + piece * c.piece_bytes);
     memcpy(c.bytes_of(s, piece) + within, from + done, part);
@@ -162,28 +57,52 @@ uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
   return done;
 }
 
-bool all_complete(const Cache& c, const Slot& s) {
-  return s.complete == (c.pieces == 64 ? ~uint64_t{0} : (uint64_t{1} << c.pieces) - 1);
+// Then it takes more bytes, so that all come to the file in their order.
+bool is_dirty(const Slot& s) { return base::load(&s.touched) != 0 || base::load(&s.writing) != 0; }
+
+// After bytes were written beside the cache: what it read of them meanwhile may be older.
+void forget_older(Opening& o, uint64_t wanted) {
+  bool stuck = false;
+  Slot* s = find_locked(o, wanted, &stuck);
+  if (stuck) base::store(&entry(o).suspect, 1u);
+  if (s == nullptr) return;
+  if (s->state == kLoading) {
+    base::store(&s->discard, 1u);
+  } else if (idle(*s)) {
+    make_free(*s);
+  } else {
+    base::fetch_add(&s->generation, 1u);
+    base::store(&s->state, uint32_t{kPartial});
+  }
+  unlock(*o.cache, *s);
 }
 
-// Straight to the file, and what the cache has of these bytes renewed. The slot (may be null) is locked.
-int64_t through(Opening& o, Slot* s, const char* from, uint32_t lo, uint32_t n, uint64_t offset) {
+// Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older ones to the drain helper.
+int64_t through(Opening& o, const char* from, uint32_t n, uint64_t offset) {
   count(o, kDirect);
   const iovec piece{const_cast<char*>(from), n};
   const int64_t done = o.below.write(o.below.context, &piece, 1, n, offset);
   if (done > 0) raise(&entry(o).extent, offset + static_cast<uint64_t>(done));
-  if (s == nullptr) base::store(&entry(o).suspect, 1u);  // a block read meanwhile may be older
-  if (s == nullptr || done <= 0) return done;
-  const auto moved = static_cast<uint32_t>(done);
-  if (s->touched != 0) {
-    copy_in(*o.cache, *s, lo, moved, from);  // else a dirty range that could not be cut would bring the old bytes back
-    clean(*o.cache, *s, lo, lo + moved);
-    count_pieces(*o.cache, *s);
-    base::fetch_add(&s->generation, 1u);
-    if (s->touched != 0) base::store(&s->state, uint32_t{kPartial});
-  }
-  if (s->touched == 0) make_free(*s);
+  if (done > 0) forget_older(o, tag(o, offset / o.cache->block_bytes));
   return done;
+}
+
+// Past the cache. What it has of the block that is dirty goes to the file first.
+int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, uint32_t n) {
+  Cache& c = *o.cache;
+  const uint64_t wanted = tag(o, block);
+  Slot* s = find(c, wanted);
+  for (int tries = 0; s != nullptr && is_dirty(*s); ++tries) {
+    if (tries == kWriteFirst) {  // a task that does not go on has it and will write it
+      copy_in(c, *s, lo, n, from);
+      break;
+    }
+    const int64_t error = write_out(o, *s, wanted, base::load_relaxed(&s->failures) > 0);
+    if (error != 0) return error;
+    s = find(c, wanted);
+  }
+  if (s != nullptr) base::store(&s->discard, 1u);  // what is read of it now may be older
+  return through(o, from, n, block * c.block_bytes + lo);
 }
 
 // The block's slot for a write, locked; null: it has to go past the cache. A slot that somebody is loading is waited for.
@@ -222,65 +141,33 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
       continue;
     }
     flushed = true;
-    if (!lock(o, *s)) continue;
-    if (s->tag != 0 && file_of(s->tag) == o.file && s->touched != 0 && s->state != kLoading) write_out(o, *s, s->failures > 0);
-    unlock(c, *s);
+    const uint64_t dirty = base::load(&s->tag);
+    if (dirty != 0 && file_of(dirty) == o.file) write_out(o, *s, dirty, s->failures > 0);
   }
   return nullptr;
 }
 
 int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
-  const uint64_t offset = block * c.block_bytes + lo;
-  const bool accepted = accepting(o);
-  if (WEIR_UNLIKELY(base::load_relaxed(&c.directory->revoked) != 0)) renew_revoked(c, tag(o, block), from, lo, n);
-  Slot* s = slot_for_write(o, tag(o, block));
-  if (s == nullptr || !accepted || n == c.block_bytes) {
-    const int64_t done = through(o, s, from, lo, n, offset);
-    return s == nullptr || unlock(c, *s) || done < 0 ? done : 0;
-  }
+  const uint64_t wanted = tag(o, block);
+  if (WEIR_UNLIKELY(base::load_relaxed(&c.directory->revoked) != 0)) renew_revoked(c, wanted, from, lo, n);
+  Slot* s = find(c, wanted);
+  const bool past = n == c.block_bytes || (bypassed(o) & kWritesBypassed) != 0;
+  if (!accepting(o) || (past && (s == nullptr || !is_dirty(*s)))) return write_past(o, from, block, lo, n);
+  s = slot_for_write(o, wanted);
+  if (s == nullptr) return write_past(o, from, block, lo, n);
   const uint32_t done = put(o, *s, from, lo, n);
+  s->accepted += 1;
   count(o, kAccepted);
   base::fetch_add(&entry(o).progress, uint64_t{1});
-  grow(o, offset + done);
-  int64_t error = 0;
-  if (all_complete(c, *s) || (done < n && s->failures > 0)) error = write_out(o, *s, s->failures > 0);
+  grow(o, block * c.block_bytes + lo + done);
+  const bool failed = s->failures > 0, write_now = all_complete(c, *s) || done < n;
   if (!unlock(c, *s)) return 0;  // once more
-  if (done == n || error != 0) return done;
-  if (!lock(o, *s)) return done;
-  if (s->tag == tag(o, block) && s->touched != 0) write_out(o, *s, false);
-  unlock(c, *s);
+  if (write_now) write_out(o, *s, wanted, failed);
   return done;
 }
 
 }  // namespace
-
-int64_t write_out(Opening& o, Slot& s, bool last) {
-  Cache& c = *o.cache;
-  const bool complete = all_complete(c, s);
-  Out out(o, s, last);
-  for (uint32_t piece = 0; piece < c.pieces; ++piece) {
-    if ((s.touched >> piece & 1) == 0) continue;
-    const uint32_t base = piece * c.piece_bytes;
-    const int block = c.arena_block(s, piece);
-    drain::Range range{0, 0};
-    while (drain::next_dirty(c.arena, block, range.hi, &range)) out.add(base + range.lo, base + range.hi, c.bytes_of(s, piece) + range.lo);
-  }
-  out.flush();
-  if (out.error() != 0) {
-    s.failures += 1;
-    if (last) {
-      FileEntry& e = entry(o);
-      e.error = static_cast<uint32_t>(-out.error());
-      o.errors_seen = base::fetch_add(&e.errors, uint64_t{1}) + 1;
-      if (o.below.lost != nullptr) o.below.lost(o.below.context, static_cast<int>(-out.error()), out.lost());
-    }
-  } else {
-    s.failures = 0;
-  }
-  settle(o, s, complete && out.error() == 0);
-  return out.error();
-}
 
 int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset) {
   const Inside in;
@@ -356,13 +243,10 @@ int64_t flush(Opening& o, bool patient) {
   int64_t error = 0;
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
-    if (!of_file(o, s) || base::load_relaxed(&s.touched) == 0) continue;
-    if (!lock(o, s)) continue;  // taken away, and written
-    if (of_file(o, s) && s.touched != 0 && s.state != kLoading) {
-      const int64_t result = write_out(o, s, true);
-      if (error == 0) error = result;
-    }
-    unlock(c, s);
+    const uint64_t tag = base::load(&s.tag);
+    if (tag == 0 || file_of(tag) != o.file || !is_dirty(s)) continue;
+    const int64_t result = write_out(o, s, tag, true);
+    if (error == 0) error = result;
   }
   if (error == 0 && base::load(&e.progress) == progress) base::store(&e.end, uint64_t{0});
   return error;

@@ -78,6 +78,8 @@ uint64_t offset_of(const Arena* arena, int block);
 // Touching and overlapping ranges become one. A few ns when [lo, hi) lies in or continues the last range. Any number of ranges: past
 // kRanges the block keeps a bit for each byte, until it is clean. False: there is no memory for these; write some out first.
 bool mark_dirty(Arena* arena, int block, uint32_t lo, uint32_t hi);
+// Rises before any of its bytes become clean: whoever reads the file, and then what is dirty, sees by it whether the two belong together.
+uint32_t cleanings(const Arena* arena, int block);
 // The first range of dirty bytes that ends behind `from`, cut to begin there at the earliest. False: there is none.
 bool next_dirty(const Arena* arena, int block, uint32_t from, Range* to);
 // The block has a map, not a list.

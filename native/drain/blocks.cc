@@ -157,6 +157,8 @@ bool mark_dirty(Arena* arena, int block, uint32_t lo, uint32_t hi) {
   return true;
 }
 
+uint32_t cleanings(const Arena* arena, int block) { return base::load(&arena->blocks[block].cleanings); }
+
 bool is_mapped(const Arena* arena, int block) { return base::load(&active_list(arena->blocks[block]).count) == kMapped; }
 
 uint32_t dirty(const Arena* arena, int block, Range to[kRanges]) {
@@ -238,6 +240,7 @@ bool without(const List& now, uint32_t lo, uint32_t hi, List* next) {
 bool mark_clean(Arena* arena, int block, uint32_t lo, uint32_t hi) {
   if (lo >= hi) return true;
   Block& b = arena->blocks[block];
+  base::store(&b.cleanings, base::load_relaxed(&b.cleanings) + 1);
   const List& now = active_list(b);
   if (now.count != kMapped) {
     if (without(now, lo, hi, &other_list(b))) {

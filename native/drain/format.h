@@ -65,6 +65,7 @@ struct alignas(64) Block {
   uint64_t offset, assignment;
   uint32_t active;
   uint32_t map_backed;  // its map has memory
+  uint32_t cleanings, unused;  // of the first: how often some of it became clean
   List lists[2];
 };
 static_assert(sizeof(Block) == 384);

@@ -31,6 +31,13 @@ for half in 0, 1:
     for i in range(half, 2520, 2): os.pwrite(fd, bytes([i % 251]) * 104, i * 104)
 os.close(fd)
 """
+# Small writes with gaps between them, which no block can join.
+GAPS = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(3000): os.pwrite(fd, bytes([i % 251]) * 104, i * 1024)
+os.close(fd)
+"""
 # Small reads all over a large file.
 SCATTERED = """
 import os, random, sys
@@ -200,6 +207,16 @@ def test_blocks_that_serve_many_reads_do_not_bypass_the_cache(played, option):
     layered = played(TURNS, f"global:1MiB:16{option}")
     assert layered.figures["global", "loads"] == layered.counted["read"] == 16
     assert ("global", "random") not in layered.left
+
+
+@pytest.mark.parametrize("stack", ["global:64KiB:4", "gather:64KiB:4"])
+def test_writes_that_no_block_joins_bypass_the_cache(played, stack):
+    layered, layer = played(GAPS, stack), stack.split(":")[0]
+    assert layered.counted["write"] == 3000
+    held = layered.figures[layer, "accepted"]
+    assert held <= 256 + 8 * 64 + 64, "until 256 requests were written in vain, and what a set of blocks holds then"
+    assert layered.figures[layer, "passed_on"] == 3000 - held
+    assert (layer, "random") in layered.left
 
 
 def test_a_file_whose_reads_bypass_the_cache_is_one_file_to_all_ranks(played):

@@ -7,11 +7,13 @@
 namespace weir::layers {
 namespace {
 
-constexpr uint64_t kDefaultBytes = 1u << 20, kDefaultBuffers = 16;
+constexpr uint64_t kDefaultBytes = 1u << 20, kDefaultBuffers = 16, kVainBlocks = 8;
 
 stack::Result create(stack::Layer& l) {
   const uint64_t bytes = rules::argument(*l.spec, 0, kDefaultBytes), buffers = rules::argument(*l.spec, 1, kDefaultBuffers);
   shared_file::begin(l, bytes != 0 ? bytes : kDefaultBytes, buffers != 0 ? buffers : 1, false);
+  shared_file::State& s = shared_file::state_of(l);
+  s.vain_blocks = s.always ? 0 : kVainBlocks;
   return 0;
 }
 

@@ -142,12 +142,13 @@ bool passes(Layer& l, const Transfer& t) {
   return true;
 }
 
-// Reads at which the cache cannot win bypass it: noted once.
+// What the cache cannot win at bypasses it: noted once for reads and once for writes.
 void note_bypass(Layer& l) {
   State& s = state_of(l);
-  if (WEIR_LIKELY(s.noted_bypass || !cache::bypassed(s.opening))) return;
-  s.noted_bypass = true;
-  stack::note_aside(l, Reason::kRandom);
+  const uint32_t now = cache::bypassed(s.opening);
+  if (WEIR_LIKELY(now == s.noted_bypass)) return;
+  s.noted_bypass = now;
+  if (now != 0) stack::note_aside(l, Reason::kRandom);
 }
 
 void renew(Layer& l) {
@@ -167,7 +168,7 @@ void renew(Layer& l) {
 
 constinit const stack::Statistic kStatistics[cache::kCounts] = {
     {"hits"},      {"loads"},    {"reloads"},      {"from_other_nodes"}, {"waits"},  {"waited"},
-    {"passed_on"}, {"accepted"}, {"whole_writes"}, {"part_writes"},      {"stalls"}, {"taken_over"}, {"revoked"},
+    {"passed_on"}, {"accepted"}, {"whole_writes"}, {"part_writes"},      {"stalls"}, {"taken_over"}, {"revoked"}, {"write_waits"},
 };
 
 void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
@@ -235,6 +236,7 @@ Result write(Layer& l, const Transfer& t) {
     done += static_cast<uint64_t>(put);
     if (static_cast<uint64_t>(put) < t.pieces[i].iov_len) break;
   }
+  note_bypass(l);
   return static_cast<Result>(done);
 }
 

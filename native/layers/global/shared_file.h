@@ -11,12 +11,13 @@ namespace weir::layers::shared_file {
 struct State {
   cache::Opening opening;
   uint32_t block_bytes, slots;
-  uint32_t vain_blocks;  // cache::Policy; of global
+  uint32_t vain_blocks;  // cache::Policy
   uint64_t patience_ns;
   bool keeps_reads;
   bool always;    // never steps aside: for tests, and for who knows better
   bool tried, attached;
-  bool noted_large, noted_held_up, noted_bypass;
+  bool noted_large, noted_held_up;
+  uint32_t noted_bypass;
   uint8_t found_cached;  // blocks in a row that the kernel had already
 };
 
