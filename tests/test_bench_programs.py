@@ -103,7 +103,7 @@ def test_several_tasks_write_and_read_one_file(mpi, alone, numbers_of, native_bu
     assert mpi.run(2, program, "read", file, 3 * 100 * 512, 4096).returncode != 0
 
 
-SWEPT = {"sequential": range(120), "interleaved": range(120), "strided": range(0, 480, 4), "modulo": range(120)}
+SWEPT = {"contiguous": range(120), "interleaved": range(120), "strided": range(0, 480, 4), "modulo": range(120)}
 
 
 @pytest.mark.parametrize("pattern", SWEPT)
@@ -119,21 +119,35 @@ def test_ranks_of_a_sweep_move_every_piece_once(native_build, execute, numbers_o
     assert execute([program, file, "read", pattern, 100, 31, 4]).returncode == 1, "it ends before that"
 
 
-def test_a_sweep_compares_layers_with_plain(native_build, tmp_path):
+@pytest.fixture
+def place(native_build, tmp_path):
     if not Path("/dev/fuse").exists():
         pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
-    chosen = [sweep.Case("write", "interleaved", 4096, 2), sweep.Case("read", "sequential", 104, 1)]
+    with lab.open_lab(native_build, 1, None, 1.0, "direct", str(tmp_path), lambda text: None) as opened:
+        yield opened
+
+
+def test_a_sweep_compares_layers_with_plain(place):
+    chosen = [sweep.Case("write", "interleaved", 4096, 2), sweep.Case("read", "contiguous", 256, 1)]
     found = []
-    with lab.open_lab(native_build, 1, None, 1.0, "direct", str(tmp_path), lambda text: None) as place:
-        for case in chosen:
-            found += sweep.measure(place, case, ("global", "keep"))
-    assert [(one.layer, one.case) for one in found] == [(layer, case) for case in chosen for layer in ("global", "keep")]
+    for case in chosen:
+        found += sweep.measure(place, case, ("global", "cos"))
+    assert [(one.layer, one.case) for one in found] == [("global", chosen[0]), ("global", chosen[1]), ("cos", chosen[1])]
     assert all(one.plain["requests"] == one.case.count * one.case.ranks for one in found)
     ratio = {(one.layer, one.case.way): one.requests for one in found}
     assert ratio["global", "write"] > 100 and ratio["global", "read"] > 100
-    head, of_global, of_keep = sweep.text(found).splitlines()
-    assert head.startswith("layer") and of_global.startswith("global") and of_keep.startswith("keep")
-    assert set(sweep.cases((104, 4096), (1, 2))) >= set(chosen)
+    rows = sweep.text(found).splitlines()
+    assert [row.split()[0] for row in rows[::4][:2]] == ["layer", "time,"] and rows[1].startswith("global") and rows[5].startswith("cos")
+    assert all(one in sweep.cases() for one in chosen)
+
+
+@pytest.mark.slow  # some sixty programs
+def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
+    found = [one for case in sweep.quick() for one in sweep.measure(place, case, ("bufa", "global", "gather", "keep"))]
+    assert len(found) == 4 * 16
+    for one in found:
+        assert one.requests >= 0.95 or one.extra <= 4, (one.layer, str(one.case), one.requests, one.extra)
+        assert one.waits <= 1, (one.layer, str(one.case), one.waits)
 
 
 def bench(weir, native_build, kind: str, *options: object, folder: Path) -> tuple[int, str, dict]:

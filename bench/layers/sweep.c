@@ -3,7 +3,7 @@
  *
  *   sweep FILE read|write PATTERN PIECE COUNT RANKS
  *
- * COUNT pieces of PIECE bytes by each rank. PATTERN: sequential (each rank its own part), interleaved (piece by piece in turn),
+ * COUNT pieces of PIECE bytes by each rank. PATTERN: contiguous (each rank its own part), interleaved (piece by piece in turn),
  * strided (its own part, one piece of four), modulo (at equal distances, on from the file's beginning behind its end), random.
  * Prints `sweep: calls=N bytes=N seconds=S`, from the time when all ranks are ready until all have closed the file. */
 #define _GNU_SOURCE
@@ -99,7 +99,7 @@ static int run_all(char **argv, uint64_t ranks) {
 
 int main(int argc, char **argv) {
   if (argc != 7) {
-    fprintf(stderr, "usage: sweep FILE read|write sequential|interleaved|strided|modulo|random PIECE COUNT RANKS\n");
+    fprintf(stderr, "usage: sweep FILE read|write contiguous|interleaved|strided|modulo|random PIECE COUNT RANKS\n");
     return 2;
   }
   const char *rank = getenv("SWEEP_RANK");

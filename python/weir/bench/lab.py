@@ -6,6 +6,8 @@ What is measured, and against which goals, is layer_lines.py's.
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +22,9 @@ from weir.bench.nersc import file_system
 from weir.testfs import Mount
 
 Run = dict[str, float]
+
+# Statistics of layers: for other ranks, their locks and blocks; and (bufa) for own read-ahead.
+WAITS = ("waits", "write_waits", "stalls", "revoked")
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,28 @@ class Lab:
         return self._run([str(self._program("alone")), *(str(a) for a in arguments)], "alone", stack, {})
 
     def sweep(self, *arguments: object, stack: str | None = None) -> Run:
-        """Several ranks without MPI."""
-        return self._run([str(self._program("sweep")), *(str(a) for a in arguments)], "sweep", stack, {})
+        """Several ranks without MPI. Under a stack also `waits`, as the layers count them."""
+        command, trace = [str(self._program("sweep")), *(str(a) for a in arguments)], self.place / "trace"
+        if stack is None:
+            return self._run(command, "sweep", None, {})
+        try:
+            found = self._run(command, "sweep", stack, {}, trace)
+            report = json.loads(run(weir_command("report", trace, "--json"), clean_environment(), self.place, self.timeout_s))
+            waits = sum(one["value"] for file in report["layers"] for one in file["statistics"] if one["name"] in WAITS)
+            return {**found, "waits": float(waits)}
+        finally:
+            shutil.rmtree(trace, ignore_errors=True)
+
+    def extend(self, name: str, size: int, stack: str | None = None) -> None:
+        """A file of that many bytes, without writing them where the stack allows it."""
+        (self.backing / name).touch()
+        command = ["truncate", "-s", str(size), str(self.folder / name)]
+        if stack is None:
+            with open(self.backing / name, "r+b") as file:
+                file.truncate(size)
+        else:
+            (self.backing / name).unlink()
+            run(self._under(stack, command, None), clean_environment(), self.place, self.timeout_s)
 
     def together(self, tasks: int, *arguments: object, stack: str | None = None, environment: Mapping[str, str] | None = None) -> Run:
         """Several tasks of an MPI program."""
@@ -110,12 +135,15 @@ class Lab:
     def _program(self, name: str) -> Path:
         return self.build / "bench" / "layers" / name
 
-    def _run(self, command: list[str], name: str, stack: str | None, environment: Mapping[str, str]) -> Run:
+    def _under(self, stack: str, command: list[str], trace: Path | None) -> list[str]:
+        rules = self.place / "rules.toml"
+        rules.write_text(f'[[rule]]\nname = "{self.pattern}"\nstack = "{stack}"\n')
+        return weir_command("run", "--rules", rules, *(("--trace", trace) if trace else ()), "--", *command)
+
+    def _run(self, command: list[str], name: str, stack: str | None, environment: Mapping[str, str], trace: Path | None = None) -> Run:
         """With what the file system counted meanwhile: `requests` (reads and writes), `all_requests`, `moved` bytes."""
         if stack is not None:
-            rules = self.place / "rules.toml"
-            rules.write_text(f'[[rule]]\nname = "{self.pattern}"\nstack = "{stack}"\n')
-            command = weir_command("run", "--rules", rules, "--", *command)
+            command = self._under(stack, command, trace)
         self.mount.reset()
         result = numbers(run(command, {**clean_environment(), **environment}, self.place, self.timeout_s), name)
         counted = self.mount.stats()

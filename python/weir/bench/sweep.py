@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every layer beside plain, over sizes of pieces, numbers of ranks and patterns: where it is the worst, in requests and in time."""
+"""Every layer beside plain, over sizes of pieces, numbers of ranks and patterns: where it is the worst, in requests, waits and time."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,17 +12,22 @@ from itertools import product
 from weir.bench._process import RunFailed
 from weir.bench.lab import Lab, Run
 
-PIECES = (8, 104, 256, 4096, 65536, 1 << 20, 16 << 20)
-RANKS = (1, 4, 16, 64)
-PATTERNS = ("sequential", "interleaved", "strided", "modulo", "random")
+PIECES = (8, 256, 4096, 65536, 1 << 20, 16 << 20)
+RANKS = (1, 2, 8, 32, 64)
+PATTERNS = ("contiguous", "interleaved", "strided", "modulo", "random")
 WAYS = ("read", "write")
-STACKS = {"bufa": "bufa:1MiB:8", "global": "global:1MiB:4", "gather": "gather:1MiB:16", "keep": "keep"}
+# {0} is the mounted directory.
+STACKS = {
+    "bufa": "bufa:1MiB:8", "global": "global:1MiB:4", "gather": "gather:1MiB:16", "keep": "keep", "cos": "cos:48",
+    "stripe": "stripe:dirs={0}/s1,{0}/s2:unit=1MiB",
+}  # fmt: skip
+TRANSFORMS = ("cos", "stripe")  # their file has another form
 _BYTES_OF_RANK, _MOST_CALLS, _MOST_BYTES = 4 << 20, 512, 256 << 20
 
 
 @dataclass(frozen=True)
 class Case:
-    """One program: ``count`` pieces by each rank. At most 512 calls a rank, 4 MiB (but two pieces at least) and 256 MiB in all."""
+    """One program: ``count`` pieces by each rank. At most 512 calls a rank, 4 MiB (but two pieces) and 256 MiB in all (but one piece)."""
 
     way: str
     pattern: str
@@ -30,7 +36,13 @@ class Case:
 
     @property
     def count(self) -> int:
-        return max(2, min(_MOST_CALLS, _BYTES_OF_RANK // self.piece, _MOST_BYTES // self.piece // self.ranks))
+        least = 2 if 2 * self.piece * self.ranks <= _MOST_BYTES else 1
+        return max(least, min(_MOST_CALLS, _BYTES_OF_RANK // self.piece, _MOST_BYTES // self.piece // self.ranks))
+
+    @property
+    def file_bytes(self) -> int:
+        """Of a file that is read: it goes on behind the pieces."""
+        return self.piece * self.count * self.ranks * 4
 
     def __str__(self) -> str:
         return f"{self.way} {self.pattern}, {self.ranks} x {self.count} x {self.piece:,} bytes"
@@ -38,7 +50,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Plain over layered: below 1 the layer asks for more, or takes longer."""
+    """Plain over layered: below 1 the layer makes more requests, or takes longer."""
 
     layer: str
     case: Case
@@ -50,28 +62,46 @@ class Ratio:
         return self.plain["requests"] / max(1, self.layered["requests"])
 
     @property
+    def extra(self) -> float:
+        """Requests of each opening beyond those of plain."""
+        return (self.layered["requests"] - self.plain["requests"]) / self.case.ranks
+
+    @property
+    def waits(self) -> float:
+        """For each call of the program."""
+        return self.layered["waits"] / self.layered["calls"]
+
+    @property
     def time(self) -> float:
         return self.plain["seconds"] / self.layered["seconds"]
 
 
-def cases(pieces: Sequence[int] = PIECES, ranks: Sequence[int] = RANKS) -> Iterator[Case]:
-    for way, pattern, piece, number in product(WAYS, PATTERNS, pieces, ranks):
-        if piece * number * 2 <= _MOST_BYTES:
-            yield Case(way, pattern, piece, number)
+def cases(pieces: Sequence[int] = PIECES, ranks: Sequence[int] = RANKS, patterns: Sequence[str] = PATTERNS) -> Iterator[Case]:
+    for way, pattern, piece, number in product(WAYS, patterns, pieces, ranks):
+        yield Case(way, pattern, piece, number)
+
+
+def quick() -> Iterator[Case]:
+    """A few cases of each kind, for a minute."""
+    return cases((256, 65536), (1, 8), ("interleaved", "random"))
 
 
 def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
-    """Plain once, then each layer; what is written must be the same to the byte. Raises RunFailed."""
+    """Plain once, then each layer; what is written must be the same to the byte. A file of layer cos has one rank. Raises RunFailed."""
     backing = lab.backing / "sweep.dat"
+    for name in ("s1", "s2"):
+        (lab.backing / name).mkdir(exist_ok=True)
 
-    def moved(stack: str | None) -> Run:
-        if case.way == "write":
-            backing.unlink(missing_ok=True)
-        else:
-            backing.touch()
-            with open(backing, "r+b") as file:
-                file.truncate(case.piece * case.count * case.ranks * 4)
-        return lab.sweep(lab.folder / "sweep.dat", case.way, case.pattern, case.piece, case.count, case.ranks, stack=stack)
+    def moved(layer: str | None) -> Run:
+        stack = None if layer is None else STACKS[layer].format(lab.folder)
+        backing.unlink(missing_ok=True)
+        if case.way == "read":
+            lab.extend("sweep.dat", case.file_bytes, stack if layer in TRANSFORMS else None)
+        found = lab.sweep(lab.folder / "sweep.dat", case.way, case.pattern, case.piece, case.count, case.ranks, stack=stack)
+        for name in ("s1", "s2"):
+            shutil.rmtree(lab.backing / name)
+            (lab.backing / name).mkdir()
+        return found
 
     def digest() -> str:
         with open(backing, "rb") as file:
@@ -80,17 +110,26 @@ def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
     plain, expected = moved(None), digest()
     found = []
     for layer in layers:
-        found.append(Ratio(layer, case, plain, moved(STACKS[layer])))
-        if digest() != expected:
+        if layer == "cos" and case.ranks > 1:
+            continue
+        found.append(Ratio(layer, case, plain, moved(layer)))
+        if layer not in TRANSFORMS and digest() != expected:
             raise RunFailed(f"{layer}: {case}: other bytes than plain")
+    backing.unlink(missing_ok=True)
     return found
 
 
 def text(found: Sequence[Ratio]) -> str:
-    """Per layer the lowest ratios, and where."""
-    rows = [f"{'layer':<8}{'cases':>6}{'requests':>10}  {'where':<52}{'time':>7}  where"]
+    """Per layer the lowest ratios, the most requests beyond plain's for an opening and the most waits for a call, and where."""
+    worst = {
+        "requests": lambda one: one.requests, "extra": lambda one: -one.extra, "waits": lambda one: -one.waits, "time": lambda one: one.time,
+    }  # fmt: skip
+    rows = [f"{'layer':<8}{'cases':>6}  {'':<28}{'figure':>8}  where"]
+    titles = {"requests": "requests, plain / layered", "extra": "more requests, an opening", "waits": "waits, a call", "time": "time, plain / layered"}
     for layer in dict.fromkeys(one.layer for one in found):
         own = [one for one in found if one.layer == layer]
-        asks, takes = min(own, key=lambda one: one.requests), min(own, key=lambda one: one.time)
-        rows.append(f"{layer:<8}{len(own):>6}{asks.requests:>10.2f}  {str(asks.case):<52}{takes.time:>7.2f}  {takes.case}")
+        for n, (name, key) in enumerate(worst.items()):
+            one = min(own, key=key)
+            head = f"{layer:<8}{len(own):>6}" if n == 0 else " " * 14
+            rows.append(f"{head}  {titles[name]:<28}{getattr(one, name):>8.2f}  {one.case}")
     return "\n".join(rows)

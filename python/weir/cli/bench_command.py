@@ -101,6 +101,7 @@ def layers(
     only: Annotated[str, typer.Option(metavar="LIST", help="These lines alone, by name; --list shows them.")] = "",
     show: Annotated[bool, typer.Option("--list", help="List the lines with their stacks and end.")] = False,
     sweep: Annotated[bool, typer.Option("--sweep", help="Sweep pieces, ranks and patterns; print each layer's lowest ratios to plain.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="With --sweep: 8 B to 16 MiB, 1 to 64 ranks, all patterns; about two hours.")] = False,
     stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK", help="Another stack for a line's layer. Repeatable.")] = None,
     scale: Annotated[float, typer.Option(metavar="S", help="Size of files and number of calls.")] = 1.0,
     repeat: Repeat = 5,
@@ -127,7 +128,7 @@ def layers(
     found = []
     with lab.open_lab(build_folder(programs or None), _check_repeat(repeat), mpi or None, scale, preset, folder or None, _note) as place:
         if sweep:
-            return _sweep_layers(place)
+            return _sweep_layers(place, full)
         place.stacks = stacks
         for line in lines:
             found.append((line, lab.measure(place, line)))
@@ -141,11 +142,11 @@ def layers(
     raise typer.Exit(0 if fine else 1)
 
 
-def _sweep_layers(place: Lab) -> None:
+def _sweep_layers(place: Lab, full: bool) -> None:
     from weir.bench import sweep
 
     found: list[sweep.Ratio] = []
-    for case in sweep.cases():
+    for case in sweep.cases() if full else sweep.quick():
         _note(str(case))
         found += sweep.measure(place, case, tuple(sweep.STACKS))
     _note("")
