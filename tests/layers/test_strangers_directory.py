@@ -17,7 +17,7 @@ from weir_process import clean_environment
 
 VICTIM, STRANGER = 61001, 61002
 DEAD = 4_000_000  # no process has this number
-SLOTS_AT, INODE_AT, PATH_AT, SECRET_AT = 32, 16, 168, 120  # docs/formats/arena.md
+SLOTS_AT, INODE_AT, PATH_AT, SECRET_AT = 32, 16, 176, 120  # docs/formats/arena.md
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="two users: needs root and setpriv")
 
