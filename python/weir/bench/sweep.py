@@ -82,7 +82,7 @@ def cases(pieces: Sequence[int] = PIECES, ranks: Sequence[int] = RANKS, patterns
 
 
 def quick() -> Iterator[Case]:
-    """A few cases of each kind, for a minute."""
+    """A few cases of each kind."""
     return cases((256, 65536), (1, 8), ("interleaved", "random"))
 
 

@@ -101,7 +101,7 @@ def layers(
     only: Annotated[str, typer.Option(metavar="LIST", help="These lines alone, by name; --list shows them.")] = "",
     show: Annotated[bool, typer.Option("--list", help="List the lines with their stacks and end.")] = False,
     sweep: Annotated[bool, typer.Option("--sweep", help="Sweep pieces, ranks and patterns; print each layer's lowest ratios to plain.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="With --sweep: 8 B to 16 MiB, 1 to 64 ranks, all patterns; about two hours.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="With --sweep: 8 B to 16 MiB, 1 to 64 ranks, all patterns.")] = False,
     stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK", help="Another stack for a line's layer. Repeatable.")] = None,
     scale: Annotated[float, typer.Option(metavar="S", help="Size of files and number of calls.")] = 1.0,
     repeat: Repeat = 5,
