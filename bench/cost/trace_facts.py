@@ -55,9 +55,12 @@ def read_facts(path: Path) -> TraceFacts:
             records.update(ops)
             event_bytes += 64 + 32 * len(ops)
         elif kind == COUNTERS:
-            for i in range(min(used, (size - 64) // 640)):
-                entry = at + 64 + i * 640
-                counted[data[entry + 4]] += struct.unpack_from("<Q", data, entry + 8)[0]
+            entry, end = at + 64, at + 64 + min(used, (size - 64) // 64) * 64
+            while entry < end:
+                is_histogram = data[entry + 7] == 1
+                if not is_histogram:
+                    counted[data[entry + 4]] += struct.unpack_from("<Q", data, entry + 8)[0]
+                entry += 640 if is_histogram else 64
         elif kind == PROCESS:
             more_lost, more_failures = struct.unpack_from("<QQ", data, at + 144)
             lost, failures = lost + more_lost, failures + more_failures

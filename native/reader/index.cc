@@ -13,10 +13,10 @@ using wire::kPageBytes;
 
 constexpr uint64_t kMostLateComers = wire::kMaxChunkBytes;
 
-uint32_t entry_bytes_of(Kind kind) {
+uint32_t entry_bytes_of(Kind kind, uint32_t version) {
   switch (kind) {
     case Kind::kEvents: return sizeof(wire::Record);
-    case Kind::kCounters: return sizeof(wire::Counter);
+    case Kind::kCounters: return version == 1 ? sizeof(wire::WideCounter) : sizeof(wire::Counter);
     default: return 0;
   }
 }
@@ -63,7 +63,7 @@ class Walk {
     }
     if (head.kind < Kind::kProcess || head.kind > Kind::kCounters) return refuse(Reason::chunk_kind, place);
     if (!plausible_size(head)) return refuse(Reason::chunk_size, place);
-    if (head.entry_bytes != entry_bytes_of(head.kind)) return refuse(Reason::chunk_entry_bytes, place);
+    if (head.entry_bytes != entry_bytes_of(head.kind, index_.version)) return refuse(Reason::chunk_entry_bytes, place);
     if (uint64_t{head.process} * kPageBytes >= std::max(file_.size(), index_.header.end_bytes) || head.process == 0) {
       return refuse(Reason::process_reference, place);
     }
@@ -156,11 +156,12 @@ std::string read_header(const Mapping& file, Index& index, uint64_t& place) {
   if (std::memcmp(head.magic, wire::kMagic, sizeof head.magic) != 0) {
     return refusal(0, "not a trace of weir: the magic WEIRTRC1 is missing", place);
   }
-  if (head.version != wire::kVersion) {
-    return refusal(8, "trace format " + std::to_string(head.version) + ", this reader knows 1", place);
+  if (head.version < wire::kOldestVersion || head.version > wire::kVersion) {
+    return refusal(8, "trace format " + std::to_string(head.version) + ", this reader knows 1 and 2", place);
   }
   if (head.header_bytes != kPageBytes) return refusal(12, "header size is not 4096", place);
   if (head.record_bytes != sizeof(wire::Record)) return refusal(16, "record size is not 32", place);
+  index.version = head.version;
   auto& out = index.header;
   out.clock = uint32_t(head.clock);
   out.level = uint32_t(head.level);

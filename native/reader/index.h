@@ -16,6 +16,7 @@ struct Index {
   std::vector<weir_reader_chunk> chunks;
   std::vector<weir_reader_process> processes;
   bool has_times = false;  // of the chunks (times.h)
+  uint32_t version = 0;    // of the file
 };
 
 // Header page into `index`. Empty string on success; otherwise why the whole file is refused, and the byte in `place`.

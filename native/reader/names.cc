@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "wire/paths.h"
+
 namespace weir::reader {
 namespace {
 
@@ -39,7 +41,7 @@ class Collector {
     // No path holds a zero: the writer was killed between the entry's head and its text.
     if (text.empty() || text.find('\0') != text.npos) return;
     const auto [found, is_new] = at_.emplace(text, uint32_t(names_.texts.size()));
-    if (is_new) names_.texts.push_back({offset, entry.length_bytes, names_a_file(text)});
+    if (is_new) names_.texts.push_back({offset, entry.length_bytes, wire::names_a_file(text)});
     if (entry.id != 0) names_.ids.push_back({process, entry.id, found->second, uint32_t(entry.source)});
   }
 
@@ -64,15 +66,6 @@ void drop_second_names(Names& names, Problems& problems) {
 }
 
 }  // namespace
-
-bool names_a_file(std::string_view text) {
-  while (text.starts_with("//")) text.remove_prefix(1);
-  if (!text.starts_with('/')) return false;
-  for (const std::string_view tree : {"/dev", "/proc", "/sys"}) {
-    if (text.starts_with(tree) && (text.size() == tree.size() || text[tree.size()] == '/')) return text.starts_with("/dev/shm/");
-  }
-  return true;
-}
 
 uint32_t Names::text_of(uint32_t process, uint32_t id) const {
   while (true) {

@@ -41,10 +41,6 @@ struct Names {
   }
 };
 
-// Absolute names are files, but for what the kernel makes up: /dev (where /dev/shm holds files), /proc and /sys. Pipes and sockets
-// have no absolute names.
-bool names_a_file(std::string_view text);
-
 Names read_names(const Mapping& file, const Index& index, Problems& problems);
 
 }  // namespace weir::reader

@@ -5,19 +5,8 @@
 
 namespace {
 
-using weir::reader::names_a_file;
 using weir::reader::Problems;
 using weir::reader::Reason;
-
-TEST(Names, files_are_absolute_and_not_made_up_by_the_kernel) {
-  for (const char* name : {"/scratch/a", "/", "/devices/a", "/dev/shm/a", "//scratch/a", "/system/x", "/process/x"}) {
-    EXPECT_TRUE(names_a_file(name)) << name;
-  }
-  for (const char* name : {"", "a", "pipe:[7]", "socket:[7]", "/dev/null", "/dev/pts/0", "/dev", "//dev/null", "anon_inode:x", "/proc/self/io",
-                           "/sys/bus/pci", "/sys"}) {
-    EXPECT_FALSE(names_a_file(name)) << name;
-  }
-}
 
 TEST(Problems, alike_and_near_is_one) {
   Problems problems;

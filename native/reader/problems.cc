@@ -26,6 +26,7 @@ const char* text_of(Reason reason) {
       "total that no longer fits 64 bits",
       "counter of an operation or layer that does not exist",
       "counter whose figures contradict each other",
+      "histogram that its chunk has no room for",
       "calibration of the clock is impossible",
       "more problems than are listed",
   };

@@ -30,6 +30,7 @@ enum class Reason : uint32_t {
   record_overflow,
   counter_key,
   counter_time,
+  histogram_cut,
   calibration,
   more_problems,
   count_,

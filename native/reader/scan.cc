@@ -138,19 +138,51 @@ class Scan {
 
   void counters(const weir_reader_chunk& chunk) {
     const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
-    for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(wire::Counter)) {
-      wire::Counter counter;
-      std::memcpy(&counter, at, sizeof counter);
-      if (counter.calls == 0 || counter.op == wire::Op::kNone) continue;
-      const uint64_t key = key::of(counter.file, uint8_t(counter.op), uint8_t(counter.layer), counter.flags);
-      Slot* slot = slot_of(tables_[chunk.process], chunk.process, key);
-      if (slot == nullptr) {
-        problems_.add(Reason::counter_key, offset_of(at), sizeof counter);
-        continue;
+    if (index_.version == 1) return wide_counters(chunk, at);
+    for (uint64_t i = 0, taken = 1; i < chunk.entries; i += taken, at += taken * sizeof(wire::Counter)) {
+      const auto form = file_.copy<wire::Form>(offset_of(at) + offsetof(wire::Counter, form));
+      taken = form == wire::Form::kHistogram ? wire::kHistogramEntries : 1;
+      if (taken == 1) {
+        counter(chunk.process, at);
+      } else if (chunk.entries - i >= taken) {
+        histogram(chunk.process, at);
+      } else {
+        return problems_.add(Reason::histogram_cut, offset_of(at));
       }
-      add(*slot, counter, at);
-      sum(index_.processes[chunk.process].counted, counter.calls, at);
     }
+  }
+
+  void wide_counters(const weir_reader_chunk& chunk, const char* at) {
+    for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(wire::WideCounter)) {
+      if (Slot* const slot = counter(chunk.process, at)) add(*slot->histogram, at);
+    }
+  }
+
+  // The counter's slot; null when there is nothing in it.
+  Slot* counter(uint32_t process, const char* at) {
+    const auto counter = file_.copy<wire::Counter>(offset_of(at));
+    if (counter.calls == 0 || counter.op == wire::Op::kNone) return nullptr;
+    const uint64_t key = key::of(counter.file, uint8_t(counter.op), uint8_t(counter.layer), counter.flags);
+    Slot* slot = slot_of(tables_[process], process, key);
+    if (slot == nullptr) {
+      problems_.add(Reason::counter_key, offset_of(at), sizeof counter);
+      return nullptr;
+    }
+    add(*slot, counter, at);
+    sum(index_.processes[process].counted, counter.calls, at);
+    return slot;
+  }
+
+  void histogram(uint32_t process, const char* at) {
+    const auto head = file_.copy<wire::Histogram>(offset_of(at));
+    const uint64_t key = key::of(0, uint8_t(head.op), uint8_t(head.layer), head.flags);
+    if (!is_call(key::op(key), key::layer(key)) || head.of_others > 1) {
+      problems_.add(Reason::counter_key, offset_of(at), sizeof(wire::Counter));
+      return;
+    }
+    static constexpr wire::Bins kNone{};
+    if (std::memcmp(&head.bins, &kNone, sizeof kNone) == 0) return;  // no call was counted yet
+    add(*histogram_of(process, key, head.of_others == 0), at);
   }
 
   void add(Slot& slot, const wire::Counter& counter, const char* at) {
@@ -166,9 +198,14 @@ class Scan {
     } else {
       problems_.add(Reason::counter_time, offset_of(at), sizeof counter);
     }
+  }
+
+  // at: a histogram, or a counter of version 1.
+  void add(weir_reader_histogram& histogram, const char* at) {
+    const auto bins = file_.copy<wire::Bins>(offset_of(at) + offsetof(wire::Histogram, bins));
     for (size_t bin = 0; bin < wire::kHistogramBins; ++bin) {
-      sum(slot.histogram->by_size[bin], counter.by_size[bin], at);
-      sum(slot.histogram->by_duration[bin], counter.by_duration[bin], at);
+      sum(histogram.by_size[bin], bins.by_size[bin], at);
+      sum(histogram.by_duration[bin], bins.by_duration[bin], at);
     }
   }
 

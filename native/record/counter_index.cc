@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kFirstBits = 7;
 
 uint64_t slots_of(uint32_t bits) { return uint64_t{1} << bits; }
-uint64_t bytes_for(uint32_t bits) { return sizeof(CounterIndex) + slots_of(bits) * sizeof(CounterIndex::Slot); }
+uint64_t bytes_for(uint32_t bits) { return sizeof(CounterIndex) + slots_of(bits) * sizeof(uint64_t); }
 
 }  // namespace
 
@@ -22,9 +22,8 @@ CounterIndex* grow_index(CounterIndex* index) {
   bigger->bits = bits;
   bigger->older = index;
   if (index == nullptr) return bigger;
-  bigger->filled = index->filled;
   for (uint64_t i = 0; i < slots_of(index->bits); ++i) {
-    if (index->slot[i].key != 0) *find_slot(bigger, index->slot[i].key) = index->slot[i];
+    if (index->slot[i] != 0) insert(bigger, entry_of(index->slot[i]));
   }
   return bigger;
 }
@@ -35,6 +34,12 @@ void forget_index(CounterIndex* index) {
     os::unmap(index, bytes_for(index->bits));
     index = older;
   }
+}
+
+void forget_older(CounterIndex* index) {
+  CounterIndex* const older = index->older;
+  index->older = nullptr;
+  forget_index(older);
 }
 
 }  // namespace weir::record

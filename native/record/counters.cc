@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Levels summary and detail, and what no longer fits at level trace: a counter per operation, or per file and operation.
+#include "os/frames.h"
 #include "os/syscall.h"
 #include "record/counter_index.h"
 #include "record/log.h"
@@ -12,24 +13,65 @@ using wire::kKeyFlags;
 
 constexpr uint64_t kKeyOfAll = uint64_t{0xffff} << 32 | uint64_t{kKeyFlags} << 48;
 constexpr uint64_t kKeyOfFile = kKeyOfAll | UINT32_MAX;
+constexpr uint64_t kFormOfHistogram = uint64_t{static_cast<uint8_t>(wire::Form::kHistogram)} << 56;
 
 // The first eight bytes of the call's counter, which no other counter of the log has. Never 0: no operation is.
 uint64_t key_of(const Call& call, uint32_t file) { return (head_of(call, call.flags) & kKeyOfAll) | file; }
 uint64_t key_of(const wire::Counter* counter) { return *reinterpret_cast<const uint64_t*>(counter); }
 
-wire::Counter* take_counter(ThreadLog& log, Use use, Refusal* refusal) {
+// The first eight bytes of the histogram that the counter of the key shares.
+uint64_t histogram_key_of(uint64_t key) {
+  return (key & kKeyOfAll) | kFormOfHistogram | ((key & wire::kOtherNames) != 0 ? 1 : 0);
+}
+
+// Counters stay mapped and resident, and so does the unused end of a chunk: chunks do not double, as
+// those of records do, but every second one is a page larger.
+uint64_t next_chunk_bytes(const ThreadLog& log, Use use) {
+  if (use == Use::totals) return kFirstBytes;  // what is left is for many threads
+  const uint64_t size = kFirstBytes + log.counter_sequence / 2 * wire::kPageBytes;
+  return size < wire::kMaxChunkBytes ? size : wire::kMaxChunkBytes;
+}
+
+// Takes entries that follow one another.
+void* take_entries(ThreadLog& log, uint64_t count, Use use, Refusal* refusal) {
   wire::ChunkHeader* chunk = log.counter_chunk;
-  if (chunk == nullptr || chunk->used >= (chunk->size_bytes - sizeof *chunk) / sizeof(wire::Counter)) {
-    uint64_t size = chunk == nullptr ? kFirstBytes : chunk->size_bytes * 2;
-    if (size > wire::kMaxChunkBytes) size = wire::kMaxChunkBytes;
-    if (use == Use::totals) size = kFirstBytes;  // what is left is for many threads
+  if (chunk == nullptr || chunk->used + count > (chunk->size_bytes - sizeof *chunk) / sizeof(wire::Counter)) {
+    const uint64_t size = next_chunk_bytes(log, use);
     chunk = process().take_chunk(wire::Kind::kCounters, use, size, sizeof(wire::Counter), refusal);
     if (chunk == nullptr) return nullptr;
     chunk->log = log.counter_chunk != nullptr ? log.counter_chunk->log : reinterpret_cast<uint64_t>(chunk);
     chunk->sequence = log.counter_sequence++;
     log.counter_chunk = chunk;  // full ones stay mapped: their counters go on counting
   }
-  return reinterpret_cast<wire::Counter*>(chunk + 1) + chunk->used++;
+  void* const taken = reinterpret_cast<wire::Counter*>(chunk + 1) + chunk->used;
+  chunk->used += count;
+  return taken;
+}
+
+// Stores the entry's first word, which makes it part of the trace; then it can be found.
+template <class Entry>
+void commit(CounterIndex* index, Entry* entry, uint64_t key) {
+  base::store(reinterpret_cast<uint64_t*>(entry), key);
+  insert(index, reinterpret_cast<uint64_t*>(entry));
+}
+
+// An index with room for one more key, or null.
+CounterIndex* index_with_room(ThreadLog& log) {
+  CounterIndex* const index = grow_index(log.index);
+  if (index == nullptr || index == log.index) return index;
+  base::store(&log.index, index);
+  if (!os::may_be_in_handler()) forget_older(index);
+  return index;
+}
+
+wire::Histogram* histogram_of(ThreadLog& log, uint64_t key, Use use, Refusal* refusal) {
+  CounterIndex* const index = index_with_room(log);
+  if (index == nullptr) return nullptr;
+  auto* known = reinterpret_cast<wire::Histogram*>(find_entry(index, key));
+  if (known != nullptr) return known;
+  auto* histogram = static_cast<wire::Histogram*>(take_entries(log, wire::kHistogramEntries, use, refusal));
+  if (histogram != nullptr) commit(index, histogram, key);
+  return histogram;
 }
 
 wire::Counter** recent_of(ThreadLog& log, uint64_t key) { return &log.recent[key >> 32 & 7]; }
@@ -38,28 +80,27 @@ wire::Counter** recent_of(ThreadLog& log, uint64_t key) { return &log.recent[key
 wire::Counter* known_counter(ThreadLog& log, uint64_t key) {
   CounterIndex* const index = base::load_relaxed(&log.index);
   if (index == nullptr) return nullptr;
-  const CounterIndex::Slot* slot = find_slot(index, key);
-  return slot->key == key ? slot->counter : nullptr;
+  return reinterpret_cast<wire::Counter*>(find_entry(index, key));
 }
 
 // The counter of the call's file and operation, made when it is not there. Signals are held back meanwhile.
 wire::Counter* make_counter(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
   if (os::sealed()) return nullptr;
   const uint64_t key = key_of(call, file);
+  const Use use = file != 0 ? Use::files : Use::totals;
   os::SignalsBlocked blocked;
-  CounterIndex* index = grow_index(log.index);
+  wire::Counter* counter = known_counter(log, key);  // by a handler, meanwhile
+  if (counter != nullptr) return counter;
+  wire::Histogram* const histogram = histogram_of(log, histogram_key_of(key), use, refusal);
+  if (histogram == nullptr) return nullptr;
+  CounterIndex* const index = index_with_room(log);
   if (index == nullptr) return nullptr;
-  log.index = index;
-  CounterIndex::Slot* slot = find_slot(index, key);
-  if (slot->key == 0) {
-    wire::Counter* counter = take_counter(log, file != 0 ? Use::files : Use::totals, refusal);
-    if (counter == nullptr) return nullptr;
-    counter->first_ticks = call.start;
-    __atomic_store_n(reinterpret_cast<uint64_t*>(counter), key, __ATOMIC_RELEASE);
-    *slot = {key, counter};
-    ++index->filled;
-  }
-  return slot->counter;
+  counter = static_cast<wire::Counter*>(take_entries(log, 1, use, refusal));
+  if (counter == nullptr) return nullptr;
+  counter->first_ticks = call.start;
+  counter->histogram = reinterpret_cast<uint64_t>(&histogram->bins);
+  commit(index, counter, key);
+  return counter;
 }
 
 wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
@@ -71,15 +112,16 @@ wire::Counter* counter_of(ThreadLog& log, const Call& call, uint32_t file, Refus
 
 inline void count(wire::Counter* c, bool failed, uint64_t start, uint64_t end, uint64_t size) {
   const uint64_t duration = end - start;
+  auto* const bins = reinterpret_cast<wire::Bins*>(c->histogram);
   if (WEIR_LIKELY(!failed)) {
     base::own_add(&c->bytes, size);
-    base::own_add(&c->by_size[wire::bin_of(size)], 1);
+    base::own_add(&bins->by_size[wire::bin_of(size)], 1);
   } else {
     base::own_add(&c->errors, 1);
   }
   base::own_add(&c->calls, 1);
   base::own_add(&c->ticks, duration);
-  base::own_add(&c->by_duration[wire::bin_of(duration)], 1);
+  base::own_add(&bins->by_duration[wire::bin_of(duration)], 1);
   c->last_ticks = end;
 }
 

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "os/scratch.h"
 #include "record/process.h"
+#include "wire/paths.h"
 
 namespace weir::record {
 namespace {
@@ -31,6 +32,14 @@ bool same(const wire::NameEntry* entry, base::Text prefix, base::Text name) {
   if (entry->length_bytes != joint + name.size) return false;
   if (joint != 0 && (memcmp(entry->text, prefix.data, prefix.size) != 0 || entry->text[prefix.size] != '/')) return false;
   return memcmp(entry->text + joint, name.data, name.size) == 0;
+}
+
+bool names_a_file(base::Text prefix, base::Text name) {
+  const size_t joint = joint_of(prefix);
+  return wire::names_a_file(joint + name.size, [=](size_t i) {
+    if (i >= joint) return name.data[i - joint];
+    return i < prefix.size ? prefix.data[i] : '/';
+  });
 }
 
 }  // namespace
@@ -72,7 +81,8 @@ const wire::NameEntry* Names::add(base::Text prefix, base::Text name, wire::Name
     process().count_failure();
     return &kNone;
   }
-  const wire::NameEntry head{base::fetch_add(&next_id_, uint32_t{1}), static_cast<uint16_t>(length), source};
+  uint32_t* const next = names_a_file(prefix, name) ? &next_id_ : &next_of_others_;
+  const wire::NameEntry head{base::fetch_add(next, uint32_t{1}), static_cast<uint16_t>(length), source};
   uint64_t word;
   memcpy(&word, &head, sizeof word);
   base::store(reinterpret_cast<uint64_t*>(entry), word);

@@ -17,7 +17,7 @@ class Names {
   // In a forked child: entries so far stay known, new ones go to the child's own chunk.
   void begin_after_fork(wire::ChunkHeader* first);
 
-  // Id of the text (0: it could not be kept). Cost of a known name: one hash of the text and one comparison.
+  // Id of the text (0: it could not be kept), from wire::kOtherNames on if it names no file. Cost of a known name: one hash of the text and one comparison.
   uint32_t id(base::Text name, wire::NameSource source) { return find({}, name, source)->id; }
 
   // The same for a path as the program gave it: a relative one is completed by the working directory.
@@ -42,6 +42,7 @@ class Names {
   wire::ChunkHeader* chunk_ = nullptr;
   const wire::NameEntry* directory_ = nullptr;
   uint32_t next_id_ = 1;
+  uint32_t next_of_others_ = wire::kOtherNames;
 };
 
 }  // namespace weir::record

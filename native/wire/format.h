@@ -9,13 +9,15 @@
 namespace weir::wire {
 
 inline constexpr char kMagic[8] = {'W', 'E', 'I', 'R', 'T', 'R', 'C', '1'};
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;        // what is written
+inline constexpr uint32_t kOldestVersion = 1;  // what is read
 inline constexpr uint32_t kChunkMagic = 0x4b484357;
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kMaxChunkBytes = 1u << 20;
 inline constexpr uint64_t kUnknownOffset = (uint64_t{1} << 48) - 1;
 inline constexpr uint32_t kHistogramBins = 36;
 inline constexpr uint32_t kLongShift = 12;
+inline constexpr uint32_t kOtherNames = 1u << 31;  // ids from here on are of what is no file (paths.h)
 
 enum class Level : uint32_t { kOff = 0, kSummary = 1, kDetail = 2, kTrace = 3 };
 enum class Clock : uint32_t { kTimeStampCounter = 1, kMonotonic = 2 };
@@ -23,6 +25,7 @@ enum class Kind : uint32_t { kProcess = 1, kNames = 2, kEvents = 3, kCounters = 
 enum class RankSource : uint32_t { kNone = 0, kEnvironment = 1, kMpi = 2 };
 enum class MpiKind : uint32_t { kNone = 0, kOpenMpi = 1, kMpich = 2, kOther = 3 };
 enum class End : uint32_t { kNone = 0, kExit = 1, kQuickExit = 2, kExec = 3, kSignal = 4 };
+enum class Form : uint8_t { kCounter = 0, kHistogram = 1 };  // of an entry of a counters chunk
 enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2, kNote = 3 };
 // Who made the record. Above these: kEvents + p, an event layer at position p of its file's stack, and kNotes + k, a note about a
 // layer of kind k (layers.def). From output on: no I/O of its own, the calls to the system below it are.
@@ -163,18 +166,42 @@ struct Counter {
   Op op;
   Layer layer;
   uint8_t flags;
-  uint8_t zero;
+  Form form;
   uint64_t calls, bytes, ticks, errors, first_ticks, last_ticks;
-  uint64_t reserved;
+  uint64_t histogram;  // its address in the process that counts
+};
+static_assert(sizeof(Counter) == 64);
+
+struct Bins {
   uint64_t by_size[kHistogramBins];
   uint64_t by_duration[kHistogramBins];
 };
-static_assert(sizeof(Counter) == 640);
+
+// Of all calls of the log that are alike in operation, layer and flags, and in whether they are on a file. Takes ten entries.
+struct Histogram {
+  uint32_t of_others;  // 0: of calls on files, 1: on what is no file
+  Op op;
+  Layer layer;
+  uint8_t flags;
+  Form form;
+  uint64_t reserved[7];
+  Bins bins;
+};
+inline constexpr uint64_t kHistogramEntries = sizeof(Histogram) / sizeof(Counter);
+static_assert(sizeof(Histogram) == 640 && kHistogramEntries * sizeof(Counter) == sizeof(Histogram));
+static_assert(offsetof(Counter, form) == offsetof(Histogram, form) && offsetof(Histogram, bins) == 64);
+
+// Of version 1.
+struct WideCounter {
+  Counter counter;
+  Bins bins;
+};
+static_assert(sizeof(WideCounter) == 640);
 
 // Bin of a histogram: 0 for 0, k for [2^(k-1), 2^k), the last one open.
 constexpr uint32_t bin_of(uint64_t value) {
-  const uint32_t bin = 63 - static_cast<uint32_t>(__builtin_clzll(value | 1)) + (value != 0);
-  return bin < kHistogramBins ? bin : kHistogramBins - 1;
+  constexpr uint64_t kLargest = (uint64_t{1} << (kHistogramBins - 1)) - 1;
+  return 63 - static_cast<uint32_t>(__builtin_clzll(2 * (value < kLargest ? value : kLargest) + 1));
 }
 
 }  // namespace weir::wire

@@ -60,8 +60,10 @@ TEST(Layout, is_that_of_the_tables) {
   EXPECT_EQ(offsetof(ProcessChunk, parent), 224u);
   EXPECT_EQ(offsetof(ProcessChunk, cwd), 768u);
   EXPECT_EQ(offsetof(Counter, calls), 8u);
-  EXPECT_EQ(offsetof(Counter, by_size), 64u);
-  EXPECT_EQ(offsetof(Counter, by_duration), 352u);
+  EXPECT_EQ(offsetof(Counter, form), 7u);
+  EXPECT_EQ(offsetof(Counter, last_ticks), 48u);
+  EXPECT_EQ(offsetof(Histogram, bins.by_size), 64u);
+  EXPECT_EQ(offsetof(Histogram, bins.by_duration), 352u);
 }
 
 TEST(Operations, have_one_value_and_one_name_each) {
@@ -108,6 +110,8 @@ TEST(Histogram, bins_are_powers_of_two_and_the_last_is_open) {
   EXPECT_EQ(bin_of(4096), 13u);
   EXPECT_EQ(bin_of((uint64_t{1} << 34) - 1), 34u);
   EXPECT_EQ(bin_of(uint64_t{1} << 34), 35u);
+  EXPECT_EQ(bin_of((uint64_t{1} << 35) - 1), 35u);
+  EXPECT_EQ(bin_of(uint64_t{1} << 63), 35u);
   EXPECT_EQ(bin_of(UINT64_MAX), kHistogramBins - 1);
 }
 

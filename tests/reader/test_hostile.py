@@ -167,14 +167,16 @@ def test_bytes_that_are_no_trace(raw, with_header):
 
 
 @SETTINGS
-@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0, 32, 640]), st.integers(0, 2**64 - 1), st.binary(max_size=400)), max_size=6))
-def test_chunks_that_are_made_up(chunks):
+@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0, 32, 64, 640]), st.integers(0, 2**64 - 1), st.binary(max_size=400)), max_size=6),
+       st.sampled_from([1, 2]))  # fmt: skip
+def test_chunks_that_are_made_up(chunks, version):
     """Well-formed heads over wild contents reach deepest."""
     made = io.BytesIO()
     made.write(WHOLE[: 2 * 4096])
     for kind, entry, used, body in chunks:
         made.write(struct.pack("<IIQIIIIQQQQ", 0x4B484357, kind, 4096, 1, 1, entry, 0, used, 0, 1, 0) + body.ljust(4032, body[-1:] or b"\0"))
     raw = bytearray(made.getvalue())
+    struct.pack_into("<I", raw, 8, version)
     struct.pack_into("<Q", raw, 32, len(raw))
     read_everything(bytes(raw))
 
@@ -186,13 +188,14 @@ def damaged(raw: bytes, place: int, layout: str, *values) -> list[str]:
 
 
 CHUNK = 8192  # the first events chunk: behind the header page and the process chunk
+COUNTED = 16384 + 64  # a histogram, its counter; a histogram, its counter
 
 
 @pytest.mark.parametrize(
     ("place", "layout", "value", "said"),
     [
         (0, "<8s", b"DARSHAN\0", "not a trace of weir: the magic WEIRTRC1 is missing at byte 0"),
-        (8, "<I", 2, "trace format 2, this reader knows 1 at byte 8"),
+        (8, "<I", 3, "trace format 3, this reader knows 1 and 2 at byte 8"),
         (16, "<I", 48, "record size is not 32 at byte 16"),
         (32, "<Q", 1 << 40, "the file ends before the space that its header says was taken at byte"),
         (32, "<Q", 8192, "chunk beyond the end that the header gives at byte 8192"),
@@ -208,8 +211,11 @@ CHUNK = 8192  # the first events chunk: behind the header page and the process c
         (CHUNK + 4096 + 64 + 29, "<B", 12, "record of a layer that does not exist at byte 12352"),
         (CHUNK + 4096 + 64, "<Q", 2**63, "record whose time is impossible at byte 12352"),
         (CHUNK + 64, "<Q", 2**63, "record whose time is impossible at byte 8256"),
-        (16384 + 64 + 4, "<B", 0xFA, "counter of an operation or layer that does not exist at byte 16448"),
-        (16384 + 64 + 40, "<Q", 2**64 - 1, "counter whose figures contradict each other at byte 16448"),
+        (COUNTED + 640 + 4, "<B", 0xFA, "counter of an operation or layer that does not exist at byte 17088"),
+        (COUNTED + 640 + 40, "<Q", 2**64 - 1, "counter whose figures contradict each other at byte 17088"),
+        (COUNTED + 4, "<B", 0xFA, "counter of an operation or layer that does not exist at byte 16448"),
+        (COUNTED, "<I", 2, "counter of an operation or layer that does not exist at byte 16448"),
+        (COUNTED + 22 * 64 - 64 + 7, "<B", 1, "histogram that its chunk has no room for at byte 17792"),
     ],
 )  # fmt: skip
 def test_place_and_reason_are_said(whole, place, layout, value, said):

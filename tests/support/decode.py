@@ -85,13 +85,21 @@ class Counter(NamedTuple):
     bytes: int
     ticks: int
     errors: int
+
+
+class Histogram(NamedTuple):
+    process: int
+    op: str
+    layer: str
+    flags: int
+    of_others: bool
     by_size: tuple[int, ...]
     by_duration: tuple[int, ...]
 
 
 @dataclass
 class Trace:
-    """processes by number, names by (process, id), records in the order of each log, counters."""
+    """processes by number, names by (process, id), records in the order of each log, counters, histograms."""
 
     node: str
     level: int
@@ -100,6 +108,7 @@ class Trace:
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
+    histograms: list[Histogram] = field(default_factory=list)
 
     def of(self, op: str | None = None, layer: str | None = None, file: object = None) -> list[Record]:
         """The records of an operation, a layer, a file (its path, or the last part of it); by start."""
@@ -139,7 +148,7 @@ def read_trace(path: str | Path) -> Trace:
         (path,) = path.glob("*.weir")
     data = memoryview(path.read_bytes())
     magic, version, header_bytes, record_bytes = struct.unpack_from("<8sIII", data)
-    assert (magic, version, header_bytes, record_bytes) == (b"WEIRTRC1", 1, PAGE, 32), f"{path} is no trace"
+    assert (magic, version, header_bytes, record_bytes) == (b"WEIRTRC1", 2, PAGE, 32), f"{path} is no trace"
     (ns_per_tick, level) = struct.unpack_from("<dI", data, 64)
     trace = Trace(_text(data[80:144]), level, ns_per_tick)
     chunks = list(_chunks(data))
@@ -150,7 +159,7 @@ def read_trace(path: str | Path) -> Trace:
             _read_names(chunk, trace.names)
     for chunk in chunks:
         if chunk.kind == 4:
-            trace.counters.extend(_read_counters(chunk, trace))
+            _read_counters(chunk, trace)
     _read_events([chunk for chunk in chunks if chunk.kind == 3], trace)
     return trace
 
@@ -191,17 +200,18 @@ def _read_names(chunk: _Chunk, names: dict[tuple[int, int], str]) -> None:
         at += (8 + length + 7) & ~7 if number or length else 8
 
 
-def _read_counters(chunk: _Chunk, trace: Trace):
-    for i in range(min(chunk.used, len(chunk.data) // 640)):
-        file, op, layer, flags, _, calls, size, ticks, errors, _, _, _ = struct.unpack_from(
-            "<IBBBBQQQQQQQ", chunk.data, 640 * i
-        )
+def _read_counters(chunk: _Chunk, trace: Trace) -> None:
+    at, end = 0, 64 * min(chunk.used, len(chunk.data) // 64)
+    while at < end:
+        file, op, layer, flags, form, calls, size, ticks, errors = struct.unpack_from("<IBBBBQQQQ", chunk.data, at)
         if op:
-            bins = struct.unpack_from("<72Q", chunk.data, 640 * i + 64)
-            name = trace.name(chunk.process, file)
-            yield Counter(
-                chunk.process, OPS[op], LAYERS[layer], name, flags, calls, size, ticks, errors, bins[:36], bins[36:]
-            )
+            key = (chunk.process, OPS[op], LAYERS[layer])
+            if form:
+                bins = struct.unpack_from("<72Q", chunk.data, at + 64)
+                trace.histograms.append(Histogram(*key, flags, bool(file), bins[:36], bins[36:]))
+            else:
+                trace.counters.append(Counter(*key, trace.name(chunk.process, file), flags, calls, size, ticks, errors))
+        at += 640 if form else 64
 
 
 def _read_events(chunks: list[_Chunk], trace: Trace) -> None:

@@ -80,4 +80,47 @@ def test_memory_grows_by_the_bytes_of_names_and_not_by_pages(guest, preload_env,
         return 1024 * int(run([program, names], cwd=tmp_path, env=env).ok().stdout.split()[0])
 
     few, many = resident_bytes(1), resident_bytes(2000)
-    assert many - few < 2000 * (150 if level == "detail" else 100)
+    assert many - few < 2000 * (116 if level == "detail" else 100)
+
+
+FILES = """
+int main(int argc, char** argv) {
+  char name[64], data[512] = {0};
+  for (int file = 0; file < atoi(argv[1]); ++file) {
+    snprintf(name, sizeof name, "file.%06d", file);
+    int fd = open_new(name);
+    for (int i = 0; i < atoi(argv[2]); ++i) MUST(write(fd, data, sizeof data) == sizeof data);
+    MUST(close(fd) == 0 && unlink(name) == 0);
+  }
+  return 0;
+}
+"""
+PAGE = 4096
+
+
+@pytest.fixture
+def trace_bytes(guest, traced):
+    """``trace_bytes(level, files, writes)``: size of the trace of a process that opens, writes, closes and removes files."""
+
+    def measure(level: str, files: int, writes: int = 1) -> int:
+        outcome = traced([guest(FILES), files, writes], level=level, step=f"{level}.{files}.{writes}")
+        outcome.ok()
+        (trace,) = outcome.folder.glob("*.weir")
+        return trace.stat().st_size
+
+    return measure
+
+
+@pytest.mark.parametrize("level", ["detail", "summary"])
+def test_a_process_of_few_files_has_a_trace_of_five_pages(trace_bytes, level):
+    assert trace_bytes(level, 1) == 5 * PAGE  # the file's, the process', two of names, one of counters
+    assert trace_bytes(level, 3) == 5 * PAGE
+
+
+def test_level_detail_grows_by_the_bytes_of_its_counters(trace_bytes):
+    """64 bytes for each of four operations of a file; no histogram for each, no chunk half empty."""
+    one, many = trace_bytes("detail", 1), trace_bytes("detail", 2000)
+    names = trace_bytes("summary", 2000) - trace_bytes("summary", 1)
+    counters = 2000 * 4 * 64
+    assert counters <= many - one - names <= 1.15 * counters + PAGE
+    assert trace_bytes("detail", 2000, 20) == many  # whatever the number of calls

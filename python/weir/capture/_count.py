@@ -15,9 +15,12 @@ from dataclasses import dataclass
 _PAGE_BYTES = 4096
 _MAGIC = b"WEIRTRC1"
 _CHUNK_MAGIC = 0x4B484357
+_VERSION_OFFSET = 8
 _CHUNK = struct.Struct("<IIQIIIIQ")  # magic kind size_bytes process thread entry_bytes flags used
 _PROCESS, _EVENTS, _COUNTERS = 1, 3, 4
-_EVENT_BYTES, _COUNTER_BYTES, _CHUNK_BYTES = 32, 640, 64
+_EVENT_BYTES, _COUNTER_BYTES, _CHUNK_BYTES = 32, 64, 64
+_HISTOGRAM_BYTES = 640  # and a counter of version 1
+_FORM_OFFSET, _HISTOGRAM = 7, 1  # in an entry of a counters chunk
 _RANK_OFFSET, _EXE_OFFSET, _EXE_BYTES = 72, 256, 512
 _LOST_OFFSET = 144
 LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"})
@@ -60,7 +63,21 @@ def _count_written(data: mmap.mmap, begin: int, places: int) -> int:
     return low
 
 
+def _count_calls(data: mmap.mmap, begin: int, end: int, is_wide: bool) -> int:
+    """Calls in the counters between two places."""
+    calls = 0
+    while begin + _COUNTER_BYTES <= end:
+        is_histogram = not is_wide and data[begin + _FORM_OFFSET] == _HISTOGRAM
+        if not is_histogram:
+            calls += struct.unpack_from("<Q", data, begin + 8)[0]
+        begin += _HISTOGRAM_BYTES if is_histogram or is_wide else _COUNTER_BYTES
+    return calls
+
+
 def _count_chunks(data: mmap.mmap) -> Count:
+    (version,) = struct.unpack_from("<I", data, _VERSION_OFFSET)
+    is_wide = version == 1
+    entry_bytes = _HISTOGRAM_BYTES if is_wide else _COUNTER_BYTES
     processes = events = calls = lost = ranks = launchers = 0
     position = _PAGE_BYTES
     while position + _CHUNK_BYTES <= len(data):
@@ -78,8 +95,8 @@ def _count_chunks(data: mmap.mmap) -> Count:
         elif kind == _EVENTS:
             events += _count_written(data, position + _CHUNK_BYTES, min(used, (end - position - _CHUNK_BYTES) // _EVENT_BYTES))
         elif kind == _COUNTERS:
-            for i in range(min(used, (end - position - _CHUNK_BYTES) // _COUNTER_BYTES)):
-                calls += struct.unpack_from("<Q", data, position + _CHUNK_BYTES + i * _COUNTER_BYTES + 8)[0]
+            begin = position + _CHUNK_BYTES
+            calls += _count_calls(data, begin, begin + min(used, (end - begin) // entry_bytes) * entry_bytes, is_wide)
         position += size
     return Count(1, processes, events, calls, lost, ranks, launchers)
 

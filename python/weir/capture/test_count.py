@@ -18,14 +18,24 @@ def chunk(kind: int, used: int, body: bytes = b"", pages: int = 1, magic: int = 
 
 
 def counter(calls: int) -> bytes:
-    return struct.pack("<IBBBBQ", 1, 6, 1, 0, 0, calls).ljust(640, b"\0")
+    return struct.pack("<IBBBBQ", 1, 6, 1, 0, 0, calls).ljust(64, b"\0")
+
+
+def histogram() -> bytes:
+    """With bins that read as a counter's calls, were they taken for one."""
+    return struct.pack("<IBBBB", 0, 6, 1, 0, 1).ljust(64, b"\0") + struct.pack("<72Q", *[9] * 72)
+
+
+def wide_counter(calls: int) -> bytes:
+    return counter(calls) + struct.pack("<72Q", *[9] * 72)
 
 
 def records(number: int) -> bytes:
     return struct.pack("<QIIQIBBBB", 1, 1, 1, 0, 1, 6, 1, 0, 0) * number
 
 
-HEADER = b"WEIRTRC1".ljust(PAGE, b"\0")
+HEADER = struct.pack("<8sI", b"WEIRTRC1", 2).ljust(PAGE, b"\0")
+HEADER_1 = struct.pack("<8sI", b"WEIRTRC1", 1).ljust(PAGE, b"\0")
 PROCESS = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", -1) + bytes(144 - 76) + struct.pack("<Q", 7))
 RANK = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", 3) + bytes(144 - 76) + struct.pack("<Q", 7))
 
@@ -39,6 +49,9 @@ RANK = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", 3) + bytes(144 - 76) + str
         (HEADER + PROCESS + chunk(3, 5, records(5)) + chunk(3, 126, records(126)), Count(1, 1, 131, 0, 7)),
         (HEADER + chunk(3, 126, records(77)) + chunk(3, 126) + chunk(3, 126, records(1)), Count(1, 0, 78)),  # taken, not written
         (HEADER + chunk(4, 2, counter(3) + counter(40) + counter(500)), Count(1, 0, 0, 43)),
+        (HEADER + chunk(4, 22, histogram() + counter(3) + histogram() + counter(40) + counter(500)), Count(1, 0, 0, 43)),
+        (HEADER + chunk(4, 5, counter(3) + histogram()), Count(1, 0, 0, 3)),  # no room for the histogram
+        (HEADER_1 + chunk(4, 2, wide_counter(3) + wide_counter(40) + wide_counter(500)), Count(1, 0, 0, 43)),
         (HEADER + bytes(3 * PAGE) + PROCESS, Count(1, 1, 0, 0, 7)),  # space taken and never used
         (HEADER + chunk(3, 2**63, records(126)) + chunk(3, 1, records(1)), Count(1, 0, 127)),  # a count no chunk can hold
         (HEADER + chunk(3, 4, records(4), pages=2)[:PAGE], Count(1, 0, 4)),  # cut in a chunk

@@ -44,11 +44,13 @@ LAYOUTS = {
 # An event as it lies in the file; docs/formats/trace.md 3.3.
 RECORD = _layout("start:<u8 duration:<u4 file:<u4 offset_size:<u8 size_low:<u4 op:u1 layer:u1 flags:u1 error:u1")
 
-# A counter as it lies in the file; docs/formats/trace.md 3.4.
-COUNTER = np.dtype(
-    [("file", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("zero", "u1"), ("calls", "<u8"), ("bytes", "<u8"),
-     ("ticks", "<u8"), ("errors", "<u8"), ("first", "<u8"), ("last", "<u8"), ("reserved", "<u8"),
-     ("by_size", "<u8", (36,)), ("by_duration", "<u8", (36,))]
+# A counter and a histogram as they lie in the file; docs/formats/trace.md 3.4.
+COUNTER = _layout(
+    "file:<u4 op:u1 layer:u1 flags:u1 form:u1 calls:<u8 bytes:<u8 ticks:<u8 errors:<u8 first:<u8 last:<u8 histogram:<u8"
+)
+HISTOGRAM = np.dtype(
+    [("of_others", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("form", "u1"), ("reserved", "<u8", (7,)),
+     ("by_size", "<u8", (BINS,)), ("by_duration", "<u8", (BINS,))]
 )  # fmt: skip
 
 

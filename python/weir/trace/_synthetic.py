@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from weir.trace._abi import COUNTER, RECORD
+from weir.trace._abi import BINS, COUNTER, HISTOGRAM, RECORD
 from weir.trace.ops import BELOW, LONG, NESTED, op_named, ops
 from weir.trace.process import CHUNK
 
 PAGE = 4096
 MAX_CHUNK = 1 << 20
 UNKNOWN_OFFSET = 2**48 - 1
+COUNTED = np.dtype([("histogram", HISTOGRAM), ("counter", COUNTER)])  # a counter and a histogram of its own
 
 
 def records(
@@ -69,15 +70,19 @@ def counter(
     name: str, calls: int, size: int, ticks: int, first: int, last: int, *, file: int = 0, flags: int = 0
 ) -> np.ndarray:
     """A counter of `calls` calls of `size` bytes and `ticks` ticks each."""
-    out = np.zeros(1, COUNTER)
+    out = np.zeros(1, COUNTED)
     op = op_named(name)
-    out[0] = (
-        (file, op.value, op.layer, flags, 0, calls, calls * size, calls * ticks, 0, first, last, 0)
-        + (np.zeros(36, np.uint64),) * 2
-    )
-    out["by_size"][0, min(size.bit_length(), 35)] = calls
-    out["by_duration"][0, min(ticks.bit_length(), 35)] = calls
+    kind = (op.value, op.layer, flags)
+    out["histogram"][0] = (0, *kind, 1, 0) + (np.zeros(BINS, np.uint64),) * 2
+    out["counter"][0] = (file, *kind, 0, calls, calls * size, calls * ticks, 0, first, last, 0)
+    out["histogram"]["by_size"][0, min(size.bit_length(), BINS - 1)] = calls
+    out["histogram"]["by_duration"][0, min(ticks.bit_length(), BINS - 1)] = calls
     return out
+
+
+def _names_a_file(text: str) -> bool:
+    text = "/" + text.lstrip("/") if text.startswith("//") else text
+    return text.startswith("/") and (not text.startswith(("/dev/", "/proc/", "/sys/")) or text.startswith("/dev/shm/"))
 
 
 @dataclass
@@ -106,9 +111,17 @@ class ProcessWriter:
             self.writer.chunk(3, size, self.page, thread, 32, len(piece), taken, thread, number, piece.tobytes())
 
     def counters(self, *what: np.ndarray, thread: int = 1) -> None:
-        body = b"".join(one.tobytes() for one in what)
+        """Append what `counter` made, as a chunk of the log of a thread."""
+        if self.writer.version == 1:  # its bins behind each counter
+            body = b"".join(one["counter"].tobytes() + one["histogram"].tobytes()[COUNTER.itemsize :] for one in what)
+            entry_bytes = HISTOGRAM.itemsize
+        else:
+            names = {number: text for text, number in self.ids.items()}
+            for one in what:
+                one["histogram"]["of_others"] = not _names_a_file(names.get(int(one["counter"]["file"][0]), "/"))
+            body, entry_bytes = b"".join(one.tobytes() for one in what), COUNTER.itemsize
         size = -(-(64 + len(body)) // PAGE) * PAGE
-        self.writer.chunk(4, size, self.page, thread, COUNTER.itemsize, len(what), 0, thread, 0, body)
+        self.writer.chunk(4, size, self.page, thread, entry_bytes, len(body) // entry_bytes, 0, thread, 0, body)
 
     def _write_names(self) -> None:
         entries = []
@@ -130,11 +143,12 @@ class TraceWriter:
     def __init__(
         self, path: str | os.PathLike[str], node: str = "node0", *, level: int = 3, clock: int = 1, ns_per_tick: float = 1.0,
         created_ticks: int = 1 << 40, created_mono_ns: int = 10**12, created_realtime_ns: int = 1_700_000_000 * 10**9,
+        version: int = 2,
     ):  # fmt: skip
         self.stream = open(path, "wb")
         self.ns_per_tick, self.created_ticks = ns_per_tick, created_ticks
         self.created_mono_ns, self.created_realtime_ns = created_mono_ns, created_realtime_ns
-        self.node, self.level, self.clock = node, level, clock
+        self.node, self.level, self.clock, self.version = node, level, clock, version
         self.end = PAGE
         self.processes: list[ProcessWriter] = []
 
@@ -180,7 +194,7 @@ class TraceWriter:
             self.stream.seek(process.page * PAGE + 64)
             self.stream.write(_process_bytes(process.fields)[64:])
         header = struct.pack(
-            "<8sIIIIQQQQQdII64s", b"WEIRTRC1", 1, PAGE, 32, self.clock, 4 << 30, self.end, self.created_realtime_ns,
+            "<8sIIIIQQQQQdII64s", b"WEIRTRC1", self.version, PAGE, 32, self.clock, 4 << 30, self.end, self.created_realtime_ns,
             self.created_mono_ns, self.created_ticks, self.ns_per_tick, self.level, 0, self.node.encode(),
         )  # fmt: skip
         self.stream.seek(0)

@@ -21,6 +21,7 @@ from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.step import members_of
 from weir.trace import TraceFile
 from weir.trace._abi import COUNTER, Cursor
+from weir.trace.counters import counters_in
 from weir.trace.events import Events, next_events
 from weir.trace.file import COUNTERS, EVENTS, LOST
 from weir.trace.ops import ERROR, EVENTS as EVENT_LAYERS
@@ -112,8 +113,7 @@ class Follower:
         """What counters grew by; they only ever grow."""
         chunks, parts = file.array("chunks"), []
         for chunk in chunks[chunks["kind"] == COUNTERS]:
-            offset, begin = int(chunk["offset"]), int(chunk["offset"]) + 64
-            now = file.raw[begin : begin + int(chunk["entries"]) * COUNTER.itemsize].view(COUNTER).copy()
+            offset, now = int(chunk["offset"]), counters_in(file.raw, chunk)
             before = self.counted.get(offset, np.zeros(0, COUNTER))
             grown = {}
             for key in ("calls", "bytes", "ticks", "errors"):
