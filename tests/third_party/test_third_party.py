@@ -87,8 +87,10 @@ def test_page_counts_passes_and_differences():
     assert "| s | 2 | 1 | 0 -2 !1 | . |" in page
     assert "| t | not run: there is no t |" in page
     assert "**3 differences**, 1 of them without a known cause" in page
-    assert "| s | `run::a` | pass | fail | bufa | **unknown** |" in page
+    assert "| s | by design | 2 | `file x`, `file y` | bufa |" in page
+    assert "| s | `run::a` | pass | fail | bufa |" in page
     assert "- s, keep: it takes an hour." in page
+    assert "- t: plain, again, bufa, keep." in page and "- s: " not in page
     assert "- t, keep: it hangs." in page
 
 
@@ -103,6 +105,19 @@ def test_page_marks_what_older_builds_gave():
     assert "| s | 2 | 2 | 2 <sup>a</sup> | . | 2 |" in page
     assert "Builds: a: weir of-old." in page
     assert "weir of-new (2 runs) and of-old (1 runs): 1 suites, 4 of 4 runs" in page
+
+
+def test_page_has_one_line_for_a_cause():
+    suite = Suite("s", "a suite", lambda _: [], lambda _: "s 1")
+    modes = [Mode("plain"), Mode("bufa", stack="bufa:1:2")]
+    tests = {str(i): "pass" for i in range(30)}
+    plain, bufa = result("plain", tests), result("bufa", dict.fromkeys(tests, "fail"), library="lib")
+    for one in (plain, bufa):
+        one.steps |= {f"p{i:02}": StepResult(0 if one is plain else 1, {}) for i in range(14)}
+    page = write_page([make_row(suite, {"plain": plain, "bufa": bufa}, modes, [Known("s", "*", "*", "why")])], modes)
+    assert [line for line in page.splitlines() if "| why |" in line] == [
+        f"| s | why | 44 | {', '.join(f'`p{i:02}`' for i in range(12))} and 3 more | bufa |"
+    ]
 
 
 def test_time_limit_ends_children_too(tmp_path):

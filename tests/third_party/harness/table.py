@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -25,6 +25,8 @@ A cell holds the tests that passed; `-N` behind it the items that differ from th
 known. `.`: not run in this mode. A letter behind it: measured with another build, named below the table. What two runs
 without weir do not agree on is left out of the comparison.
 """
+_LACKING = """These runs were not made, or did not end: all suites in all modes take hours on two cores. `make third-party`
+makes them; it repeats no run that has a result of the same build."""
 
 
 @dataclass(frozen=True)
@@ -115,21 +117,53 @@ def _suites(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _differences(rows: Sequence[Row]) -> list[str]:
-    found = [d for row in rows for d in row.differences]
-    if not found:
-        return ["None."]
-    groups: dict[tuple[str, str, str], list[Difference]] = {}
+def _step_of(item: str) -> str:
+    """The step that an item belongs to; an output file is one of its own."""
+    return item.partition("::")[0].partition(": ")[0]
+
+
+def _join(values: Iterable[str], shown: int = 12) -> str:
+    """The first values, and how many more there are."""
+    every = sorted(set(values))
+    more = len(every) - shown
+    return ", ".join(every[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def _known_lines(found: Sequence[Difference]) -> list[str]:
+    """One line for each suite and cause."""
+    groups: dict[tuple[str, str], list[Difference]] = {}
     for d in found:
-        groups.setdefault((d.suite, d.item, d.cause), []).append(d)
-    lines = ["| suite | item | plain | found | modes | cause |", "|---|---|---|---|---|---|"]
-    for (suite, item, cause), members in sorted(groups.items()):
-        modes = ", ".join(d.mode for d in members)
-        values = ", ".join(sorted({d.found for d in members}))
+        groups.setdefault((d.suite, d.cause), []).append(d)
+    lines = ["| suite | cause | items | in | modes |", "|---|---|--:|---|---|"]
+    for (suite, cause), members in sorted(groups.items()):
+        steps = _join(f"`{_step_of(d.item)}`" for d in members)
+        lines.append(f"| {suite} | {cause} | {len(members)} | {steps} | {_join(d.mode for d in members)} |")
+    return lines
+
+
+def _unknown_lines(found: Sequence[Difference]) -> list[str]:
+    """One line for each item, with what was found in its place."""
+    groups: dict[tuple[str, str], list[Difference]] = {}
+    for d in found:
+        groups.setdefault((d.suite, d.item), []).append(d)
+    lines = ["| suite | item without a known cause | plain | found | modes |", "|---|---|---|---|---|"]
+    for (suite, item), members in sorted(groups.items()):
         shown = item.replace("|", "\\|")
-        row = (suite, f"`{shown}`", members[0].plain, values, modes, cause or "**unknown**")
+        values = _join(d.found for d in members)
+        row = (suite, f"`{shown}`", members[0].plain, values, _join(d.mode for d in members))
         lines.append("| " + " | ".join(row) + " |")
     return lines
+
+
+def _differences(rows: Sequence[Row]) -> list[str]:
+    found = [d for row in rows for d in row.differences]
+    known = [d for d in found if d.cause]
+    unknown = [d for d in found if not d.cause]
+    tables = [_known_lines(known)] if known else []
+    tables += [_unknown_lines(unknown)] if unknown else []
+    if not tables:
+        return ["None."]
+    return [line for table in tables for line in (*table, "")][:-1]
 
 
 def _left_out(rows: Sequence[Row]) -> list[str]:
@@ -138,6 +172,17 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
         for row in rows
         for pattern, why in row.suite.leave_out.items()
     ]
+
+
+def _without_result(rows: Sequence[Row], modes: Sequence[Mode]) -> list[str]:
+    """The cells that are to be run and were not, or not since the suite or its sources were there."""
+    lines = []
+    for row in rows:
+        ran = {name for name, result in row.results.items() if not result.missing}
+        lacking = [m.name for m in modes if _is_in_matrix(row.suite, m) and m.name not in ran]
+        if lacking:
+            lines.append(f"- {row.suite.name}: {', '.join(lacking)}.")
+    return lines
 
 
 def write_page(
@@ -163,7 +208,8 @@ def write_page(
     if still_open:
         parts += ["", "## Open: seen in runs that are not in the table", ""]
         parts += [f"- {o['suite']}, {o['mode']}: {o['seen']}." for o in still_open]
-    left_out = _left_out(rows)
-    if left_out:
-        parts += ["", "## Not run", "", *left_out]
+    if left_out := _left_out(rows):
+        parts += ["", "## Left out, with the reason", "", *left_out]
+    if lacking := _without_result(rows, modes):
+        parts += ["", "## Without a result", "", _LACKING, "", *lacking]
     return "\n".join(parts) + "\n"

@@ -21,7 +21,8 @@ _CALLS = (
 )
 # They wait for real time (an alarm, a measurement of cached reads), format devices, or take minutes.
 _LEFT_OUT = ("readahead02", "flock07", "fork13", "fsync04", "copy_file_range02", "preadv03", "pwritev03")
-_LEFT_OUT += ("preadv03_64", "pwritev03_64", "sendfile09", "sendfile09_64", "fork_procs", "fork14")
+_LEFT_OUT += ("preadv03_64", "pwritev03_64", "preadv203", "sendfile09", "sendfile09_64", "fork_procs", "fork14")
+_LEFT_OUT += ("renameat01",)
 _LEFT_OUT += ("rename11", "creat09", "writev03", "fallocate05", "fallocate06", "fallocate04", "statx05")
 _LEFT_OUT += ("statx04", "statx06", "statx08", "lseek11", "mmap16", "msync04", "fdatasync03", "openat04")
 
