@@ -52,7 +52,52 @@ def _fsx_steps(place):
         yield Step(name, (program, *options), parse.ltp, environment, time_limit_s=60)
 
 
+_GROW = ("-b", "-e", "1", "-u")
+# Directory below testcases/kernel, program, options; shorter than by default where that takes a minute.
+_FILE_TESTS = (
+    *(("fs/ftest", f"ftest0{n}", ()) for n in range(1, 9)),
+    *(("fs/stream", f"stream0{n}", ()) for n in range(1, 6)),
+    ("io/writetest", "writetest", ()),
+    *(("io/direct_io", f"diotest{n}", ()) for n in range(1, 7)),
+    *(("io/direct_io", f"diotest{n}", ("-b", "65536", "-i", "100", "-o", "1024000")) for n in (2, 3, 5, 6)),
+    *(("io/aio", f"aio0{n}", ()) for n in (1, 2)),
+    ("io/ltp-aiodio", "dio_append", ("-n", "4", "-c", "20")),
+    ("io/ltp-aiodio", "aiodio_append", ("-n", "4", "-c", "20")),
+    ("io/ltp-aiodio", "dio_read", ("-n", "4")),
+    ("io/ltp-aiodio", "dio_truncate", ("-n", "4", "-c", "20")),
+    ("io/ltp-aiodio", "dio_sparse", ("-n", "3", "-s", "2M")),
+    ("io/ltp-aiodio", "aiodio_sparse", ("-n", "3", "-s", "2M")),
+    ("fs/doio", "growfiles", (*_GROW, "-i", "300", "-w", "-C", "1", "-l", "-I", "r", "-T", "10", "-S", "2")),
+    ("fs/doio", "growfiles", (*_GROW, "-i", "100", "-I", "p", "-S", "2")),
+    ("fs/doio", "growfiles", (*_GROW, "-g", "1", "-i", "1", "-S", "150")),
+    ("fs/doio", "growfiles", (*_GROW, "-g", "4090", "-i", "500", "-t", "39000")),
+    ("fs/doio", "growfiles", (*_GROW, "-g", "5000", "-i", "500", "-t", "49900", "-T10", "-c9", "-I", "p")),
+    ("fs/doio", "growfiles", (*_GROW, "-r", "1-5000", "-R", "0--2", "-i", "300", "-C", "1", "-I", "p", "-S", "2")),
+    ("fs/doio", "growfiles", (*_GROW, "-r", "1-5000", "-i", "300", "-C", "1", "-I", "l", "-S", "2")),
+    ("fs/doio", "growfiles", (*_GROW, "-g", "5000", "-i", "500", "-t", "49900", "-o", "O_RDWR,O_CREAT,O_TRUNC")),
+    ("fs/doio", "growfiles", (*_GROW, "-D", "0", "-i", "100", "-r", "1-256000:512", "-R", "512-256000", "-T", "4")),
+    ("fs/doio", "growfiles", ("-b", "-u", "-D", "0", "-w", "-g", "8b", "-C", "1", "-i", "1000")),
+)
+
+
+def _file_steps(place):
+    environment = {"TMPDIR": str(place.work), "LTP_COLORIZE_OUTPUT": "n", "LTP_TIMEOUT_MUL": "3"}
+    for number, (directory, program, options) in enumerate(_FILE_TESTS):
+        path = str(place.tree / "testcases" / "kernel" / directory / program)
+        places = ("-W", program, "-f", f"g{number}_", "-d", str(place.work)) if program == "growfiles" else ()
+        name = " ".join((program, *options))
+        yield Step(name, (path, *options, *places), parse.ltp, environment, time_limit_s=60)
+
+
 SUITES = [
+    Suite(
+        name="ltp-fs",
+        title="Linux Test Project: its tests of files: ftest, stream, direct I/O, AIO beside buffered I/O, growfiles",
+        steps=_file_steps,
+        version=tree_version,
+        tree="ltp",
+        needs=("testcases/kernel/fs/ftest/ftest01", "testcases/kernel/io/ltp-aiodio/dio_append"),
+    ),
     Suite(
         name="ltp",
         title=f"Linux Test Project: tests of {len(_CALLS)} system calls that do I/O, one program after the other",

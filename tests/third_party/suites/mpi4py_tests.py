@@ -14,6 +14,15 @@ _LAUNCH = {
     ),
     "mpich": (("mpirun.mpich",), {"MPI4PY_MPIABI": "mpich", "LD_LIBRARY_PATH": "lib"}),
 }
+# Each rank prints into a file of its own: lines of two ranks in one stream interleave, and tests get lost.
+_RANK = "exec $TESTS > rank${OMPI_COMM_WORLD_RANK:-$PMI_RANK}.log 2>&1"
+_SCRIPT = f"""
+rm -f rank*.log
+"$@" bash -c '{_RANK}'
+status=$?
+for log in rank*.log; do sed -E "s/^(test\\w*) \\(/\\1 (${{log%.log}}./" $log; done
+exit $status
+"""
 
 
 def _steps(place):
@@ -25,8 +34,8 @@ def _steps(place):
         for ranks in ("1", "2"):
             python = (str(place.python), "-B", str(tests / "main.py"), "--verbose")
             chosen = ("-i", "test_io", "-i", "test_file")
-            variables = {**environment, "TMPDIR": str(place.work)}
-            command = (*launch, "-n", ranks, *python, *chosen)
+            variables = {**environment, "TMPDIR": str(place.work), "TESTS": " ".join((*python, *chosen))}
+            command = ("bash", "-c", _SCRIPT, "bash", *launch, "-n", ranks)
             yield Step(f"{mpi} {ranks}", command, parse.unittest, variables, time_limit_s=600)
 
 
