@@ -107,11 +107,15 @@ FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
   // A layer that stores another form than the program's writes where it belongs, which is not the end: the kernel does without the flag.
   const bool transforms = file->transforms;
   const long shown = transforms ? before | (file->flags & O_APPEND) : before;
-  if (shown != before) os::system_call(SYS_fcntl, fd, F_SETFL, shown);
-  FILE* const f = stack::through_kernel(fd, [&] { return real(fd, mode); });
-  const long flags = f != nullptr ? os::system_call(SYS_fcntl, fd, F_GETFL) : shown;
+  long flags = shown;
+  FILE* const f = stack::through_kernel(fd, [&] {  // which hands down first, to where it belongs
+    if (shown != before) os::system_call(SYS_fcntl, fd, F_SETFL, shown);
+    FILE* const made = real(fd, mode);
+    if (made != nullptr) flags = os::system_call(SYS_fcntl, fd, F_GETFL);
+    if (transforms && flags != before) os::system_call(SYS_fcntl, fd, F_SETFL, before);
+    return made;
+  });
   if (flags != shown) stack::flags_set(fd, static_cast<int>(flags));
-  if (transforms && flags != before) os::system_call(SYS_fcntl, fd, F_SETFL, before);
   return f != nullptr ? with_layers(f, flags != shown) : nullptr;
 }
 
