@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,12 +20,13 @@ from hypothesis import strategies as st
 from weir_pages import write_step
 
 from weir.report import build
+from weir.report.amounts import seconds
+from weir.report.groups import file_groups
 from weir.report.html import overtime, render_html, tables
 from weir.report.html.encode import Packed, pack, unpack
-from weir.report.html.figures import seconds
-from weir.report.html.groups import file_groups
-from weir.report.html.overview import sentences
-from weir.report.tables import Table
+from weir.report.mpi_io import MPI_IO
+from weir.report.sentences import sentences
+from weir.report.table import Table
 from weir.trace._synthetic import TraceWriter, counter, records
 from weir.trace.ops import op_named
 
@@ -246,11 +248,11 @@ def test_what_a_step_waits_for_stands_beside_its_bar(plain_run):
         assert f", waited for {seconds(ns / 1e9)}" in page
 
 
-def test_the_first_tables_of_a_long_section_are_open(plain_run, monkeypatch):
+def test_the_first_tables_of_a_long_section_are_open(plain_run):
     """Placement, hints and access of the file with most bytes, and those of the others folded."""
     made = [Table(f"{what} of {file}", ("<a",), (("x",),) * rows) for file in "fg" for what, rows in (("placement", 4), ("hints", 20), ("access", 20))]
-    monkeypatch.setattr(tables, "report_tables", lambda *_: made)
-    body = tables.table_section(build(plain_run), "mpi-io").body
+    kind = replace(MPI_IO, tables=lambda *_: made)
+    body = tables.table_section(build(plain_run), kind).body
     assert re.findall("<summary>(.*?)</summary>", body) == ["hints of g", "access of g"]
     assert re.findall("<caption>(.*?)</caption>", body) == ["placement of f", "hints of f", "access of f", "placement of g"]
 

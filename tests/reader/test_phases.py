@@ -11,8 +11,9 @@ from wait_trace import WaitTrace
 from weir._errors import InputError, UsageError
 from weir.analysis.phase_rules import read_phase_rules
 from weir.report import build
+from weir.report.kind import ALL, Options
 from weir.report.notes import notes
-from weir.report.render import Options, report_tables
+from weir.report.registry import report_tables
 
 SECOND = 10**9
 
@@ -229,7 +230,7 @@ def test_a_table_that_was_asked_for_and_has_nothing_says_why(tmp_path):
     report = build(program.write(tmp_path / "run" / "s"))
     asked = list(report_tables(report, Options(("waits", "phases"))))
     assert [part.strip().split(":")[0] for part in asked] == ["waits", "phases"] and "--no-mpi" in asked[0] and "--phases" in asked[1]
-    assert not any(isinstance(part, str) and "nothing to show" in part for part in report_tables(report, Options()))
+    assert not any(isinstance(part, str) and "nothing to show" in part for part in report_tables(report, Options((ALL,))))
 
 
 def test_times_of_one_program_are_none_of_the_next_one_in_the_step(tmp_path):

@@ -3,22 +3,23 @@
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
 
 from weir.cli._options import Dask, reader_of
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
-Rank = Annotated[int | None, typer.Option("--rank", metavar="N", help="Only the processes of this task.")]
-Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N", help="Lines of long tables (0: all). [default: 20]")]
+Rank = Annotated[int | None, typer.Option("--rank", metavar="N", help="Only the processes of this rank.")]
+Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N", help="Lines of long tables (0: all). [default: 20; 10 files in the overview]")]
 Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T", help="Only files with at least T msec.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY", help="Sort files by msec, mb, rate, calls or file.")]
 Tables = Annotated[
-    str | None, typer.Option("--tables", metavar="LIST", help="Only these: steps,waits,phases,summary,files,requests,durations,units,layers,output,mpi-io,variables,filesystems,flow,processes,detail; and graph,reads.")
+    str | None, typer.Option("--tables", metavar="LIST", help="Print these tables instead of the overview: waits,flow or all; list prints their names.")
 ]
-File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose name fits: a word in it, or a shell pattern.")]
+File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose path fits: a word in it, or a shell pattern.")]
 Trace = Annotated[bool, typer.Option("--trace", help="A line for each record instead of tables.")]
 Op = Annotated[str | None, typer.Option("--op", metavar="OP", help="With --trace: only this operation, e.g. pwrite.")]
 From = Annotated[float | None, typer.Option("--from", metavar="S", help="With --trace: from S seconds after the step's start.")]
@@ -48,22 +49,23 @@ def report(
     phases: Phases = None,
     dask: Dask = None,
 ) -> None:
-    """Print the tables of a run.
+    """Print what was found in a run on one or two screens, or the tables of --tables.
 
     Status 4 when the trace is incomplete: the report is printed all the same, and says what is missing.
     """
     from weir._errors import UsageError
     from weir.analysis.files import SORT_KEYS
     from weir.analysis.phase_rules import read_phase_rules
-    from weir.report import BY_NAME, TABLES, build
-    from weir.report.render import Options
+    from weir.report import build
+    from weir.report.kind import Options
+    from weir.report.registry import named
 
     if by not in SORT_KEYS:
         raise UsageError(f"--by {by}: choose one of {', '.join(SORT_KEYS)}")
-    wanted = tuple(tables.split(",")) if tables is not None else TABLES
-    unknown = [name for name in wanted if name not in (*TABLES, *BY_NAME)]
-    if unknown:
-        raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join((*TABLES, *BY_NAME))}")
+    if tables == "list":
+        _print_kinds()
+        return
+    wanted = named(tables) if tables is not None else ()
     if not trace and (op, t_from, t_to) != (None, None, None):
         raise UsageError("--op, --from and --to choose trace lines: add --trace")
     if trace and json:
@@ -77,7 +79,7 @@ def report(
     if op is not None:
         _check_op(op)
     rules = read_phase_rules(phases) if phases is not None else ()
-    options = Options(wanted, by, top, round(threshold_ms * 1e6), file)
+    options = Options(wanted, by, top, round(threshold_ms * 1e6), file, get_terminal_size((80, 24)).columns)
     with reader_of(dask) as reader:
         made = build(run, step=step, rank=rank, all=everything, phase_rules=rules, reader=reader)
         if trace:
@@ -136,14 +138,18 @@ def _write_page(made: Any, path: str) -> None:
     print(f"weir: {path}: {size / 1e6:.2f} MB, for any browser", file=sys.stderr)
 
 
+def _print_kinds() -> None:
+    from weir.report.registry import KINDS
+
+    for kind in KINDS:
+        print(f"{kind.name:<12} {kind.shows}{'' if kind.in_all else ' (not in all)'}")
+
+
 def _print_json(made: Any, options: Any) -> None:
     import json
     import sys
 
-    from weir.report.flow import MORE_JSON
-
-    figures = made.to_json(by=options.by, top=options.top or None, threshold_ns=options.threshold_ns, pattern=options.pattern)
-    figures.update({name: of(made, options.pattern) for name, of in MORE_JSON.items() if name in options.tables})
+    figures = made.to_json(**{**vars(options), "top": options.top or None})
     json.dump(figures, sys.stdout, indent=1)
     sys.stdout.write("\n")
 

@@ -18,8 +18,7 @@ from weir._errors import StorageError, UsageError
 from weir.analysis.names import shown
 from weir.query._arrow import pyarrow
 from weir.query.schema import TABLES
-from weir.report.render import text_lines
-from weir.report.tables import Table
+from weir.report.table import Table, text_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,6 +3,6 @@
 
 from weir.report.build import Report, build
 from weir.report.lines import trace_lines
-from weir.report.render import BY_NAME, TABLES, render_rich, render_text
+from weir.report.render import render_rich, render_text
 
-__all__ = ["BY_NAME", "TABLES", "Report", "build", "render_rich", "render_text", "trace_lines"]
+__all__ = ["Report", "build", "render_rich", "render_text", "trace_lines"]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -342,6 +343,14 @@ class Report(_Summed):
     def processes(self) -> list[ProcessFigures]:
         return [one for step in self.steps for one in step.processes]
 
+    @cached_property
+    def shown_ranks(self) -> list[int | None]:
+        """The rank that tables speak of, then None for all of them when there are more."""
+        if self.choice.rank is not None:
+            return [self.choice.rank]
+        every = {rank for step in self.steps for rank in step.ranks}
+        return [0] if every == {0} else [0, None] if 0 in every else [None]
+
     @property
     def cwd(self) -> str | None:
         """The working directory that all steps share, else None."""
@@ -356,11 +365,12 @@ class Report(_Summed):
     def _masks(self) -> list[np.ndarray]:
         return [step.members for step in self.steps]
 
-    def to_json(self, **options: object) -> dict:
-        """The report as plain data; see weir.report.json."""
+    def to_json(self, **options: Any) -> dict[str, Any]:
+        """The report as plain data. options: those of weir.report.kind.Options; see weir.report.json."""
         from weir.report.json import report_json
+        from weir.report.kind import Options
 
-        return report_json(self, **options)
+        return report_json(self, Options(**options))
 
 
 def build(

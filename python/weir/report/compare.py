@@ -19,7 +19,7 @@ from weir.report.build import Report, StepReport
 from weir.report.figures import megabytes, milliseconds, short, thousands
 from weir.report.notes import notes
 from weir.report.render import write_parts
-from weir.report.tables import Table
+from weir.report.table import Table
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from weir.analysis.names import shown
 from weir.analysis.routines import FileDetail, Routine
 from weir.report.build import Report, StepReport
 from weir.report.figures import megabytes, milliseconds, rate
+from weir.report.kind import Options, TableKind
 
 
 def detail_lines(report: Report, step: StepReport, rank: int | None, *, pattern: str | None = None, top: int | None = None) -> Iterator[str]:
@@ -41,3 +42,20 @@ def _file_lines(one: FileDetail, name: str) -> Iterator[str]:
 def _routine(row: Routine, width: int) -> str:
     msec = milliseconds(row.ns)
     return f"{row.routine + ':':<{width}} {row.calls:>6} {megabytes(row.bytes):>8.3f} {msec:>9.3f} {rate(row.bytes, row.ns):>8.3f}"
+
+
+def _tables(report: Report, options: Options) -> Iterator[str]:
+    rank = report.shown_ranks[0]
+    for step in report.steps:
+        who = "every rank" if rank is None else f"rank {rank}"
+        yield f"\nDetail for {step.name}, {who}\n"
+        yield from detail_lines(report, step, rank, pattern=options.pattern, top=options.detail_limit)
+
+
+DETAIL = TableKind(
+    name="detail",
+    heading="Detail of each file",
+    shows="each file of a rank with all its routines, line by line",
+    tables=_tables,
+    page="own",
+)

@@ -22,6 +22,11 @@ def whole(value: float) -> str:
     return f"{value:.0f}"
 
 
+def decimals(value: float) -> str:
+    """Whole numbers as in the reference; three decimals where these would say nothing."""
+    return f"{value:.0f}" if value >= 100 or value == 0 else f"{value:.3f}"
+
+
 def megabytes(count: int) -> float:
     return count / 1e6
 

@@ -12,8 +12,9 @@ from weir.analysis.flow import CARRIED, INPUT, OUTPUT, ROLES, Edge, FileFlow, Fl
 from weir.analysis.patterns import Pattern
 from weir.analysis.rereads import Extents, Reread, extents, read_again, read_by_all, uses_between
 from weir.report.figures import megabytes, percent, short
+from weir.report.kind import Options, TableKind
 from weir.report.output import spans
-from weir.report.tables import Table
+from weir.report.table import Table
 
 if TYPE_CHECKING:
     from weir.report.build import Report
@@ -349,5 +350,35 @@ def reads_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     return {"by_all": listed(by_all), "again": listed(again)}
 
 
-# Keys of the report's JSON that are there when the table of that name is asked for.
-MORE_JSON = {"graph": graph_json, "reads": reads_json}
+def _flow_tables(report: Report, options: Options) -> Iterator[Table]:
+    if len(report.steps) > 1 or options.names(FLOW):
+        yield from flow_tables(report, options.limit, options.pattern)
+
+
+FLOW = TableKind(
+    name="flow",
+    heading="Data between steps",
+    short_heading="Data flow",
+    shows="which step and rank writes and reads each file",
+    tables=_flow_tables,
+    json=lambda report, options: {"flow": flow_json(report, options.pattern)},
+    has_rows=lambda report: len(report.steps) > 1,
+)
+
+GRAPH = TableKind(
+    name="graph",
+    heading="Who reads what others wrote",
+    shows="bytes from the step that wrote to the step that read",
+    tables=lambda report, options: graph_tables(report, options.limit, options.pattern),
+    in_all=False,
+    json=lambda report, options: {"graph": graph_json(report, options.pattern)},
+)
+
+READS = TableKind(
+    name="reads",
+    heading="Files read more than once",
+    shows="files that all ranks read, or one rank more than once",
+    tables=lambda report, options: read_tables(report, options.limit, options.pattern),
+    in_all=False,
+    json=lambda report, options: {"reads": reads_json(report, options.pattern)},
+)

@@ -12,7 +12,8 @@ from weir.analysis.mpi_io import Access, MpiFile
 from weir.analysis.names import shown
 from weir.analysis.variables import Variable
 from weir.report.figures import megabytes, rate, size
-from weir.report.tables import Table
+from weir.report.kind import Options, TableKind
+from weir.report.table import Table
 
 if TYPE_CHECKING:
     from weir.report.build import Report
@@ -160,3 +161,31 @@ def mpi_io_json(one: MpiFile) -> dict[str, Any]:
 
 def variable_json(one: Variable) -> dict[str, Any]:
     return asdict(one)
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table | str]:
+    top = options.detail_limit
+    yield from mpi_io_tables(report, pattern=options.pattern, top=top)
+    if top is not None and len(report.mpi_files) > top:
+        yield f"({top} of {len(report.mpi_files)} files: those with most bytes; --tables mpi-io --top 0 prints all)"
+
+
+MPI_IO = TableKind(
+    name="mpi-io",
+    heading="MPI-IO",
+    shows="MPI-IO: aggregators, hints in force, access patterns",
+    tables=_tables,
+    why_empty="no file was opened through MPI-IO",
+    json=lambda report, _: {"mpi_io": [mpi_io_json(one) for one in report.mpi_files]},
+    has_rows=lambda report: bool(report.mpi_files),
+)
+
+VARIABLES = TableKind(
+    name="variables",
+    heading="Variables",
+    shows="variables of PnetCDF, netCDF and HDF5: puts, gets, time",
+    tables=lambda report, options: [variable_table(report, pattern=options.pattern, top=options.limit)] if report.variables else [],
+    why_empty="no variable was read or written through PnetCDF, netCDF or HDF5",
+    json=lambda report, _: {"variables": [variable_json(one) for one in report.variables]},
+    has_rows=lambda report: bool(report.variables),
+)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from weir.analysis.output import StepOutput, StreamOutput
 from weir.report.figures import megabytes, percent, rate
-from weir.report.tables import Table
+from weir.report.kind import TableKind
+from weir.report.table import Table
 
 if TYPE_CHECKING:
     from weir.report.build import Report
@@ -152,3 +153,15 @@ def output_json(one: StepOutput) -> dict[str, Any]:
             for of in one.streams
         ],
     }  # fmt: skip
+
+
+OUTPUT = TableKind(
+    name="output",
+    heading="Output through libweir",
+    short_heading="Output",
+    shows="what output through libweir cost the ranks of the model",
+    tables=lambda report, _: output_tables(report),
+    why_empty="nothing was written through libweir",
+    json=lambda report, _: {"output": [output_json(one) for one in report.output]},
+    has_rows=lambda report: bool(report.output),
+)

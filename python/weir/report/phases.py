@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from weir.analysis.phases import PhaseTotals
 from weir.report.figures import percent
-from weir.report.tables import Table
+from weir.report.kind import Options, TableKind
+from weir.report.table import Table
 from weir.report.waits import costs_json, seconds
 
 if TYPE_CHECKING:
@@ -89,3 +90,20 @@ def phases_json(report: Report) -> list[dict[str, Any]]:
         for step in report.steps
         for one in _listed(step)
     ]  # fmt: skip
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    """Those between barriers only when they are asked for: a run may have thousands."""
+    return phase_tables(report, options.limit, automatic=options.names(PHASES))
+
+
+PHASES = TableKind(
+    name="phases",
+    heading="Phases",
+    shows="time, synchronisation and I/O of each phase",
+    tables=_tables,
+    why_empty="there are no marks in the program, no rules that fit (--phases) and no barriers, or it was not recorded at level trace",
+    page="early",
+    json=lambda report, _: {"phases": phases_json(report)},
+    has_rows=lambda report: any(step.synchronisation.phases for step in report.steps),
+)

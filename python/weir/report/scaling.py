@@ -14,7 +14,7 @@ from weir.report.build import Report, build
 from weir.report.figures import percent
 from weir.report.notes import notes
 from weir.report.render import write_parts
-from weir.report.tables import Table
+from weir.report.table import Table
 from weir.report.waits import seconds
 
 REST = "(rest)"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from weir.analysis.names import shown
 from weir.analysis.waits.summary import FileWaits, RoutineWaits, StepWaits
 from weir.report.figures import percent, short
+from weir.report.kind import TableKind
 from weir.report.output import spans
-from weir.report.tables import Table
+from weir.report.table import Table
 
 if TYPE_CHECKING:
     from weir.report.build import Report, StepReport
@@ -157,3 +158,16 @@ def _waits(waits: StepWaits) -> dict[str, Any]:
 
 def costs_json(one: Any) -> dict[str, float]:
     return {"waited_s": one.waited_ns / 1e9, "exposed_s": one.exposed_ns / 1e9, "paid_s": one.paid_ns / 1e9}
+
+
+WAITS = TableKind(
+    name="waits",
+    heading="Who waits for whose I/O",
+    short_heading="Waits",
+    shows="files and MPI calls that delay the run, and by how much",
+    tables=lambda report, options: wait_tables(report, options.limit),
+    why_empty="waits are recorded of MPI programs, at level trace without --no-mpi",
+    page="early",
+    json=lambda report, _: {"waits": waits_json(report)},
+    has_rows=lambda report: any(step.synchronisation.waits is not None for step in report.steps),
+)

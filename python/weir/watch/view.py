@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from weir.analysis.names import shown
 from weir.report.figures import megabytes, percent, thousands
-from weir.report.render import text_lines
-from weir.report.tables import Table
+from weir.report.table import Table, text_lines
 from weir.watch.watch import Look, Watch
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from weir.analysis.files import FileTotals, chosen
 from weir.analysis.names import shown
 from weir.report.build import Report
-from weir.report.figures import duration, size
-from weir.report.html.figures import seconds, share
-from weir.report.html.groups import FileGroup, group_table
+from weir.report.figures import decimals, duration, size
+from weir.report.amounts import seconds, share
+from weir.report.groups import FileGroup, group_table
 from weir.report.html.section import Section, rendered
-from weir.report.tables import decimals, step_table
+from weir.report.steps import step_table
 
 TOP_FILES = 30
 

@@ -14,7 +14,7 @@ from weir.analysis.timeline import StepSpan, Timeline, sums, timeline
 from weir.report.build import Report, StepReport
 from weir.report.html.encode import Packed, pack
 from weir.report.html.section import Section, rendered
-from weir.report.tables import Table
+from weir.report.table import Table
 
 MOST_TEXT = 1_200_000  # characters of all tiles together: what keeps the page below 2 MB
 MOST_LANES_TEXT = 1_000_000

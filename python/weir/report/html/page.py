@@ -21,9 +21,10 @@ from weir._errors import StorageError
 from weir._version import find_version
 from weir.report.build import Report
 from weir.report.html import bars, overtime, overview, tables
-from weir.report.html.groups import file_groups
+from weir.report.groups import file_groups
 from weir.report.html.section import Section, asset, rendered
 from weir.report.html.uplot import uplot
+from weir.report.sentences import heading
 
 SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", "sort.js", "main.js")
 
@@ -47,7 +48,7 @@ def render_html(report: Report) -> str:
     library = uplot()
     script = "\n".join([library.script, *map(asset, SCRIPTS)])
     values = {
-        "heading": overview.heading(report),
+        "heading": heading(report),
         "path": report.path,
         "sections": made,
         "style": Markup(library.style + asset("style.css")),

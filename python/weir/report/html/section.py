@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, TemplateNotFound
 from markupsafe import Markup
 
-from weir.report.html.figures import FILTERS
+from weir.report.amounts import FILTERS
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures as the page's text has them: three digits that matter, with the unit behind them."""
+"""Figures in sentences: three significant digits, with the unit behind them."""
 
 from __future__ import annotations
 
@@ -57,8 +57,16 @@ MOST_NAME = 160  # characters of a name: some three lines of a table
 
 
 def brief(name: str) -> str:
-    """A name without its middle where it is too long for a table: its folder and its end tell files apart."""
-    return name if len(name) <= MOST_NAME else f"{name[: MOST_NAME // 2]} \u2026 {name[-MOST_NAME // 2 :]}"
+    """A path that fits the page's tables."""
+    return fitted(name, MOST_NAME)
+
+
+def fitted(name: str, width: int) -> str:
+    """A path without its middle where it is longer than `width` characters: its directory and its end tell files apart."""
+    if len(name) <= width:
+        return name
+    end = (width - 3) * 2 // 3
+    return f"{name[: width - 3 - end]}...{name[-end:]}"
 
 
 FILTERS = {"seconds": seconds, "amount": amount, "number": number, "digits": digits, "brief": brief}

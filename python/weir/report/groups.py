@@ -9,7 +9,8 @@ from weir.analysis.files import FileTotals
 from weir.analysis.names import shown
 from weir.analysis.patterns import find_patterns
 from weir.report.build import Report
-from weir.report.tables import Table, decimals
+from weir.report.figures import decimals
+from weir.report.table import Table
 
 TOP = 20
 
@@ -28,6 +29,15 @@ class FileGroup:
     @property
     def files(self) -> int:
         return len(self.members)
+
+    @property
+    def use(self) -> str:
+        """r, w, rw, or nothing: whether bytes were read, written."""
+        return "r" * bool(self.bytes_read) + "w" * bool(self.bytes_written)
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
 
 
 def file_groups(report: Report) -> list[FileGroup]:

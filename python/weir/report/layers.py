@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files under layers: what the program asked for beside what reached the file system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from weir.analysis.layers import LayeredFile
+from weir.analysis.layers import Requests as LayerRequests
+from weir.analysis.names import shown
+from weir.report.figures import megabytes
+from weir.report.kind import Options, TableKind
+from weir.report.table import Table
+
+if TYPE_CHECKING:
+    from weir.report.build import Report
+
+
+def layer_table(report: Report, top: int | None = 20) -> Table:
+    """Files under layers: what the program asked for beside what reached the file system."""
+
+    def system(one: LayeredFile) -> tuple[str, str, str]:
+        below = one.system
+        if below is None:
+            return "-", "-", "-"
+        ratio = f"{one.logical.count / below.count:.1f}" if below.count else "-"
+        return str(below.count), f"{megabytes(below.bytes):.3f}", ratio
+
+    files = report.layers[:top]
+    rows = tuple(
+        (
+            str(one.logical.count), f"{megabytes(one.logical.bytes):.3f}", f"{one.iowait_ns / 1e9:.3f}", *system(one),
+            shown(one.file, report.cwd),
+        )
+        for one in files
+    )  # fmt: skip
+    of = f" ({len(files)} of {len(report.layers)})" if len(files) < len(report.layers) else ""
+    columns = ("requests", "MB", "IOWAIT", "requests", "MB", "fewer", "<File")
+    return Table(f"Files under layers{of}", columns, rows, (("logical", 3), ("system", 3), ("", 1)))
+
+
+def layer_figure_table(report: Report, top: int | None = 20) -> Table:
+    """What each layer counted, and why it stood aside."""
+    rows = []
+    for one in report.layers[:top]:
+        file = shown(one.file, report.cwd)
+        rows += [(file, f.layer, f.name, str(f.value), f.unit) for f in one.figures if f.value]
+        rows += [(file, left.layer, f"left: {left.reason}", str(left.times), "times") for left in one.left]
+        if one.deferred_errors:
+            rows.append((file, "-", "bytes lost after write() accepted them", str(one.lost_bytes), "bytes"))
+    return Table("What layers counted", ("<File", "<Layer", "<Figure", "Value", "<Unit"), tuple(rows))
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    if report.layers:
+        yield layer_table(report, options.limit)
+        figures = layer_figure_table(report, options.limit)
+        if figures.rows:
+            yield figures
+
+
+def _layered(one: LayeredFile) -> dict[str, Any]:
+    def requests(of: LayerRequests | None) -> dict[str, Any] | None:
+        if of is None:
+            return None
+        return {
+            "requests": of.count, "reads": of.reads, "writes": of.writes, "bytes": of.bytes,
+            "read_bytes": of.read_bytes, "written_bytes": of.written_bytes, "sizes": of.sizes, "seconds": of.ns / 1e9,
+        }  # fmt: skip
+
+    return {
+        "file": one.file,
+        "logical": requests(one.logical),
+        "system": requests(one.system),
+        "iowait_s": one.iowait_ns / 1e9,
+        "events": {str(position): requests(seen) for position, seen in sorted(one.events.items())},
+        "left": [{"layer": left.layer, "reason": left.reason, "times": left.times} for left in one.left],
+        "statistics": [{"layer": f.layer, "name": f.name, "value": f.value, "unit": f.unit} for f in one.figures],
+        "deferred_errors": one.deferred_errors,
+        "lost_bytes": one.lost_bytes,
+    }
+
+
+LAYERS = TableKind(
+    name="layers",
+    heading="Files under layers",
+    short_heading="Layers",
+    shows="calls on files under layers beside requests below them",
+    tables=_tables,
+    why_empty="no file had layers",
+    json=lambda report, _: {"layers": [_layered(one) for one in report.layers]},
+    has_rows=lambda report: bool(report.layers),
+)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen of `weir report`: what was found in three sentences, the steps, the files that matter, what was not
+seen, and which tables show more."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from itertools import islice
+
+from weir.analysis.files import matches
+from weir.report.amounts import fitted
+from weir.report.build import Report
+from weir.report.figures import decimals, megabytes, milliseconds, rate
+from weir.report.groups import FileGroup, file_groups
+from weir.report.kind import ALL, Options
+from weir.report.notes import notes
+from weir.report.registry import KINDS
+from weir.report.sentences import critical_by_file, heading, is_grave, sentences
+from weir.report.steps import step_table
+from weir.report.table import Table
+
+MOST_SENTENCES = 3
+MOST_FILES = 10
+MOST_STEPS = 12
+MOST_NOTES = 4
+LEAST_PATH = 20  # columns
+# The overview of the page has the same sentences with blanks and separators of other widths.
+ASCII = {0xA0: " ", 0x202F: ",", 0x2026: "..."}
+
+
+def overview(report: Report, options: Options) -> Iterator[Table | str]:
+    """At most two screens. options: by, top, threshold_ns and pattern choose the files; width is that of the screen."""
+    head = heading(report)
+    yield f"{head['run']}: {head['facts'].replace(' · ', ', ')}"
+    groups, told = file_groups(report), notes(report)
+    yield from _listed([note for note in told if is_grave(note)], options)
+    yield ""
+    for sentence in islice(sentences(report, groups), MOST_SENTENCES):
+        yield textwrap.fill(sentence.translate(ASCII), options.width)
+    yield _step_table(report)
+    files = _file_table(report, groups, options)
+    if files.rows:
+        yield files
+    others = [note for note in told if not is_grave(note)]
+    if others:
+        yield "\nNot in these figures, and what to know of this trace"
+        yield from _listed(others, options)
+    yield "\nMore"
+    yield from _more(report, options)
+
+
+def _listed(told: list[str], options: Options) -> Iterator[str]:
+    more = [f"{len(told) - MOST_NOTES} more notes: --tables all"] if len(told) > MOST_NOTES else []
+    for note in told[:MOST_NOTES] + more:
+        yield textwrap.fill(note, options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _step_table(report: Report) -> Table:
+    """Of many steps those with the most I/O time, in the order of the run."""
+    whole = step_table(report)
+    if len(whole.rows) <= MOST_STEPS:
+        return whole
+    most = sorted(range(len(report.steps)), key=lambda at: -report.steps[at].all.ns)[:MOST_STEPS]
+    kept = tuple(whole.rows[at] for at in sorted(most))
+    return Table(f"Steps with the most I/O time ({MOST_STEPS} of {len(whole.rows)}; --tables steps)", whole.columns, kept, whole.groups, whole.footer)
+
+
+def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Table:
+    """Groups of files by critical time where it is known, else by I/O time; or by the key that was asked for."""
+    critical = critical_by_file(report)
+    costs = {one.name: sum(critical.get(path, 0) for path in one.members) for one in groups}
+    keys = {
+        "msec": lambda one: (-costs[one.name], -one.ns, one.name),
+        "mb": lambda one: (-one.bytes, one.name),
+        "rate": lambda one: (-rate(one.bytes, one.ns), one.name),
+        "calls": lambda one: (-one.calls, one.name),
+        "file": lambda one: one.name,
+    }
+    wanted = options.pattern
+    kept = [
+        one
+        for one in sorted(groups, key=keys[options.by])
+        if one.ns >= options.threshold_ns and (wanted is None or any(matches(path, wanted) for path in one.members))
+    ]
+    top = MOST_FILES if options.top is None else options.top or None
+    columns = ("critical",) * bool(critical) + ("I/O", "MB", "Calls", "files", "<use", "<File, or files of one pattern")
+    cells = [_cells(one, costs[one.name] if critical else None) for one in kept[:top]]
+    used = sum(max(len(head), *(len(row[at]) for row in cells)) + 2 for at, head in enumerate(columns[:-1])) if cells else 0
+    space = max(LEAST_PATH, options.width - used)
+    rows = tuple((*row[:-1], fitted(row[-1], space)) for row in cells)
+    by = {"msec": "critical time, then by I/O time" if critical else "I/O time"}.get(options.by, options.by)
+    return Table(
+        f"Files by {by} ({len(rows)} of {len(kept)})" if len(rows) < len(kept) else f"Files by {by}",
+        columns,
+        rows,
+        (("seconds", 1 + bool(critical)), ("", 5)),
+    )
+
+
+def _cells(one: FileGroup, critical_ns: int | None) -> tuple[str, ...]:
+    seconds = [ns / 1e9 for ns in (critical_ns, one.ns) if ns is not None]
+    return (*(f"{value:.3f}" for value in seconds), decimals(megabytes(one.bytes)), str(one.calls), str(one.files), one.use, one.name)
+
+
+def _more(report: Report, options: Options) -> Iterator[str]:
+    """Which option shows what."""
+    found = [kind for kind in KINDS if kind.has_more(report)]
+    name = max(len(kind.name) for kind in found) + 2
+    for kind in found:
+        yield textwrap.fill(kind.shows, options.width, initial_indent=f"  {kind.name:<{name}}", subsequent_indent=" " * (name + 2))
+    yield f"\nweir report RUN --tables NAME,NAME prints these, --tables {ALL} every one;\n--html FILE writes a page for a browser; --help lists all options"

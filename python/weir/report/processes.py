@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel counted of each process beside what weir saw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weir.report.figures import megabytes
+from weir.report.kind import TableKind
+from weir.report.table import Table
+
+if TYPE_CHECKING:
+    from weir.report.build import Report
+
+
+def process_table(report: Report, top: int | None = 20) -> Table:
+    """What the kernel counted beside what weir saw."""
+
+    def mb(count: int | None) -> str:
+        return "?" if count is None else f"{megabytes(count):.3f}"
+
+    every = report.processes
+    listed = sorted(every, key=lambda one: not one.is_blind)[:top]
+    rows = tuple(
+        (
+            one.step, "-" if one.rank < 0 else str(one.rank), str(one.pid), mb(one.kernel_read), mb(one.seen_read),
+            mb(one.kernel_written), mb(one.seen_written), "BLIND" if one.is_blind else "", one.end, one.command[:100],
+        )
+        for one in listed
+    )  # fmt: skip
+    of = f" ({len(listed)} of {len(every)})" if len(listed) < len(every) else ""
+    columns = ("<Step", "rank", "pid", "kernel", "seen", "kernel", "seen", "<", "<end", "<command")
+    groups = (("", 3), ("MB read", 2), ("MB written", 2), ("", 3))
+    return Table(f"Processes{of}", columns, rows, groups)
+
+
+def _process(one: Any) -> dict[str, Any]:
+    return {
+        "step": one.step, "node": one.node, "pid": one.pid, "rank": one.rank, "command": one.command, "end": one.end,
+        "calls": one.calls, "seconds": one.seconds, "kernel_bytes_read": one.kernel_read,
+        "kernel_bytes_written": one.kernel_written, "seen_bytes_read": one.seen_read,
+        "seen_bytes_written": one.seen_written, "blind": one.is_blind, "launcher": one.is_launcher,
+    }  # fmt: skip
+
+
+PROCESSES = TableKind(
+    name="processes",
+    heading="Processes",
+    shows="bytes that the kernel counted beside those that weir saw",
+    tables=lambda report, options: [process_table(report, options.limit)],
+    page="last",
+    json=lambda report, _: {"processes": [_process(one) for one in report.processes]},
+)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary of routines of a step, of one rank or of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weir.analysis.routines import Routine, RoutineTable
+from weir.report.figures import decimals, megabytes, milliseconds, rate
+from weir.report.kind import Options, TableKind
+from weir.report.table import Table
+
+if TYPE_CHECKING:
+    from weir.report.build import Report, StepReport
+
+
+def summary_table(step: StepReport, rank: int | None) -> Table:
+    """Routines of one task (None: of all) in one step."""
+    table = step.routines(rank)
+
+    def cells(row: Routine) -> tuple[str, ...]:
+        figures = (megabytes(row.bytes), milliseconds(row.ns), rate(row.bytes, row.ns))
+        return (row.routine, str(row.calls), *map(decimals, figures))
+
+    tasks = sum(one >= 0 for one in step.ranks)
+    everyone = f"all {tasks} tasks" + (" and other processes" if -1 in step.ranks else "")
+    who = everyone if rank is None else f"task {rank}"
+    remarks = _below_remarks(table)
+    title = f"Summary for {step.name}, {who}"
+    columns = ("<Routine", "Calls", "MB", "msec", "MB/s")
+    return Table(title, columns, tuple(map(cells, table.rows)), footer=(cells(table.total),), remarks=remarks)
+
+
+def _below_remarks(table: RoutineTable) -> tuple[str, ...]:
+    if not table.below:
+        return ()
+    lines = [
+        f"{r.routine:<12} {r.calls:>9} {megabytes(r.bytes):>11.3f} {milliseconds(r.ns):>11.3f} {rate(r.bytes, r.ns):>9.0f}"
+        for r in table.below
+    ]
+    return ("below Fortran statements, not in TOTAL:", *lines)
+
+
+def _tables(report: Report, _: Options) -> Iterator[Table]:
+    for step in report.steps:
+        for rank in report.shown_ranks:
+            if rank is None or rank in step.ranks:
+                yield summary_table(step, rank)
+
+
+def routines_json(table: RoutineTable) -> dict[str, Any]:
+    def listed(rows: Sequence) -> list[dict[str, Any]]:
+        return [{"routine": r.routine, "calls": r.calls, "bytes": r.bytes, "seconds": r.ns / 1e9} for r in rows]
+
+    return {"rows": listed(table.rows), "total": listed([table.total])[0], "below": listed(table.below)}
+
+
+SUMMARY = TableKind(
+    name="summary",
+    heading="By routine",
+    short_heading="Routines",
+    shows="calls, bytes and time of each routine (read, fwrite, ...)",
+    tables=_tables,
+    page="last",
+)

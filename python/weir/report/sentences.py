@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader in a hurry must know of a run, in sentences; for the first screen of the text and for the page."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from weir.analysis.names import shown
+from weir.report.amounts import amount, number, seconds, share
+from weir.report.build import Report, StepReport
+from weir.report.groups import FileGroup
+
+UNEVEN = 1.5  # a rank's or a step's I/O seconds over the mean: worth a sentence
+NOTABLE = 0.1  # a share worth a sentence
+MANY = 1000  # requests: below that it does not matter how small they are
+# Sentences without which the figures mislead: they stand above them.
+GRAVE = re.compile(
+    r"INCOMPLETE|damaged|LOST BYTES"
+    r"|step [^:]*: (?:\d+ of \d+ processes did not end in order|the command (?:ended with|was killed)|no trace file|\d+ calls have no record)"
+)
+
+
+def is_grave(note: str) -> bool:
+    """Whether the figures mislead without this note: it stands above them."""
+    return GRAVE.match(note) is not None
+
+
+def heading(report: Report) -> dict[str, str]:
+    """Name of the run, and its steps, ranks, nodes and start in one line."""
+    tasks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
+    nodes = max((len(step.data.files) for step in report.steps), default=0)
+    started = min((step.started_ns for step in report.steps if step.started_ns), default=0)
+    when = datetime.fromtimestamp(started // 10**9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if started else ""
+    parts = [count(len(report.steps), "step"), count(tasks, "task"), count(nodes, "node"), when]
+    return {"run": os.path.basename(os.path.abspath(report.path)), "facts": " · ".join(filter(None, parts))}
+
+
+def count(count: int, what: str) -> str:
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
+
+
+def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
+    """What a reader in a hurry must know, the most important first."""
+    told = (_time(report), _paid(report, groups), _step(report), _files(report, groups), _balance(report), _small(report))
+    yield from filter(None, told)
+
+
+def _time(report: Report) -> str:
+    wall, whole = report.wall_ns / 1e9, report.all.seconds
+    if not report.all.calls:
+        return f"No I/O on files was recorded in the {seconds(wall)} of the run."
+    if report.active_ns is None:
+        return f"All tasks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
+    active = report.active_ns / 1e9
+    who = "at least one task" if report.choice.rank is None else f"task {report.choice.rank}"
+    return (
+        f"In {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}) {who} was in I/O: "
+        "the most that I/O without any cost could save."
+    )
+
+
+def _paid(report: Report, groups: list[FileGroup]) -> str | None:
+    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all tasks, as waits are. And the files
+    that belong together that it waits for most: each of them alone may take little."""
+    if report.choice.rank is not None:
+        return None
+    paid = sum(found.paid_ns for step in report.steps if (found := step.synchronisation.waits) is not None)
+    by_file = critical_by_file(report)
+    if not paid or not by_file:
+        return None
+    whole = {one: sum(by_file.get(file, 0) for file in one.members) for one in groups}
+    most = max(whole, key=lambda one: whole[one], default=None)
+    file = max(by_file, key=lambda name: by_file[name])
+    if most is not None and most.files > 1 and whole[most] > by_file[file]:
+        worst, ns = f"{number(most.files)} files {most.name}", whole[most]
+    else:
+        worst, ns = f"the file {shown(file, report.cwd)}", by_file[file]
+    return (
+        f"The run waits for {seconds(paid / 1e9)} of it ({share(paid, report.wall_ns)} of the run), as the waits in MPI show; the greatest part, "
+        f"{seconds(ns / 1e9)}, for {worst}."
+    )
+
+
+def critical_by_file(report: Report) -> dict[str, int]:
+    """Critical I/O time in ns by path, over all steps whose waits in MPI were recorded."""
+    found: dict[str, int] = {}
+    for step in report.steps:
+        waits = step.synchronisation.waits
+        for file in waits.files if waits is not None else ():
+            found[file.file] = found.get(file.file, 0) + file.paid_ns
+    return found
+
+
+def _step(report: Report) -> str | None:
+    """The step that has much more active time than its share, or I/O time where that is not known."""
+    if len(report.steps) < 2:
+        return None
+
+    def cost(step: StepReport) -> float:
+        return (step.active_ns if report.active_ns is not None else step.all.ns) / 1e9
+
+    most = max(report.steps, key=cost)
+    whole = sum(map(cost, report.steps))
+    if not whole or cost(most) * len(report.steps) < UNEVEN * whole:
+        return None
+    return f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)}."
+
+
+def _files(report: Report, groups: list[FileGroup]) -> str | None:
+    """The file, or the files that belong together, with the most time."""
+    if not groups or not groups[0].ns:
+        return None
+    most = groups[0]
+    whose = f"The file with the most I/O time is {most.name}" if most.files == 1 else f"Most I/O time goes to {number(most.files)} files {most.name}"
+    size = most.bytes_read + most.bytes_written
+    moved = f" and {amount(size)}" if size else ""
+    return (
+        f"{whose}: {seconds(most.ns / 1e9)} in {number(most.calls)} calls{moved}, {share(most.ns, report.all.ns)} of the time of all files."
+    )
+
+
+def _balance(report: Report) -> str | None:
+    """One task that does much more than its share."""
+    by_rank: dict[int, float] = {}
+    for step in report.steps:
+        for rank, one in step.by_rank.items():
+            if rank >= 0:
+                by_rank[rank] = by_rank.get(rank, 0.0) + one.seconds
+    mean = sum(by_rank.values()) / len(by_rank) if by_rank else 0.0
+    if len(by_rank) < 2 or not mean:
+        return None
+    rank = max(by_rank, key=lambda one: by_rank[one])
+    if by_rank[rank] < UNEVEN * mean:
+        return None
+    return f"Task {rank} spends {by_rank[rank] / mean:.1f} times as long in I/O as a task does on average."
+
+
+def _small(report: Report) -> str | None:
+    found = report.requests
+    if found.small_share is None or found.small_share < NOTABLE or found.of_app < MANY:
+        return None
+    return f"{share(found.small_app, found.of_app)} of the {number(found.of_app)} reads and writes ask for less than 4 KiB."

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`weir report RUN` alone: at most two screens, as wide as the screen, with what matters in it; and the declarations of all tables."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from weir_pages import STEPS, write_step
+
+from weir._errors import UsageError
+from weir.report import build, render_text
+from weir.report.kind import ALL, Options
+from weir.report.registry import KINDS, named, report_tables
+
+TWO_SCREENS = 80  # lines
+LONG = "/scratch/an/experiment-with-a-long-name/output/of/the/atmosphere/{kind}/{kind}_{number}.nc"
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """20 steps with 400 files of 40 kinds, long paths, and a trace file that is damaged."""
+    run = tmp_path_factory.mktemp("runs") / "large"
+    kinds = [f"{a}{b}" for a in "abcdefgh" for b in "vwxyz"]
+    paths = [LONG.format(kind=kind * 3, number=number) for kind in kinds for number in range(10)]
+    for at in range(20):
+        write_step(run / f"step{chr(97 + at)}", at, paths, calls=900)
+    with open(next((run / "stepa").glob("*.weir")), "r+b") as trace:
+        trace.truncate(100_000)
+    return build(run)
+
+
+def shown(report, **options) -> list[str]:
+    text = io.StringIO()
+    render_text(report, text, Options(**options))
+    return text.getvalue().splitlines()
+
+
+def files(lines: list[str]) -> list[str]:
+    """The rows of the table of files."""
+    first = next(at for at, line in enumerate(lines) if line.endswith("File, or files of one pattern")) + 1
+    return lines[first : lines.index("", first)]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_large_run_fits_two_screens(large, width):
+    lines = shown(large, width=width)
+    assert len(lines) <= TWO_SCREENS
+    assert max(map(len, lines)) <= width, max(lines, key=len)
+    assert "(12 of 20; --tables steps)" in "\n".join(lines)
+    assert len(files(lines)) == 10 and all(line.endswith(".nc") for line in files(lines))
+    assert any("..." in line for line in files(lines)) == (width == 80)
+
+
+def test_what_makes_figures_wrong_stands_first(large):
+    assert shown(large)[0].startswith("large: 20 steps, 6 tasks, 1 node")
+    assert any(line.startswith("- INCOMPLETE") or line.startswith("- damaged") for line in shown(large)[1:3])
+
+
+def test_options_choose_the_files(large):
+    some = files(shown(large, pattern="avavav_*", top=5))
+    assert some and all("avavav" in line for line in some)
+    rows = files(shown(large, by="file", width=300, top=0))
+    by_name = [line.split()[-1] for line in rows if line.endswith(".nc")]
+    assert by_name == sorted(by_name) and len(by_name) >= 40
+
+
+def test_the_tables_it_names_have_something_to_show(tmp_path):
+    write_step(tmp_path / "run" / STEPS[0], 1, ["/scratch/an/a", "/scratch/an/b"], calls=30)
+    report = build(tmp_path / "run")
+    lines = shown(report)
+    told = {line.split()[0] for line in lines[lines.index("More") + 1 :] if line.startswith("  ")}
+    for kind in KINDS:
+        parts = list(report_tables(report, Options((kind.name,))))
+        is_empty = any(isinstance(part, str) and "nothing to show" in part for part in parts)
+        assert not (is_empty and kind.name in told), kind.name
+    assert {"waits", "files", "processes"} <= told and not {"units", "layers", "mpi-io", "variables"} & told
+
+
+def test_every_table_is_declared_once():
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+    assert all(len(kind.shows) <= 60 and kind.page in ("early", "late", "last", "own") for kind in KINDS)
+    assert named(f"{ALL},graph") == (ALL, "graph")
+    with pytest.raises(UsageError, match="--tables nonsense: choose of all, steps, waits"):
+        named("steps,nonsense")
+
+
+def test_the_command_lists_them(weir):
+    listed = weir("report", "--tables", "list", ".").ok().stdout.splitlines()
+    assert [line.split()[0] for line in listed] == [kind.name for kind in KINDS]
