@@ -20,7 +20,7 @@ export PIP_NO_INPUT := 1
 # pip installs the package without building it; by variable, as pip before 23.1 has no option for it.
 local_install := SKBUILD_WHEEL_CMAKE=false
 
-.PHONY: help install-deps build demo test unit pytest bench third-party reference lock clean
+.PHONY: help install-deps demo-deps build demo-build demo test unit pytest bench third-party reference lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -32,8 +32,16 @@ build: install-deps .venv/ready $(STAMPS)/configured ## build everything native 
 	@status=0; $(LOCKED) cmake --build $(NATIVE) -j $(JOBS) -- -k 0 || status=$$?; \
 	  $(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null; exit $$status
 
-demo: build ## trace the five steps of the 4dvar workload with 4 tasks and print the tables
+demo: demo-build ## trace the five steps of the 4dvar workload with 4 ranks and print what was found
 	@tools/demo
+
+# What the demo needs and no more, unless the whole is there already.
+demo-deps:
+	@tools/install-deps --demo
+
+demo-build: demo-deps .venv/demo $(if $(wildcard $(STAMPS)/configured),,$(STAMPS)/configured-demo)
+	@$(LOCKED) cmake --build $(NATIVE) -j $(JOBS) --target weir_python weir_4dvar
+	@$(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null
 
 # Both runners run to their end, whatever the first one finds.
 test: build ## all tests: native, Python, parity, tidy
@@ -60,17 +68,27 @@ lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, fo
 clean: ## remove what was built, the environment and the demo's files
 	rm -rf build .venv python/weir/_lib demo-run
 
-.venv/ready: tools/requirements.lock pyproject.toml | install-deps
+.venv/demo: tools/requirements.lock pyproject.toml | demo-deps
 	@mkdir -p build
 	@python=$$(tools/find-python) || { echo "no Python 3.10 or newer with venv: run make install-deps" >&2; exit 1; }; \
 	  $(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv
+	@$(LOCKED) $(PYTHON) -m pip install --quiet --constraint tools/requirements.lock scikit-build-core
+	@$(local_install) $(LOCKED) $(PYTHON) -m pip install --quiet --constraint tools/requirements.lock --no-build-isolation --editable .
+	@touch $@
+
+.venv/ready: .venv/demo | install-deps
 	@$(LOCKED) $(PYTHON) -m pip install --quiet -r tools/requirements.lock
-	@$(local_install) $(LOCKED) $(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Rooms appear with their CMakeLists.txt, so the list of these decides when to configure again.
 ROOMS := CMakeLists.txt $(wildcard cmake/*.cmake native/*/CMakeLists.txt workloads/*/CMakeLists.txt bench/CMakeLists.txt)
+CONFIGURE := $(LOCKED) cmake -S . -B $(NATIVE) -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWEIR_WERROR=ON
 $(STAMPS)/configured: $(ROOMS) | install-deps
 	@mkdir -p $(STAMPS)
-	@$(LOCKED) cmake -S . -B $(NATIVE) -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWEIR_WERROR=ON
+	@$(CONFIGURE) -DWEIR_TESTS=ON
+	@touch $@
+
+$(STAMPS)/configured-demo: $(ROOMS) | demo-deps
+	@mkdir -p $(STAMPS)
+	@$(CONFIGURE) -DWEIR_TESTS=OFF
 	@touch $@

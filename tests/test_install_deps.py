@@ -10,11 +10,14 @@ import pytest
 from weir_process import run
 from weir_sources import ROOT
 
-ALL = [
-    line.split("|")[0].strip()
-    for line in (ROOT / "tools" / "packages.txt").read_text().splitlines()
-    if line and not line.startswith("#")
-]
+LIST = (ROOT / "tools" / "packages.txt").read_text()
+
+
+def packages(text: str) -> list[str]:
+    return [line.split("|")[0].strip() for line in text.splitlines() if line and line[0] not in "#["]
+
+
+ALL, DEMO = packages(LIST), packages(LIST.partition("[tests]")[0])
 
 # installed: one package a line. apt-get install adds to it, if the lists have been updated when they had to be.
 STUBS = {
@@ -126,3 +129,14 @@ def test_a_python_that_serves_makes_its_packages_unnecessary(system):
 
 def test_unknown_argument_is_refused(system):
     assert system.install_deps("--force").returncode == 2
+
+
+def test_the_demo_wants_no_more_than_it_needs(system):
+    assert 0 < len(DEMO) < len(ALL) / 2 and not {"chromium", "glusterfs-client", "zsh", "strace", "mpich"} & set(DEMO)
+    system.set(installed="")
+    system.install_deps("--demo").ok()
+    (install,) = system.log()
+    assert set(DEMO) - set(install.split()) <= {"python3", "python3-venv", "npm"}  # of which the machine may have its own
+    assert not (set(ALL) - set(DEMO)) & set(install.split())
+    system.install_deps("--demo").ok()
+    assert len(system.log()) == 1
