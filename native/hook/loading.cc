@@ -134,93 +134,51 @@ WEIR_OWN void* weir_answer_dlvsym(void* handle, const char* name, const char* ve
 }
 }
 
+// Each saves its arguments, passes them and the return address to `answer`, and goes on without a frame on the stack.
 #if defined(__x86_64__)
 
 __asm__(R"(
-  .text
-  .globl dlopen
-  .type dlopen, @function
-dlopen:
+  .macro weir_asks name, answer, real, caller
+  .globl \name
+  .type \name, @function
+\name:
   .cfi_startproc
   endbr64
-  movq (%rsp), %rdx
-  pushq %rdi
-  .cfi_adjust_cfa_offset 8
-  pushq %rsi
-  .cfi_adjust_cfa_offset 8
-  subq $8, %rsp
-  .cfi_adjust_cfa_offset 8
-  call weir_before_dlopen
-  addq $8, %rsp
-  .cfi_adjust_cfa_offset -8
-  popq %rsi
-  .cfi_adjust_cfa_offset -8
-  popq %rdi
-  .cfi_adjust_cfa_offset -8
-  testb %al, %al
-  jnz weir_dlopen_here
-  jmp *weir_real_dlopen(%rip)
-  .cfi_endproc
-  .size dlopen, .-dlopen
-
-  .globl dlsym
-  .type dlsym, @function
-dlsym:
-  .cfi_startproc
-  endbr64
-  movq (%rsp), %rdx
-  pushq %rdi
-  .cfi_adjust_cfa_offset 8
-  pushq %rsi
-  .cfi_adjust_cfa_offset 8
-  subq $8, %rsp
-  .cfi_adjust_cfa_offset 8
-  call weir_answer_dlsym
-  addq $8, %rsp
-  .cfi_adjust_cfa_offset -8
-  popq %rsi
-  .cfi_adjust_cfa_offset -8
-  popq %rdi
-  .cfi_adjust_cfa_offset -8
-  testq %rax, %rax
-  jnz 1f
-  jmp *weir_real_dlsym(%rip)
-1:
-  ret
-  .cfi_endproc
-  .size dlsym, .-dlsym
-
-  .globl dlvsym
-  .type dlvsym, @function
-dlvsym:
-  .cfi_startproc
-  endbr64
-  movq (%rsp), %rcx
+  movq (%rsp), \caller
   pushq %rdi
   .cfi_adjust_cfa_offset 8
   pushq %rsi
   .cfi_adjust_cfa_offset 8
   pushq %rdx
   .cfi_adjust_cfa_offset 8
-  call weir_answer_dlvsym
+  call \answer
   popq %rdx
   .cfi_adjust_cfa_offset -8
   popq %rsi
   .cfi_adjust_cfa_offset -8
   popq %rdi
   .cfi_adjust_cfa_offset -8
+  .ifc \name, dlopen
+  testb %al, %al
+  jnz weir_dlopen_here
+  .else
   testq %rax, %rax
   jnz 1f
-  jmp *weir_real_dlvsym(%rip)
+  .endif
+  jmp *\real(%rip)
 1:
   ret
   .cfi_endproc
-  .size dlvsym, .-dlvsym
+  .size \name, .-\name
+  .endm
+  .text
+  weir_asks dlopen, weir_before_dlopen, weir_real_dlopen, %rdx
+  weir_asks dlsym, weir_answer_dlsym, weir_real_dlsym, %rdx
+  weir_asks dlvsym, weir_answer_dlvsym, weir_real_dlvsym, %rcx
 )");
 
 #elif defined(__aarch64__)
 
-// Each saves its arguments and the return address, asks, and goes on without a trace on the stack.
 __asm__(R"(
   .macro weir_asks name, answer, real
   .globl \name
