@@ -37,7 +37,7 @@ QUESTIONS = {
     "report": "weir report --json",
     "union": "exact active time",
     "time": "I/O over time",
-    "waits": "waits, exposed, paid",
+    "waits": "waits, exposed, critical",
     "html": "weir report --html",
     "dask": "weir report --json --dask",
 }
@@ -116,7 +116,7 @@ def ask(question: str, run: str, workers: int) -> None:
     else:
         waits = step.synchronisation.waits
         assert waits is not None
-        print(waits.collectives, waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.paid_ns)
+        print(waits.collectives, waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns)
 
 
 def _ask_dask(run: str, workers: int) -> None:

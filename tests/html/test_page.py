@@ -158,13 +158,13 @@ def test_the_most_important_sentences_come_first(plain_run):
 def test_files_that_a_run_waits_for_are_told_together(plain_run, tmp_path):
     """Twelve files that tasks read and write evenly cost more than any of them; where there is one, it is that one."""
     report = build(plain_run)
-    paid = sum(step.synchronisation.waits.paid_ns for step in report.steps)
+    critical = sum(step.synchronisation.waits.critical_ns for step in report.steps)
     told = list(sentences(report, file_groups(report)))[1]
-    assert told.endswith(f"the greatest part, {seconds(paid / 1e9)}, for 12 files TRAJHR00/trajspecL<N>.")
+    assert told.endswith(f"the greatest part, {seconds(critical / 1e9)}, for 12 files TRAJHR00/trajspecL<N>.")
     write_step(tmp_path / "run" / "main", 0, ["/scratch/an/field"])
     alone = build(tmp_path / "run")
-    paid = alone.steps[0].synchronisation.waits.paid_ns
-    assert list(sentences(alone, file_groups(alone)))[1].endswith(f"the greatest part, {seconds(paid / 1e9)}, for the file field.")
+    critical = alone.steps[0].synchronisation.waits.critical_ns
+    assert list(sentences(alone, file_groups(alone)))[1].endswith(f"the greatest part, {seconds(critical / 1e9)}, for the file field.")
 
 
 def test_a_step_with_much_more_than_its_share_is_told(tmp_path):
@@ -241,10 +241,10 @@ def test_a_run_without_io_is_no_riddle(tmp_path):
 
 def test_what_a_step_waits_for_stands_beside_its_bar(plain_run):
     report = build(plain_run)
-    paid = [step.synchronisation.waits.paid_ns for step in report.steps]
+    critical = [step.synchronisation.waits.critical_ns for step in report.steps]
     page = render_html(report)
-    assert all(paid) and page.count(", waited for ") == len(paid)
-    for ns in paid:
+    assert all(critical) and page.count(", waited for ") == len(critical)
+    for ns in critical:
         assert f", waited for {seconds(ns / 1e9)}" in page
 
 

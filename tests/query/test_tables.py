@@ -170,13 +170,13 @@ def test_exposed_waits_and_phases_are_the_known_answer(tmp_path):
     program.barrier()
     with weir.open(program.write(tmp_path / "run" / "s")) as run:
         assert run.exposed().to_arrow().to_pylist() == [
-            {"step": "s", "file": "/scratch/restart", "op": "write", "waited_ns": 3 * 10**9, "exposed_ns": 10**9, "paid_ns": 10**9}
+            {"step": "s", "file": "/scratch/restart", "op": "write", "waited_ns": 3 * 10**9, "exposed_ns": 10**9, "critical_ns": 10**9}
         ]
         [routine] = run.table("waits").to_arrow().to_pylist()
         assert (routine["routine"], routine["communicator"], routine["calls"], routine["waited_ns"]) == ("MPI_Barrier", "world", 3, 3 * 10**9)
-        assert run.sql("SELECT sum(paid_ns) n, sum(io_ns) io FROM phases").to_pylist() == [{"n": 10**9, "io": 10**9}]
-        joined = run.sql("SELECT op, paid_ns * 100 // wall_ns AS share FROM exposed JOIN steps USING (step)").to_pylist()
-        assert joined == [{"op": "write", "share": run.report.steps[0].synchronisation.waits.paid_ns * 100 // run.report.steps[0].wall_ns}]
+        assert run.sql("SELECT sum(critical_ns) n, sum(io_ns) io FROM phases").to_pylist() == [{"n": 10**9, "io": 10**9}]
+        joined = run.sql("SELECT op, critical_ns * 100 // wall_ns AS share FROM exposed JOIN steps USING (step)").to_pylist()
+        assert joined == [{"op": "write", "share": run.report.steps[0].synchronisation.waits.critical_ns * 100 // run.report.steps[0].wall_ns}]
 
 
 def test_variables_are_those_of_the_libraries(tmp_path):

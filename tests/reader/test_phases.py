@@ -53,8 +53,8 @@ def test_times_over_tasks_and_sync_time_are_those_of_the_marks(tmp_path):
     assert figures(write) == ("9write", 2, 3, 2 * SECOND, 4 * SECOND, 6 * SECOND, 4 * SECOND, 6 * SECOND)
     assert write.io_ns == 12 * SECOND
     # Task 2 comes last: 1 s after the next to last, and all of its 3 s if nobody's I/O cost anything.
-    assert (write.waited_ns, write.exposed_ns, write.paid_ns) == (2 * (2 + 1) * SECOND, 2 * SECOND, 6 * SECOND)
-    assert (found.waits.exposed_ns, found.waits.paid_ns) == (write.exposed_ns, write.paid_ns)
+    assert (write.waited_ns, write.exposed_ns, write.critical_ns) == (2 * (2 + 1) * SECOND, 2 * SECOND, 6 * SECOND)
+    assert (found.waits.exposed_ns, found.waits.critical_ns) == (write.exposed_ns, write.critical_ns)
 
 
 def test_phases_may_lie_in_one_another_and_an_end_may_be_missing(tmp_path):
@@ -182,7 +182,7 @@ def test_the_table_and_json_have_the_same_figures(tmp_path):
     line = next(line for line in text.splitlines() if line.startswith("9write"))
     assert line.split() == ["9write", "2", "3", "2.000", "4.000", "6.000", "4.000", "6.000", "60%", "12.000", "2.000", "6.000"]
     [one] = json.loads(answer(run, "--json"))["phases"]
-    assert (one["phase"], one["sync_s"], one["io_s"], one["paid_s"]) == ("9write", 4.0, 12.0, 6.0)
+    assert (one["phase"], one["sync_s"], one["io_s"], one["critical_s"]) == ("9write", 4.0, 12.0, 6.0)
     rules = written(tmp_path, '[[phase]]\nphase = "after"\nbarrier = 1\n')
     assert "after" in answer(run, f"--tables phases --phases {rules}")
 

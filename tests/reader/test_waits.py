@@ -26,8 +26,8 @@ def found(program: WaitTrace, folder: Path):
 
 
 def seconds(waits) -> tuple[float, float, float]:
-    """Waited, exposed and paid."""
-    return tuple(round(ns / SECOND, 6) for ns in (waits.waited_ns, waits.exposed_ns, waits.paid_ns))
+    """Waited, exposed and critical."""
+    return tuple(round(ns / SECOND, 6) for ns in (waits.waited_ns, waits.exposed_ns, waits.critical_ns))
 
 
 def test_one_task_writes_while_the_others_wait(tmp_path):
@@ -41,7 +41,7 @@ def test_one_task_writes_while_the_others_wait(tmp_path):
     assert waits.waiting_ns == 3 * SECOND
     [file] = waits.files
     assert (file.file, file.ranks, [op.op for op in file.ops]) == ("/scratch/restart", (0,), ["write"])
-    assert (file.waited_ns, file.exposed_ns, file.paid_ns, file.io_ns) == (3 * SECOND, SECOND, SECOND, SECOND)
+    assert (file.waited_ns, file.exposed_ns, file.critical_ns, file.io_ns) == (3 * SECOND, SECOND, SECOND, SECOND)
     [routine] = waits.routines
     assert (routine.routine, routine.communicator, routine.calls) == ("MPI_Barrier", "world", 2)
     assert (routine.waiting_ns, routine.waited_ns, routine.last, routine.last_times, routine.times) == (3 * SECOND, 3 * SECOND, 0, 1, 1)
@@ -55,10 +55,10 @@ def test_nobody_waits_when_all_write_at_once_but_the_forecast_pays(tmp_path):
         program.barrier()
     waits = found(program, tmp_path)
     assert seconds(waits) == (0.0, 0.0, 3.0)
-    assert sum(file.paid_ns for file in waits.files) == 3 * SECOND
+    assert sum(file.critical_ns for file in waits.files) == 3 * SECOND
 
 
-def test_what_is_hidden_behind_the_computing_of_others_is_paid_by_nobody(tmp_path):
+def test_what_is_hidden_behind_the_computing_of_others_is_not_critical(tmp_path):
     program = WaitTrace(3)
     program.io(0, SECOND)
     for rank in (1, 2):
@@ -67,7 +67,7 @@ def test_what_is_hidden_behind_the_computing_of_others_is_paid_by_nobody(tmp_pat
     assert seconds(found(program, tmp_path)) == (0.0, 0.0, 0.0)
 
 
-def test_only_the_part_that_is_not_hidden_is_paid(tmp_path):
+def test_only_the_part_that_is_not_hidden_is_critical(tmp_path):
     program = WaitTrace(3)
     program.io(0, 3 * SECOND)
     program.compute(1, SECOND)
@@ -86,14 +86,14 @@ def test_io_before_the_others_began_to_wait_is_exposed_though_nobody_saw_it(tmp_
     assert seconds(found(program, tmp_path)) == (0.0, 1.0, 1.0)
 
 
-def test_files_share_what_is_paid_in_proportion_to_their_time_and_the_dearest_comes_first(tmp_path):
+def test_files_share_critical_time_in_proportion_to_their_time_and_the_dearest_comes_first(tmp_path):
     program = WaitTrace(2)
     program.io(0, SECOND, "/scratch/small", "open")
     program.io(0, 3 * SECOND, "/scratch/large")
     program.compute(1, 2 * SECOND)
     program.barrier()
     waits = found(program, tmp_path)
-    assert [(file.file, file.paid_ns, file.ops[0].op) for file in waits.files] == [
+    assert [(file.file, file.critical_ns, file.ops[0].op) for file in waits.files] == [
         ("/scratch/large", 1_500_000_000, "write"), ("/scratch/small", 500_000_000, "open"),
     ]  # fmt: skip
     assert [file.waited_ns for file in waits.files] == [2 * SECOND, 0]
@@ -112,7 +112,7 @@ def test_a_second_communicator_of_the_same_tasks_pays_nothing_twice(tmp_path, ot
     assert seconds(found(program, tmp_path)) == (2.0, 1.0, 2.0)
 
 
-def test_a_part_of_the_tasks_waits_first_then_all_and_the_second_of_io_is_paid_once(tmp_path):
+def test_a_part_of_the_tasks_waits_first_then_all_and_the_second_of_io_counts_once(tmp_path):
     program = WaitTrace(4)
     program.io(0, SECOND)
     program.barrier((0, 1), "world/0.0")
@@ -265,13 +265,13 @@ def run_of(made, *, without: object = None, comms: list[str] | None = None) -> W
 
 @SETTINGS
 @given(rounds)
-def test_what_is_paid_is_what_the_program_takes_longer_than_without_its_io(made):
+def test_critical_time_is_what_the_program_takes_longer_than_without_its_io(made):
     program, bare = run_of(made), run_of(made, without=True)
     with tempfile.TemporaryDirectory() as folder:
         waits = found(program, Path(folder))
-    assert waits.paid_ns == max(program.now) - max(bare.now)
-    assert sum(file.paid_ns for file in waits.files) == pytest.approx(waits.paid_ns, abs=len(waits.files))
-    assert waits.exposed_ns <= waits.paid_ns
+    assert waits.critical_ns == max(program.now) - max(bare.now)
+    assert sum(file.critical_ns for file in waits.files) == pytest.approx(waits.critical_ns, abs=len(waits.files))
+    assert waits.exposed_ns <= waits.critical_ns
 
 
 @SETTINGS
@@ -280,8 +280,8 @@ def test_it_does_not_matter_on_which_communicator_of_all_tasks_they_meet(made, c
     with tempfile.TemporaryDirectory() as folder:
         one = found(run_of(made), Path(folder) / "a")
         other = found(run_of(made, comms=comms), Path(folder) / "b")
-    assert (one.waited_ns, one.exposed_ns, one.paid_ns) == (other.waited_ns, other.exposed_ns, other.paid_ns)
-    assert [(f.file, f.paid_ns) for f in one.files] == [(f.file, f.paid_ns) for f in other.files]
+    assert (one.waited_ns, one.exposed_ns, one.critical_ns) == (other.waited_ns, other.exposed_ns, other.critical_ns)
+    assert [(f.file, f.critical_ns) for f in one.files] == [(f.file, f.critical_ns) for f in other.files]
 
 
 @SETTINGS
@@ -319,16 +319,16 @@ def test_tables_json_and_the_note_have_the_same_figures(tmp_path):
     program.barrier()
     run = program.write(tmp_path / "run" / "s")
     text = answer(run, "--tables waits")
-    assert "1.0 s (100% of the wall time) are paid for I/O, the largest part, 1.0 s, for write of task 0 on /scratch/restart" in text
+    assert "1.0 s (100% of the wall time) are critical I/O time, the largest part, 1.0 s, for write of task 0 on /scratch/restart" in text
     assert any(line.split() == ["s", "1.000", "1.000", "1.000", "3.000", "3.000", "1.000", "100%", "1.000", "100%"] for line in text.splitlines())
     assert any(line.split() == ["1.000", "100%", "1.000", "3.000", "1.000", "write", "0", "/scratch/restart"] for line in text.splitlines())
     assert any(line.split() == ["MPI_Barrier", "world", "2", "3.000", "3.000", "0", "100%"] for line in text.splitlines())
     of_one = answer(run, "--tables waits --rank 1")
-    assert "Task 1" in of_one and "waits, exposed and paid are of all tasks" in of_one
+    assert "Task 1" in of_one and "waits, exposed and critical are of all tasks" in of_one
     assert any(line.split() == ["s", "1.000", "0.000", "0.000", "3.000", "3.000", "1.000", "100%", "1.000", "100%"] for line in of_one.splitlines())
     [waits] = json.loads(answer(run, "--json"))["waits"]
-    assert (waits["waited_s"], waits["exposed_s"], waits["paid_s"], waits["collectives"]) == (3.0, 1.0, 1.0, 2)
-    assert waits["files"][0]["ops"] == {"write": {"waited_s": 3.0, "exposed_s": 1.0, "paid_s": 1.0}}
+    assert (waits["waited_s"], waits["exposed_s"], waits["critical_s"], waits["collectives"]) == (3.0, 1.0, 1.0, 2)
+    assert waits["files"][0]["ops"] == {"write": {"waited_s": 3.0, "exposed_s": 1.0, "critical_s": 1.0}}
 
 
 def test_a_step_without_mpi_has_none_of_it(tmp_path):

@@ -12,9 +12,9 @@ SECOND = 10**9
 
 
 def figures(program: WaitTrace, tmp_path) -> tuple[float, float, float, float]:
-    """In MPI, waited, exposed and paid; seconds."""
+    """In MPI, waited, exposed and critical; seconds."""
     waits = build(program.write(tmp_path / "run" / "s")).steps[0].synchronisation.waits
-    return tuple(round(ns / SECOND, 6) for ns in (waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.paid_ns))
+    return tuple(round(ns / SECOND, 6) for ns in (waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns))
 
 
 def begun(tasks: int = 4) -> WaitTrace:

@@ -53,8 +53,8 @@ def test_any_records_give_a_report(made, with_rules, random):
         [step] = report.steps
         waits = step.synchronisation.waits
         if waits is not None:
-            assert min(waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.paid_ns) >= 0
-            assert waits.exposed_ns <= waits.paid_ns + len(waits.files) + 1
+            assert min(waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns) >= 0
+            assert waits.exposed_ns <= waits.critical_ns + len(waits.files) + 1
         for phase in step.synchronisation.phases:
             assert 0 <= phase.least_ns <= phase.mean_ns <= phase.most_ns and phase.tasks >= 1 and phase.io_ns >= 0
         report.to_json()

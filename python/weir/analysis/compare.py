@@ -28,7 +28,7 @@ MOST_ALIKE = 8  # a base name that so many files have says nothing of where a ru
 class Side:
     """One step of a run, or several added up. tasks: totals of each rank, in each step; all: of all processes.
 
-    active_ns, all.files: None where the level of the trace does not tell; exposed_ns, paid_ns (DESIGN section 5): None where MPI was not
+    active_ns, all.files: None where the level of the trace does not tell; exposed_ns, critical_ns (DESIGN section 5): None where MPI was not
     recorded."""
 
     wall_ns: int
@@ -36,7 +36,7 @@ class Side:
     all: Totals
     tasks: tuple[Mapping[int, Totals], ...]
     exposed_ns: int | None = None
-    paid_ns: int | None = None
+    critical_ns: int | None = None
 
     @staticmethod
     def added(sides: Sequence[Side], files: int | None) -> Side:
@@ -52,7 +52,7 @@ class Side:
             Totals(calls, count, ns, files),
             tuple(tasks for one in sides for tasks in one.tasks),
             known("exposed_ns"),
-            known("paid_ns"),
+            known("critical_ns"),
         )
 
     @property
@@ -89,7 +89,7 @@ FIGURES: dict[str, Callable[[Side], float | None]] = {
     "wall": lambda side: side.wall_ns / 1e9,
     "active": lambda side: _seconds(side.active_ns),
     "exposed": lambda side: _seconds(side.exposed_ns),
-    "paid": lambda side: _seconds(side.paid_ns),
+    "critical": lambda side: _seconds(side.critical_ns),
     "seconds": lambda side: side.all.ns / 1e9,
     "calls": lambda side: side.all.calls,
     "bytes": lambda side: side.all.bytes,
@@ -317,7 +317,7 @@ def check(threshold: Threshold, steps: Sequence[StepPair], total: StepPair) -> l
         if a is None or b is None:
             raise InputError(
                 f"--fail-if {threshold.text!r}: {threshold.figure} of {pair.name} is not known in {'the first' if a is None else 'the second'} run; "
-                "active wants traces of level trace, exposed and paid those of MPI programs, files those of detail or trace"
+                "active wants traces of level trace, exposed and critical those of MPI programs, files those of detail or trace"
             )
         value = b - a if threshold.is_difference else ratio(a, b)
         made.append(Finding(threshold, pair.name, a, b, value))

@@ -55,7 +55,7 @@ class PhaseSpans:
 @dataclass(frozen=True)
 class PhaseTotals:
     """One phase. times: how often a task was in it, at most. least_ns to most_ns: over the tasks that were in it, each task's times added up. sync_ns:
-    last end less first end, wall_ns: last end less first begin, added up over the times. io_ns to paid_ns: of all tasks."""
+    last end less first end, wall_ns: last end less first begin, added up over the times. io_ns to critical_ns: of all tasks."""
 
     name: str
     times: int
@@ -68,7 +68,7 @@ class PhaseTotals:
     io_ns: int
     waited_ns: int
     exposed_ns: int
-    paid_ns: int
+    critical_ns: int
 
 
 def no_phases() -> PhaseSpans:
@@ -206,7 +206,7 @@ def _after_others(phase: np.ndarray, program: np.ndarray, nth: np.ndarray) -> np
 
 
 def phase_totals(spans: PhaseSpans, figures: np.ndarray) -> list[PhaseTotals]:
-    """figures: by stretch I/O, waited, exposed, paid in ns (weir.analysis.waits.account)."""
+    """figures: by stretch I/O, waited, exposed, critical in ns (weir.analysis.waits.account)."""
     if not len(spans):
         return []
     of_task = starts(spans.phase, spans.task)  # they are in this order

@@ -14,7 +14,7 @@ HALT_GAIN = 0.25  # of what more tasks could gain at best: a curve that gains le
 
 @dataclass(frozen=True)
 class RunTimes:
-    """One run. parts_ns: wall time by phase (or step), in order; paid_ns: for I/O, None where MPI was not recorded; is_complete: its trace is whole;
+    """One run. parts_ns: wall time by phase (or step), in order; critical_ns: of I/O, None where MPI was not recorded; is_complete: its trace is whole;
     notes: what must be known of it, where it is not or the program failed."""
 
     name: str
@@ -22,7 +22,7 @@ class RunTimes:
     nodes: int
     wall_ns: int
     parts_ns: dict[str, int]
-    paid_ns: int | None = None
+    critical_ns: int | None = None
     is_complete: bool = True
     notes: tuple[str, ...] = ()
 

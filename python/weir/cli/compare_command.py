@@ -31,7 +31,7 @@ def compare(
     """Compare two runs: steps side by side, routines, and the files whose time, requests or bytes changed.
 
     Status 1 when a test of --fail-if holds, for use in scripts; 4 when none does but a trace is incomplete. Figures of
-    tests: wall, active, exposed, paid, seconds, calls, bytes, files, seconds/task, calls/task, bytes/task, imbalance.
+    tests: wall, active, exposed, critical, seconds, calls, bytes, files, seconds/task, calls/task, bytes/task, imbalance.
     """
     import sys
 

@@ -140,7 +140,7 @@ class Run:
         return self.table("variables")
 
     def exposed(self) -> Table:
-        """What the forecast pays for each file and operation; docs/guide/waits.md says what the figures mean."""
+        """Critical I/O time of each file and operation; docs/guide/waits.md says what the figures mean."""
         return self.table("exposed")
 
     @property

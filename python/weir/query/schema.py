@@ -209,14 +209,14 @@ PROCESSES = TableSchema(
 )
 EXPOSED = TableSchema(
     "exposed",
-    "what the forecast pays for the I/O of each file and operation, as in `weir report --tables waits`; of runs whose waits in MPI were recorded",
+    "critical I/O time of each file and operation, as in `weir report --tables waits`; of runs whose waits in MPI were recorded",
     _columns("""
         step text: name of the step
         file text: name of the file, or (no file)
         op text: operation
         waited_ns int ns: task-seconds that others waited in MPI while the task that they waited for was in it
         exposed_ns int ns: by how much earlier the awaited tasks would have come without it
-        paid_ns int ns: by how much earlier all would have met had nobody done it; contains exposed_ns
+        critical_ns int ns: by how much earlier all would have met had nobody done it; contains exposed_ns
     """),
 )
 WAITS = TableSchema(
@@ -249,7 +249,7 @@ PHASES = TableSchema(
         io_ns int ns: in I/O, over all tasks
         waited_ns int ns: as in exposed
         exposed_ns int ns: as in exposed
-        paid_ns int ns: as in exposed
+        critical_ns int ns: as in exposed
     """),
 )
 VARIABLES = TableSchema(

@@ -133,7 +133,7 @@ def _process_row(step: StepReport, index: int, figures: ProcessFigures) -> tuple
 
 def exposed_table(report: Report) -> pa.Table:
     return _from_rows(EXPOSED, [
-        (step.name, file.file, op.op, op.waited_ns, op.exposed_ns, op.paid_ns)
+        (step.name, file.file, op.op, op.waited_ns, op.exposed_ns, op.critical_ns)
         for step in report.steps
         if (waits := step.synchronisation.waits) is not None
         for file in waits.files

@@ -76,7 +76,7 @@ def _matched(a: Report, b: Report, wanted: Sequence[str]) -> list[tuple[str, Ste
 def _side(step: StepReport) -> Side:
     tasks = {rank: one for rank, one in step.by_rank.items() if rank >= 0}
     waits = step.synchronisation.waits
-    costs = (None, None) if waits is None else (waits.exposed_ns, waits.paid_ns)
+    costs = (None, None) if waits is None else (waits.exposed_ns, waits.critical_ns)
     return Side(step.wall_ns, step.active_ns, step.all, (tasks,), *costs)
 
 
@@ -97,11 +97,11 @@ def _names(a: Report, b: Report) -> tuple[dict[str, FileTotals], dict[str, FileT
 
 
 def comparison_tables(one: Comparison, top: int | None = 20) -> Iterator[Table]:
-    """Steps: time, what of it is paid for I/O, volume, per task; routines; files whose time grew most; files whose requests or bytes
+    """Steps: time, what of it is critical I/O time, volume, per task; routines; files whose time grew most; files whose requests or bytes
     changed most."""
     yield _time_table(one)
-    if None not in one.total.values("paid"):
-        yield _paid_table(one)
+    if None not in one.total.values("critical"):
+        yield _critical_table(one)
     yield _volume_table(one)
     yield _task_table(one)
     yield _routine_table(one)
@@ -167,9 +167,9 @@ def _time_table(one: Comparison) -> Table:
     return _step_table(f"Time: A is {one.a.path}, B is {one.b.path}", one, parts)
 
 
-def _paid_table(one: Comparison) -> Table:
-    parts = (("Paid", "paid", _seconds, 4), ("Exposed", "exposed", _seconds, 4))
-    return _step_table("What the forecast pays for I/O, seconds", one, parts)
+def _critical_table(one: Comparison) -> Table:
+    parts = (("Critical", "critical", _seconds, 4), ("Exposed", "exposed", _seconds, 4))
+    return _step_table("Critical I/O time, seconds", one, parts)
 
 
 def _volume_table(one: Comparison) -> Table:

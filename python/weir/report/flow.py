@@ -197,23 +197,23 @@ def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int |
         gone = "" if not removed else "yes" if removed == len(row.files) else f"{removed} of them"
         return (*figures(row), *ends, gone, str(len(row.files)), row.pattern.text)
 
-    files, saved, paid = sum(len(row.files) for row in every), sum(row.sum("ns") for row in every), _paid_ns(report, every)
+    files, saved, critical = sum(len(row.files) for row in every), sum(row.sum("ns") for row in every), _critical_ns(report, every)
     total = (*figures(*every), "", "", "", str(files), "TOTAL")
     remark = (
         f"made in the run, read by a later step and not used after: in memory, or on a burst buffer, these files would take "
         f"{short(saved / 1e9)} s of I/O ({percent(saved, report.all.ns)} of all tasks') off the file system"
-        + ("" if paid is None else f"; the forecast pays {short(paid / 1e9)} s of it")
+        + ("" if critical is None else f"; {short(critical / 1e9)} s of it are critical I/O time")
     )
     columns = ("MB written", "MB read", "write", "read", "other", "<written in", "<read in", "<removed", "files", "<File")
     groups = (("", 2), ("sec", 3), ("", 5))
     return Table(f"Only carried from step to step{_of(len(shown), len(every))}", columns, tuple(map(cells, shown)), groups, (total,), (remark,))
 
 
-def _paid_ns(report: Report, rows: Sequence[Row]) -> int | None:
-    """What the forecast pays for the I/O on the files of some rows; None where MPI was not recorded."""
+def _critical_ns(report: Report, rows: Sequence[Row]) -> int | None:
+    """Critical time of the I/O on the files of some rows; None where MPI was not recorded."""
     files = {file.file for row in rows for file in row.files}
     every = [waits for step in report.steps if (waits := step.synchronisation.waits) is not None]
-    return sum(one.paid_ns for waits in every for one in waits.files if one.file in files) if every else None
+    return sum(one.critical_ns for waits in every for one in waits.files if one.file in files) if every else None
 
 
 def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
@@ -248,7 +248,7 @@ def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     """Key `flow`: the matrix row by row, exact."""
     found = report_flow(report, pattern)
     carried = found.of(CARRIED)
-    paid = _paid_ns(report, carried)
+    critical = _critical_ns(report, carried)
     return {
         "steps": [{"step": name, "tasks": sum(task >= 0 for task in tasks)} for name, tasks in zip(found.steps, found.tasks)],
         "rows": [_row_json(found, row) for row in found.rows],
@@ -257,7 +257,7 @@ def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
             "files": sum(len(row.files) for row in carried),
             **{key: sum(row.sum(key) for row in carried) for key in ("bytes_written", "bytes_read")},
             **{f"{key}_s": sum(row.sum(f"{key}_ns") for row in carried) / 1e9 for key in ("write", "read", "other")},
-            "paid_s": None if paid is None else paid / 1e9,
+            "critical_s": None if critical is None else critical / 1e9,
         },
         "renamed": list(found.renamed),
         "mapped": list(found.mapped),

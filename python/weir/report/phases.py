@@ -37,12 +37,12 @@ def _table(step: StepReport, phases: tuple[PhaseTotals, ...], top: int | None) -
     rows = tuple(
         (
             one.name, str(one.times), str(one.tasks), seconds(one.least_ns), seconds(one.mean_ns), seconds(one.most_ns), seconds(one.sync_ns),
-            seconds(one.wall_ns), percent(one.wall_ns, step.wall_ns), seconds(one.io_ns), seconds(one.exposed_ns), seconds(one.paid_ns),
+            seconds(one.wall_ns), percent(one.wall_ns, step.wall_ns), seconds(one.io_ns), seconds(one.exposed_ns), seconds(one.critical_ns),
         )
         for one in kept
     )  # fmt: skip
     of = f" ({len(kept)} of {len(phases)}, the longest)" if len(kept) < len(phases) else ""
-    columns = ("<Phase", "times", "tasks", "min", "mean", "max", "sync", "wall", "%run", "I/O", "exposed", "paid")
+    columns = ("<Phase", "times", "tasks", "min", "mean", "max", "sync", "wall", "%run", "I/O", "exposed", "critical")
     groups = (("", 3), ("seconds of a task", 3), ("", 3), ("sec, all tasks", 3))
     return Table(f"Phases of {step.name}{_SOURCES[step.synchronisation.spans.source]}{of}", columns, rows, groups)
 

@@ -33,23 +33,23 @@ def read_scaling(
 
 
 def run_times(report: Report, name: str) -> RunTimes:
-    """Parts are the phases that marks or rules set; without any the steps; of one step without phases, what is paid for I/O and all the rest."""
+    """Parts are the phases that marks or rules set; without any the steps; of one step without phases, critical I/O time and all the rest."""
     tasks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
     nodes = max((len({m.file for m in step.data.members if m.rank >= 0}) for step in report.steps), default=0)
     if not tasks or not report.wall_ns:
         raise UsageError(f"{name}: no tasks or no time in it; weir trace records runs that can be compared")
     waits = [step.synchronisation.waits for step in report.steps]
-    paid = None if None in waits else sum(one.paid_ns for one in waits if one is not None)
+    critical = None if None in waits else sum(one.critical_ns for one in waits if one is not None)
     parts = _phases(report)
     if not parts and len(report.steps) > 1:
         parts = {step.name: step.wall_ns for step in report.steps}
-    elif not parts and paid is not None:
-        parts = {"I/O (paid)": paid}
+    elif not parts and critical is not None:
+        parts = {"critical I/O": critical}
     parts[REST] = max(0, report.wall_ns - sum(parts.values()))
     if not parts[REST]:
         del parts[REST]
     title = os.path.basename(os.path.abspath(name)) or name
-    return RunTimes(title, tasks, nodes, report.wall_ns, parts, paid, report.is_complete, () if _is_sound(report) else tuple(notes(report)))
+    return RunTimes(title, tasks, nodes, report.wall_ns, parts, critical, report.is_complete, () if _is_sound(report) else tuple(notes(report)))
 
 
 def _is_sound(report: Report) -> bool:
@@ -86,11 +86,11 @@ def _curve_table(curve: Curve, found: Scaling) -> Table:
     rows = tuple(
         (
             one.run.name, str(one.run.tasks), str(one.run.nodes), seconds(one.run.wall_ns), f"{one.speedup:.2f}",
-            f"{one.run.tasks / found.reference.tasks:.2f}", percent(one.efficiency, 1), "-" if one.run.paid_ns is None else seconds(one.run.paid_ns),
+            f"{one.run.tasks / found.reference.tasks:.2f}", percent(one.efficiency, 1), "-" if one.run.critical_ns is None else seconds(one.run.critical_ns),
         )
         for one in curve.points
     )  # fmt: skip
-    columns = ("<Run", "tasks", "nodes", "wall", "speed-up", "ideal", "efficiency", "paid for I/O")
+    columns = ("<Run", "tasks", "nodes", "wall", "speed-up", "ideal", "efficiency", "critical I/O")
     title = "Speed-up" + (f", {curve.placement}" if curve.placement else "")
     return Table(title, columns, rows, remarks=tuple(halt_sentences(curve)))
 
@@ -138,7 +138,7 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
         return {
             "run": one.name, "tasks": one.tasks, "nodes": one.nodes, "wall_s": one.wall_ns / 1e9,
             "complete": one.is_complete, "notes": list(one.notes),
-            "paid_s": None if one.paid_ns is None else one.paid_ns / 1e9, "parts_s": {part: ns / 1e9 for part, ns in one.parts_ns.items()},
+            "critical_s": None if one.critical_ns is None else one.critical_ns / 1e9, "parts_s": {part: ns / 1e9 for part, ns in one.parts_ns.items()},
         }  # fmt: skip
 
     def losses(of: tuple[Loss, ...]) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ def count(count: int, what: str) -> str:
 
 def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    told = (_time(report), _paid(report, groups), _step(report), _files(report, groups), _balance(report), _small(report))
+    told = (_time(report), _critical(report, groups), _step(report), _files(report, groups), _balance(report), _small(report))
     yield from filter(None, told)
 
 
@@ -62,14 +62,14 @@ def _time(report: Report) -> str:
     )
 
 
-def _paid(report: Report, groups: list[FileGroup]) -> str | None:
+def _critical(report: Report, groups: list[FileGroup]) -> str | None:
     """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all tasks, as waits are. And the files
     that belong together that it waits for most: each of them alone may take little."""
     if report.choice.rank is not None:
         return None
-    paid = sum(found.paid_ns for step in report.steps if (found := step.synchronisation.waits) is not None)
+    critical = sum(found.critical_ns for step in report.steps if (found := step.synchronisation.waits) is not None)
     by_file = critical_by_file(report)
-    if not paid or not by_file:
+    if not critical or not by_file:
         return None
     whole = {one: sum(by_file.get(file, 0) for file in one.members) for one in groups}
     most = max(whole, key=lambda one: whole[one], default=None)
@@ -79,7 +79,7 @@ def _paid(report: Report, groups: list[FileGroup]) -> str | None:
     else:
         worst, ns = f"the file {shown(file, report.cwd)}", by_file[file]
     return (
-        f"The run waits for {seconds(paid / 1e9)} of it ({share(paid, report.wall_ns)} of the run), as the waits in MPI show; the greatest part, "
+        f"The run waits for {seconds(critical / 1e9)} of it ({share(critical, report.wall_ns)} of the run), as the waits in MPI show; the greatest part, "
         f"{seconds(ns / 1e9)}, for {worst}."
     )
 
@@ -90,7 +90,7 @@ def critical_by_file(report: Report) -> dict[str, int]:
     for step in report.steps:
         waits = step.synchronisation.waits
         for file in waits.files if waits is not None else ():
-            found[file.file] = found.get(file.file, 0) + file.paid_ns
+            found[file.file] = found.get(file.file, 0) + file.critical_ns
     return found
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_RANKS = 4
 LEAST_NS = 500_000  # in a table of msec
-PAID_SHARE = 0.02  # of a step: worth a sentence
+CRITICAL_SHARE = 0.02  # of a step: worth a sentence
 
 
 def wait_tables(report: Report, top: int | None) -> Iterator[Table]:
@@ -43,25 +43,25 @@ def seconds(ns: int) -> str:
 
 def _step_table(steps: list[StepReport]) -> Table:
     def cells(name: str, wall: int, io: int, active: int | None, *figures: int) -> tuple[str, ...]:
-        waiting, waited, exposed, paid = figures
+        waiting, waited, exposed, critical = figures
         return (
             name, seconds(wall), seconds(io), "-" if active is None else seconds(active), seconds(waiting), seconds(waited),
-            seconds(exposed), percent(exposed, wall), seconds(paid), percent(paid, wall),
+            seconds(exposed), percent(exposed, wall), seconds(critical), percent(critical, wall),
         )  # fmt: skip
 
     lines = []
     for step in steps:
         waits = step.synchronisation.waits
         assert waits is not None
-        figures = (waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.paid_ns)
+        figures = (waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns)
         lines.append((step.name, step.wall_ns, step.all.ns, step.active_ns, *figures))
     rows = tuple(cells(*line) for line in lines)
     sums = [None if None in column else sum(column) for column in list(zip(*lines))[1:]]
     footer = (cells("TOTAL", *sums),) if len(lines) > 1 else ()
     columns = ("<Step", "Wall", "I/O", "active", "in MPI", "for I/O", "sec", "%wall", "sec", "%wall")
     rank = steps[0].choice.rank
-    groups = (("", 2), ("All tasks" if rank is None else f"Task {rank}", 2), ("waits, task-sec", 2), ("exposed", 2), ("paid", 2))
-    whose = () if rank is None else ("waits, exposed and paid are of all tasks",)
+    groups = (("", 2), ("All tasks" if rank is None else f"Task {rank}", 2), ("waits, task-sec", 2), ("exposed", 2), ("critical", 2))
+    whose = () if rank is None else ("waits, exposed and critical are of all tasks",)
     remarks = whose + tuple(
         f"{step.name}: {step.synchronisation.waits.incomplete} collectives are left out: not all of their tasks have a record of them"
         for step in steps
@@ -76,17 +76,17 @@ def _file_table(step: StepReport, waits: StepWaits, top: int | None) -> Table | 
     def cells(one: FileWaits) -> tuple[str, ...]:
         op = one.ops[0].op if one.ops else "-"
         return (
-            seconds(one.paid_ns), percent(one.paid_ns, step.wall_ns), seconds(one.exposed_ns), seconds(one.waited_ns), seconds(one.io_ns),
+            seconds(one.critical_ns), percent(one.critical_ns, step.wall_ns), seconds(one.exposed_ns), seconds(one.waited_ns), seconds(one.io_ns),
             op, ranks(one.ranks), shown(one.file, step.data.cwd),
         )  # fmt: skip
 
-    files = [one for one in waits.files[:top] if max(one.paid_ns, one.waited_ns) >= LEAST_NS]
+    files = [one for one in waits.files[:top] if max(one.critical_ns, one.waited_ns) >= LEAST_NS]
     if not files:
         return None
-    total = tuple(sum(getattr(one, key) for one in waits.files) for key in ("paid_ns", "exposed_ns", "waited_ns", "io_ns"))
+    total = tuple(sum(getattr(one, key) for one in waits.files) for key in ("critical_ns", "exposed_ns", "waited_ns", "io_ns"))
     footer = (seconds(total[0]), percent(total[0], step.wall_ns), *map(seconds, total[1:]), "", "", "TOTAL")
     of = f" ({len(files)} of {len(waits.files)})" if len(files) < len(waits.files) else ""
-    columns = ("paid", "%wall", "exposed", "waited", "I/O", "<mostly in", "<of tasks", "<File")
+    columns = ("critical", "%wall", "exposed", "waited", "I/O", "<mostly in", "<of tasks", "<File")
     return Table(f"Files that {step.name} waits for, seconds{of}", columns, tuple(map(cells, files)), footer=(footer,))
 
 
@@ -112,16 +112,16 @@ def _routine_table(step: StepReport, waits: StepWaits, top: int | None) -> Table
 
 
 def wait_findings(step: StepReport) -> Iterator[str]:
-    """What the forecast pays for I/O, when that is much."""
+    """Critical I/O time, when that is much."""
     waits = step.synchronisation.waits
-    if waits is None or not waits.files or waits.paid_ns < PAID_SHARE * step.wall_ns:
+    if waits is None or not waits.files or waits.critical_ns < CRITICAL_SHARE * step.wall_ns:
         return
     worst = waits.files[0]
     what = f"{worst.ops[0].op} " if worst.ops else ""
     who = f"task {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} tasks"
     yield (
-        f"{short(waits.paid_ns / 1e9)} s ({percent(waits.paid_ns, step.wall_ns)} of the wall time) are paid for I/O, "
-        f"the largest part, {short(worst.paid_ns / 1e9)} s, for {what}of {who} on {shown(worst.file, step.data.cwd)}"
+        f"{short(waits.critical_ns / 1e9)} s ({percent(waits.critical_ns, step.wall_ns)} of the wall time) are critical I/O time, "
+        f"the largest part, {short(worst.critical_ns / 1e9)} s, for {what}of {who} on {shown(worst.file, step.data.cwd)}"
     )
 
 
@@ -157,7 +157,7 @@ def _waits(waits: StepWaits) -> dict[str, Any]:
 
 
 def costs_json(one: Any) -> dict[str, float]:
-    return {"waited_s": one.waited_ns / 1e9, "exposed_s": one.exposed_ns / 1e9, "paid_s": one.paid_ns / 1e9}
+    return {"waited_s": one.waited_ns / 1e9, "exposed_s": one.exposed_ns / 1e9, "critical_s": one.critical_ns / 1e9}
 
 
 WAITS = TableKind(

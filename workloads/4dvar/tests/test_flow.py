@@ -62,8 +62,8 @@ def test_what_is_only_carried(figures, rows):
     for key in ("bytes_read", "bytes_written"):
         assert carried[key] == sum(row[key] for row in mine)
     files = {file for row in mine for file in row["files"]}
-    paid = sum(file["paid_s"] for step in figures["waits"] for file in step["files"] if file["file"] in files)
-    assert figures["waits"] and carried["paid_s"] == pytest.approx(paid)
+    critical = sum(file["critical_s"] for step in figures["waits"] for file in step["files"] if file["file"] in files)
+    assert figures["waits"] and carried["critical_s"] == pytest.approx(critical)
 
 
 def test_bytes_and_seconds_are_those_of_the_table_of_files(figures):
@@ -96,7 +96,7 @@ def test_two_and_four_tasks_compared(traced_run, weir):
         for step, pair in zip(report["steps"], made["steps"]):
             for figure, value in (("wall", step["wall_s"]), ("active", step["active_s"]), *((key, step["all"][key]) for key in ("seconds", "calls", "bytes", "files"))):
                 assert pair["figures"][figure][side] == value
-        for figure in ("paid", "exposed"):
+        for figure in ("critical", "exposed"):
             assert made["total"]["figures"][figure][side] == pytest.approx(sum(step[f"{figure}_s"] for step in report["waits"]))
         assert sum(one[side]["calls"] for one in made["files"] if one[side]) == sum(file["calls"] for file in report["files"])
     trajectories = next(one for one in made["files"] if one["file"].endswith("TRAJHR00/trajspecL<N>"))

@@ -2,8 +2,8 @@
 """Who waits for whose I/O: the account of one step, by file and operation, by collective, by span of time.
 
 Words (docs/guide/waits.md): **waited**, task-seconds in which a task waited while the awaited one was in I/O; **exposed**, seconds that
-collectives would have been earlier had the awaited task's I/O cost nothing; **paid**, the same of the I/O of all tasks. A second of a task's
-I/O that several collectives wait for is exposed, and paid, once. Each figure is told apart by the awaited task's files and operations, in
+collectives would have been earlier had the awaited task's I/O cost nothing; **critical**, the same of the I/O of all tasks. A second of a task's
+I/O that several collectives wait for is exposed, and critical, once. Each figure is told apart by the awaited task's files and operations, in
 proportion to the time of its calls.
 """
 
@@ -23,11 +23,11 @@ from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
 from weir.analysis.waits.busy import Busy, busy_at
 from weir.analysis.waits.intervals import Price, Shares
-from weir.analysis.waits.paid import Payment, by_task, payment, stretches
+from weir.analysis.waits.critical import CriticalTime, by_task, critical_time, stretches
 from weir.analysis.waits.records import Calls, Records, calls_of
 from weir.analysis.waits.tasks import Tasks
 
-COSTS = ("waited_ns", "exposed_ns", "paid_ns")
+COSTS = ("waited_ns", "exposed_ns", "critical_ns")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Costs:
     op: np.ndarray
     waited_ns: np.ndarray
     exposed_ns: np.ndarray
-    paid_ns: np.ndarray
+    critical_ns: np.ndarray
 
     def total(self, figure: str) -> int:
         return round(float(getattr(self, figure).sum()))
@@ -67,7 +67,7 @@ class Account:
     instances: Instances
     waits: Waits
     waited_ns: np.ndarray  # of each wait: while the awaited task was in I/O
-    payment: Payment
+    critical_time: CriticalTime
     costs: Costs
     span_figures: np.ndarray
     waiting_ns: int
@@ -112,8 +112,8 @@ def account(
         for one, into, ns in zip(windows, io, found):
             into[one.of(task)[0]] = ns
     del pieces
-    waited, paid = _once(waits, io[1]), payment(instances, of, io[0])
-    prices = _prices(len(tasks), instances, waits, waited, paid)
+    waited, critical = _once(waits, io[1]), critical_time(instances, of, io[0])
+    prices = _prices(len(tasks), instances, waits, waited, critical)
     figures = np.zeros((len(spans.task), 1 + len(COSTS)))
     figures[:, 0] = io[2]
     some = [task for task, of_task in enumerate(prices) if any(len(price.edges) for price in of_task)]
@@ -122,7 +122,7 @@ def account(
         figures[windows[2].of(task)[0], 1:] = of_spans
     every = [(np.full(len(columns[0]), task, np.int64), *columns) for task, (columns, _) in zip(some, parts)]
     costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *every)))
-    return Account(tasks, comms, instances, waits, waited, paid, costs, figures, waiting_ns(records, instances, met), routines | routines_of_files())
+    return Account(tasks, comms, instances, waits, waited, critical, costs, figures, waiting_ns(records, instances, met), routines | routines_of_files())
 
 
 class _Windows:
@@ -155,13 +155,13 @@ def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
     return kept
 
 
-def _prices(count: int, instances: Instances, waits: Waits, waited: np.ndarray, paid: Payment) -> list[tuple[Price, Price, Price]]:
-    """By task: what a second of its I/O costs in waited, exposed and paid time."""
+def _prices(count: int, instances: Instances, waits: Waits, waited: np.ndarray, critical: CriticalTime) -> list[tuple[Price, Price, Price]]:
+    """By task: what a second of its I/O costs in waited, exposed and critical time."""
     nothing = Price.nothing()
     made = [(nothing, nothing, nothing)] * count
     seen = np.flatnonzero(waited > 0)
     of_waits = {one: seen[rows] for one, rows in by_task(waits.awaited[seen])}
-    costly = np.flatnonzero((paid.paid_ns > 0) | (paid.exposed_ns > 0))
+    costly = np.flatnonzero((critical.critical_ns > 0) | (critical.exposed_ns > 0))
     of_instances = {one: costly[rows] for one, rows in by_task(instances.critical[costly])}
     for one in of_waits.keys() | of_instances.keys():
         rows, at = of_waits.get(one, seen[:0]), of_instances.get(one, costly[:0])
@@ -169,18 +169,18 @@ def _prices(count: int, instances: Instances, waits: Waits, waited: np.ndarray, 
         by_message = Price.added(waits.begin_ns[messages], waits.until_ns[messages])
         by_message = Price(by_message.edges, np.minimum(by_message.values, 1.0))
         collective = [
-            Price.greatest([by_message, *(_of_set(instances, paid, at[group], ns) for _, group in by_task(paid.kind[at]))])
-            for ns in (paid.exposed_ns, paid.paid_ns)
+            Price.greatest([by_message, *(_of_set(instances, critical, at[group], ns) for _, group in by_task(critical.kind[at]))])
+            for ns in (critical.exposed_ns, critical.critical_ns)
         ]
         made[one] = Price.added(waits.begin_ns[rows], waits.until_ns[rows]), collective[0], Price.greatest(collective)
     return made
 
 
-def _of_set(instances: Instances, paid: Payment, at: np.ndarray, ns: np.ndarray) -> Price:
+def _of_set(instances: Instances, critical: CriticalTime, at: np.ndarray, ns: np.ndarray) -> Price:
     """Of the collectives of one set of tasks, which follow one another."""
     at = at[np.argsort(instances.arrival_ns[at], kind="stable")]
-    share = ns[at] / np.maximum(paid.io_ns[at], 1)
-    return Price.of_windows(paid.since_ns[at], instances.arrival_ns[at], share)
+    share = ns[at] / np.maximum(critical.io_ns[at], 1)
+    return Price.of_windows(critical.since_ns[at], instances.arrival_ns[at], share)
 
 
 def _task_costs(

@@ -107,7 +107,7 @@ class Price:
 
     @staticmethod
     def greatest(prices: list[Price]) -> Price:
-        """The highest of several at each instant: a second that is paid at two places is paid once."""
+        """The highest of several at each instant: a second that is critical at two places counts once."""
         prices = [one for one in prices if len(one.values)]
         if len(prices) < 2:
             return prices[0] if prices else Price.nothing()

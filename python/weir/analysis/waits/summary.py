@@ -33,7 +33,7 @@ class OpWaits:
     op: str
     waited_ns: int
     exposed_ns: int
-    paid_ns: int
+    critical_ns: int
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class FileWaits:
     io_ns: int
     waited_ns: int
     exposed_ns: int
-    paid_ns: int
+    critical_ns: int
     ops: tuple[OpWaits, ...]
     ranks: tuple[int, ...]
 
@@ -67,7 +67,7 @@ class RoutineWaits:
 
 @dataclass(frozen=True)
 class StepWaits:
-    """One step. waiting_ns: task-seconds in MPI's waits; waited_ns: of them those in which the awaited task was in I/O; exposed_ns, paid_ns: seconds of the
+    """One step. waiting_ns: task-seconds in MPI's waits; waited_ns: of them those in which the awaited task was in I/O; exposed_ns, critical_ns: seconds of the
     forecast (docs/guide/waits.md). incomplete: collectives of which the records of some tasks are missing."""
 
     tasks: int
@@ -77,7 +77,7 @@ class StepWaits:
     waiting_ns: int
     waited_ns: int
     exposed_ns: int
-    paid_ns: int
+    critical_ns: int
     files: tuple[FileWaits, ...]
     routines: tuple[RoutineWaits, ...]
 
@@ -141,12 +141,12 @@ def _files(columns: Columns, found: Account, names: NameTable) -> list[FileWaits
             continue
         name = int(costs.name[rows[0]])
         by_rank: dict[int, float] = {}
-        for task, ns in zip(costs.task[rows].tolist(), (costs.paid_ns[rows] + costs.waited_ns[rows]).tolist()):
+        for task, ns in zip(costs.task[rows].tolist(), (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
             rank = int(found.tasks.rank[task])
             by_rank[rank] = by_rank.get(rank, 0.0) + ns
         ranks = tuple(rank for rank, ns in sorted(by_rank.items(), key=lambda item: (-item[1], item[0])) if ns >= 0.5)
         made.append(FileWaits(names[name] if name != NO_NAME else "(no file)", io_of.get(name, 0), *sums, _ops(found, rows), ranks))
-    return sorted(made, key=lambda one: (-one.paid_ns, -one.waited_ns, one.file))
+    return sorted(made, key=lambda one: (-one.critical_ns, -one.waited_ns, one.file))
 
 
 def _ops(found: Account, rows: np.ndarray) -> tuple[OpWaits, ...]:
@@ -154,7 +154,7 @@ def _ops(found: Account, rows: np.ndarray) -> tuple[OpWaits, ...]:
     for op in np.unique(costs.op[rows]).tolist():
         at = rows[costs.op[rows] == op]
         made.append(OpWaits(ops()[op].name, *(round(float(getattr(costs, figure)[at].sum())) for figure in COSTS)))
-    return tuple(sorted((one for one in made if one.waited_ns or one.paid_ns), key=lambda one: (-one.paid_ns, -one.waited_ns, one.op)))
+    return tuple(sorted((one for one in made if one.waited_ns or one.critical_ns), key=lambda one: (-one.critical_ns, -one.waited_ns, one.op)))
 
 
 def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:

@@ -29,21 +29,21 @@ class Bar:
 def steps(report: Report) -> Section:
     """Wall clock of each step and the part of it in which at least one task was in I/O; below, the table."""
     longest = max((step.wall_ns for step in report.steps), default=0) or 1
-    bars, has_paid = [], False
+    bars, has_critical = [], False
     for step in report.steps:
         active = min(step.active_ns or 0, step.wall_ns)
         waits = step.synchronisation.waits if report.choice.rank is None else None  # waits are those of all tasks
-        paid = min(waits.paid_ns, active) if waits is not None else 0
-        has_paid = has_paid or paid > 0
-        widths = (("paid", paid), ("active", active - paid), ("wall", step.wall_ns - active))
+        critical = min(waits.critical_ns, active) if waits is not None else 0
+        has_critical = has_critical or critical > 0
+        widths = (("critical", critical), ("active", active - critical), ("wall", step.wall_ns - active))
         parts = tuple((kind, 100 * ns / longest) for kind, ns in widths)
         told = "" if step.active_ns is None else f", I/O active {seconds(step.active_ns / 1e9)} ({share(step.active_ns, step.wall_ns)})"
-        if paid:
-            told += f", waited for {seconds(paid / 1e9)} ({share(paid, step.wall_ns)})"
+        if critical:
+            told += f", waited for {seconds(critical / 1e9)} ({share(critical, step.wall_ns)})"
         bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + told))
     legend = (("active", "at least one task in I/O"), ("wall", "rest of the wall clock"))
-    if has_paid:
-        legend = (("paid", "I/O that the step waits for"), ("active", "I/O beside computing"), ("wall", "no I/O"))
+    if has_critical:
+        legend = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"), ("wall", "no I/O"))
     if report.active_ns is None:
         legend = (("wall", "wall clock"),)
     untimed = [step.name for step in report.steps if step.active_ns is None]

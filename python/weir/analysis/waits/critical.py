@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each collective would have been earlier without I/O: of the task that was waited for (exposed), of all of them (paid)."""
+"""What each collective would have been earlier without I/O: of the task that was waited for (exposed), of all of them (critical)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Stretches:
 
 
 @dataclass(frozen=True)
-class Payment:
+class CriticalTime:
     """Arrays by instance, ns. since_ns: where the I/O of its critical task begins that counts; io_ns: how much that is; kind: which set of tasks."""
 
     since_ns: np.ndarray
     io_ns: np.ndarray
     exposed_ns: np.ndarray
-    paid_ns: np.ndarray
+    critical_ns: np.ndarray
     kind: np.ndarray
 
 
@@ -46,7 +46,7 @@ def stretches(instances: Instances, waits: Waits, first_ns: int) -> Stretches:
     return Stretches(_since(instances, arrival, leave, kind, sets, first_ns), arrival, kind)
 
 
-def payment(instances: Instances, of: Stretches, io_ns: np.ndarray) -> Payment:
+def critical_time(instances: Instances, of: Stretches, io_ns: np.ndarray) -> CriticalTime:
     """io_ns: of each arrival's task in its stretch."""
     count, last = len(instances), instances.arrival_ns
     is_critical = instances.task == instances.critical[instances.instance]
@@ -58,8 +58,8 @@ def payment(instances: Instances, of: Stretches, io_ns: np.ndarray) -> Payment:
     at[instances.instance[is_critical]] = np.flatnonzero(is_critical)
     io, has_others = io_ns[at], others > _NEVER
     exposed = np.where(has_others & (others < last), np.minimum(io, last - np.minimum(others, last)), 0)
-    paid = np.where(has_others, np.clip(last - np.maximum(without, last - io), 0, None), 0)
-    return Payment(of.since_ns[at], io, exposed, paid, of.kind[instances.comm])
+    critical = np.where(has_others, np.clip(last - np.maximum(without, last - io), 0, None), 0)
+    return CriticalTime(of.since_ns[at], io, exposed, critical, of.kind[instances.comm])
 
 
 def _when_waiting(instances: Instances, waits: Waits) -> tuple[np.ndarray, np.ndarray]:
