@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "cache/between.h"
 #include "cache/slots.h"
+#include "cache/tasks_test.h"
 #include "drain/client.h"
 #include "drain/format.h"
 #include "node/place.h"
@@ -24,124 +24,6 @@
 
 namespace weir::cache {
 namespace {
-
-struct Shared {
-  uint32_t reads, first_reads, writes, arrived, wrong, go;
-  uint64_t read_bytes, written_bytes;
-  uint64_t counts[64][kCounts];
-};
-
-// A file, counters that all processes share, and a job of its own.
-class CacheTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    shared_ = static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    snprintf(path_, sizeof path_, "%s/weir-cache-XXXXXX", testing::TempDir().c_str());
-    fd_ = mkstemp(path_);
-    char job[64];
-    static int number = 0;
-    snprintf(job, sizeof job, "cache-test-%d-%d", getpid(), ++number);
-    setenv("WEIR_JOB", job, 1);
-    unsetenv("WEIR_NODE_TASKS");
-    drain::use_helper(WEIR_DRAIN_PROGRAM);
-  }
-  void TearDown() override {
-    munmap(shared_, sizeof(Shared));
-    ::close(fd_);
-    unlink(path_);
-    char command[256];
-    snprintf(command, sizeof command, "rm -rf /dev/shm/weir.%d.%s", static_cast<int>(geteuid()), getenv("WEIR_JOB"));
-    EXPECT_EQ(0, system(command));
-  }
-  static char byte_at(uint64_t offset) { return static_cast<char>(offset * 7 + offset / 251 + offset / 65537); }
-  void fill(uint64_t bytes) {
-    std::vector<char> data(bytes);
-    for (uint64_t i = 0; i < bytes; ++i) data[i] = byte_at(i);
-    ASSERT_EQ(static_cast<ssize_t>(bytes), pwrite(fd_, data.data(), bytes, 0));
-    const timespec old[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
-    futimens(fd_, old);
-    usleep(120'000);  // its change is no longer so recent that it could change again without a sign
-  }
-  template <typename Body>
-  pid_t start(Body body) {
-    const pid_t child = fork();
-    if (child == 0) {
-      body();
-      _exit(0);
-    }
-    return child;
-  }
-  void wait_for(pid_t child, int status_wanted = 0) {
-    int status = -1;
-    ASSERT_EQ(child, waitpid(child, &status, 0));
-    EXPECT_EQ(status_wanted, status);
-  }
-
-  Shared* shared_;
-  char path_[128];
-  int fd_;
-};
-
-// One task's opening of the file.
-struct Task {
-  Shared* shared;
-  int fd;
-  Opening o{};
-  void (*before_read)(Task&, uint64_t offset) = nullptr;
-  void (*before_write)(Task&) = nullptr;
-  void (*after_write)(Task&) = nullptr;
-  int fail_writes = 0;
-  uint64_t lost = 0;
-
-  static int64_t read_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
-    auto& t = *static_cast<Task*>(context);
-    base::fetch_add(&t.shared->reads, 1u);
-    base::fetch_add(&t.shared->read_bytes, bytes);
-    if (offset == 0) base::fetch_add(&t.shared->first_reads, 1u);
-    if (t.before_read != nullptr) t.before_read(t, offset);
-    const ssize_t n = preadv(t.fd, pieces, count, static_cast<off_t>(offset));
-    return n < 0 ? -errno : n;
-  }
-  static int64_t write_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
-    auto& t = *static_cast<Task*>(context);
-    base::fetch_add(&t.shared->writes, 1u);
-    if (t.fail_writes != 0) return -t.fail_writes;
-    if (t.before_write != nullptr) t.before_write(t);
-    base::fetch_add(&t.shared->written_bytes, bytes);
-    const ssize_t n = pwritev(t.fd, pieces, count, static_cast<off_t>(offset));
-    if (t.after_write != nullptr) t.after_write(t);
-    return n < 0 ? -errno : n;
-  }
-  static bool about(void* context, Stamp* to) {
-    struct stat s;
-    if (fstat(static_cast<Task*>(context)->fd, &s) != 0) return false;
-    *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
-           static_cast<uint32_t>(s.st_ctim.tv_nsec)};
-    return true;
-  }
-  static void lost_bytes(void* context, int, uint64_t bytes) { static_cast<Task*>(context)->lost += bytes; }
-
-  bool open(const char* path, Shape shape, int number, Policy policy = {true, false, 1'000'000}) {
-    fd = ::open(path, O_RDWR);
-    struct stat s;
-    fstat(fd, &s);
-    o.below = {this, read_file, write_file, about, lost_bytes, &fd, path, true, true};
-    o.policy = policy;
-    o.counts = shared->counts[number];
-    o.cache = attach(shape);
-    return o.cache != nullptr && cache::open(o, s.st_dev, s.st_ino) == 0;
-  }
-  void finish() {
-    flush(o, true);
-    cache::close(o);
-    ::close(fd);
-  }
-};
-
-void meet(Shared* shared, uint32_t all) {
-  base::fetch_add(&shared->arrived, 1u);
-  while (base::load(&shared->arrived) < all) usleep(200);
-}
 
 TEST_F(CacheTest, each_block_is_read_once_by_tasks_in_step) {
   constexpr uint64_t kBytes = 4 << 20;
@@ -592,115 +474,6 @@ TEST_F(CacheTest, a_block_whose_writer_was_killed_is_written_by_another) {
   char got[100];
   ASSERT_EQ(100, pread(fd_, got, 100, 0));
   for (int i = 0; i < 100; ++i) ASSERT_EQ(i == 50 ? 'b' : 'a', got[i]) << i;
-}
-
-// A task that is stopped between any two instructions of a call, by its parent.
-class SteppedTest : public CacheTest {
- protected:
-  static constexpr long kEnd = 1L << 40;
-  static void begin_steps() {
-    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-    ::raise(SIGSTOP);
-  }
-  // Takes so many of its steps; how many it took until it ended.
-  static long step(pid_t task, long steps) {
-    int status = 0;
-    if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) _exit(90);
-    for (long n = 0; n < steps; ++n) {
-      ptrace(PTRACE_SINGLESTEP, task, nullptr, nullptr);
-      if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) return n;
-    }
-    return steps;
-  }
-  static int kills() {
-    const char* given = getenv("WEIR_TEST_KILLS");
-    return given != nullptr ? atoi(given) : 8;
-  }
-  void drain_dead() {
-    char command[512];
-    snprintf(command, sizeof command, "%s --wait /dev/shm/weir.%d.%s/0", WEIR_DRAIN_PROGRAM, static_cast<int>(geteuid()), getenv("WEIR_JOB"));
-    if (system(command) != 0) _exit(91);
-  }
-  // Runs the body for steps all over a call: first for all of them, which says how many there are.
-  template <typename Body>
-  void at_steps(Body body) {
-    body(kEnd);
-    const long all = shared_->counts[63][0];
-    ASSERT_GT(all, 500);
-    for (int i = 0; i < kills() && !HasFatalFailure(); ++i) {
-      const long step = all * (2 * i + 1) / (2 * kills());
-      SCOPED_TRACE(step);
-      memset(shared_, 0, sizeof *shared_);
-      ASSERT_EQ(0, ftruncate(fd_, 0));
-      body(step);
-    }
-  }
-};
-
-TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_bytes_for_the_helper) {
-  at_steps([&](long steps) {
-    const pid_t parent = start([&] {
-      const pid_t task = start([&] {
-        Task t{shared_, -1};
-        const std::vector<char> data(100, 'a'), newer(100, 'b');
-        if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
-        t.o.unprotected = true;  // what it writes now goes past the cache
-        t.after_write = [](Task& own) { own.shared->go += 1; };
-        begin_steps();
-        cache::write(t.o, newer.data(), 100, 50);
-      });
-      shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
-      kill(task, SIGKILL);
-      waitpid(task, nullptr, 0);
-      drain_dead();
-    });
-    wait_for(parent);
-    char got[150];
-    const ssize_t n = pread(fd_, got, sizeof got, 0);
-    ASSERT_TRUE(n == 100 || n == 150) << n;
-    for (int i = 0; i < 50; ++i) ASSERT_EQ('a', got[i]) << i;
-    for (int i = 50; i < n; ++i) ASSERT_TRUE(got[i] == 'b' || (n == 100 && got[i] == 'a')) << i;
-    ASSERT_TRUE(shared_->go < 2 || n == 150) << n;
-  });
-}
-
-TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_over_newer_ones) {
-  setenv("WEIR_LOCK_WAIT_MS", "5", 1);
-  for (const bool is_killed : {true, false}) {
-    SCOPED_TRACE(is_killed);
-    at_steps([&](long steps) {
-      const pid_t parent = start([&] {
-        const pid_t task = start([&] {
-          Task t{shared_, -1};
-          const std::vector<char> data(100, 'a');
-          if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
-          begin_steps();
-          flush(t.o, false);
-          if (steps != kEnd) t.finish();
-        });
-        shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
-        if (steps == kEnd) _exit(0);
-        Task t{shared_, -1};
-        const std::vector<char> newer(60, 'b');
-        if (!t.open(path_, {16384, 8}, 1)) _exit(4);
-        if (cache::write(t.o, newer.data(), 60, 70) != 60) _exit(5);
-        char piece[200];
-        if (cache::read(t.o, piece, 200, 0) != 130 || piece[69] != 'a' || piece[70] != 'b') _exit(6);
-        if (is_killed) kill(task, SIGKILL);
-        else ptrace(PTRACE_DETACH, task, nullptr, nullptr);
-        t.finish();
-        int status = -1;
-        waitpid(task, &status, 0);
-        if (status != (is_killed ? SIGKILL : 0)) _exit(7);
-        drain_dead();
-      });
-      wait_for(parent);
-      if (steps == kEnd) return;
-      char got[130];
-      ASSERT_EQ(130, pread(fd_, got, 130, 0));
-      for (int i = 0; i < 130; ++i) ASSERT_EQ(i < 70 ? 'a' : 'b', got[i]) << i;
-    });
-  }
 }
 
 TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {

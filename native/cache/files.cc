@@ -267,8 +267,7 @@ void invalidate(Opening& o) {
       } else if (idle(s)) {
         make_free(s);
       } else {
-        base::fetch_add(&s.generation, 1u);
-        base::store(&s.state, uint32_t{kPartial});
+        make_partial(s);
       }
     }
     unlock(c, s);

@@ -135,9 +135,8 @@ void repair(Cache& c, Slot& s) {
   }
   count_pieces(c, s);
   if (s.state == kWhole || s.state == kPartial) {
-    base::fetch_add(&s.generation, 1u);
     if (idle(s)) make_free(s);
-    else base::store(&s.state, uint32_t{kPartial});
+    else make_partial(s);
   }
 }
 
@@ -212,10 +211,15 @@ Slot* find_locked(Opening& o, uint64_t tag, bool* stuck) {
 }
 
 void make_free(Slot& s) {
-  base::fetch_add(&s.generation, 1u);
   base::store(&s.tag, uint64_t{0});
   base::store(&s.state, uint32_t{kFree});
+  base::fetch_add(&s.generation, 1u);
   node::wake(&s.state);
+}
+
+void make_partial(Slot& s) {
+  base::store(&s.state, uint32_t{kPartial});
+  base::fetch_add(&s.generation, 1u);
 }
 
 void count_pieces(Cache& c, Slot& s) {
@@ -249,8 +253,8 @@ Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {
       return Claimed::kThere;
     }
     if (s->revoked == 0 && !is_held(*s) && (s->state != kLoading || abandoned(*s)) && take_memory(c, *s)) {
-      base::fetch_add(&s->generation, 1u);
-      __atomic_thread_fence(__ATOMIC_SEQ_CST);  // before any byte of the next block
+      make_free(*s);  // a reader of the last block must not take what follows for that block's
+      __atomic_thread_fence(__ATOMIC_SEQ_CST);
       s->discard = s->failures = s->accepted = s->writing = s->again_count = 0;
       s->valid = 0;
       s->complete = 0;

@@ -88,8 +88,12 @@ inline bool idle(const Slot& s) { return s.touched == 0 && s.writing == 0 && s.l
 // The block's slot, locked; null when it has none. *stuck: it has one that has to be bypassed.
 Slot* find_locked(Opening& o, uint64_t tag, bool* stuck);
 
-// A locked slot without dirty bytes becomes free, and who waits for it looks again.
+// Under the slot's lock, what readers without it rely on: first the slot is no longer what they found, then the generation changes, then
+// anything else may. Who has the new generation sees the slot as it is now; who has the former one finds that it has changed.
+// A slot without dirty bytes becomes free, and who waits for it looks again.
 void make_free(Slot& s);
+// Of a whole block only the dirty bytes mean anything any more.
+void make_partial(Slot& s);
 // The pieces that are dirty, as the arena has it.
 void count_pieces(Cache& c, Slot& s);
 

@@ -71,8 +71,7 @@ void forget_older(Opening& o, uint64_t wanted) {
   } else if (idle(*s)) {
     make_free(*s);
   } else {
-    base::fetch_add(&s->generation, 1u);
-    base::store(&s->state, uint32_t{kPartial});
+    make_partial(*s);
   }
   unlock(*o.cache, *s);
 }

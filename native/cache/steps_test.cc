@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the cache that are stopped or killed between any two of their instructions.
+#include <signal.h>
+#include <sys/ptrace.h>
+
+#include "cache/slots.h"
+#include "cache/tasks_test.h"
+
+namespace weir::cache {
+namespace {
+
+// A task that is stopped between any two instructions of a call, by its parent.
+class SteppedTest : public CacheTest {
+ protected:
+  static constexpr long kEnd = 1L << 40;
+  static void begin_steps() {
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    ::raise(SIGSTOP);
+  }
+  // Takes so many of its steps; how many it took until it ended.
+  static long step(pid_t task, long steps) {
+    return step(task, steps, [] {});
+  }
+  template <typename After>
+  static long step(pid_t task, long steps, After after_each) {
+    int status = 0;
+    if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) _exit(90);
+    for (long n = 0; n < steps; ++n) {
+      ptrace(PTRACE_SINGLESTEP, task, nullptr, nullptr);
+      if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) return n;
+      after_each();
+    }
+    return steps;
+  }
+  static int kills() {
+    const char* given = getenv("WEIR_TEST_KILLS");
+    return given != nullptr ? atoi(given) : 8;
+  }
+  void drain_dead() {
+    char command[512];
+    snprintf(command, sizeof command, "%s --wait /dev/shm/weir.%d.%s/0", WEIR_DRAIN_PROGRAM, static_cast<int>(geteuid()), getenv("WEIR_JOB"));
+    if (system(command) != 0) _exit(91);
+  }
+  // Runs the body for steps all over a call: first for all of them, which says how many there are.
+  template <typename Body>
+  void at_steps(Body body) {
+    body(kEnd);
+    const long all = shared_->counts[63][0];
+    ASSERT_GT(all, 500);
+    for (int i = 0; i < kills() && !HasFatalFailure(); ++i) {
+      const long step = all * (2 * i + 1) / (2 * kills());
+      SCOPED_TRACE(step);
+      memset(shared_, 0, sizeof *shared_);
+      ASSERT_EQ(0, ftruncate(fd_, 0));
+      body(step);
+    }
+  }
+};
+
+TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_bytes_for_the_helper) {
+  at_steps([&](long steps) {
+    const pid_t parent = start([&] {
+      const pid_t task = start([&] {
+        Task t{shared_, -1};
+        const std::vector<char> data(100, 'a'), newer(100, 'b');
+        if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+        t.o.unprotected = true;  // what it writes now goes past the cache
+        t.after_write = [](Task& own) { own.shared->go += 1; };
+        begin_steps();
+        cache::write(t.o, newer.data(), 100, 50);
+      });
+      shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
+      kill(task, SIGKILL);
+      waitpid(task, nullptr, 0);
+      drain_dead();
+    });
+    wait_for(parent);
+    char got[150];
+    const ssize_t n = pread(fd_, got, sizeof got, 0);
+    ASSERT_TRUE(n == 100 || n == 150) << n;
+    for (int i = 0; i < 50; ++i) ASSERT_EQ('a', got[i]) << i;
+    for (int i = 50; i < n; ++i) ASSERT_TRUE(got[i] == 'b' || (n == 100 && got[i] == 'a')) << i;
+    ASSERT_TRUE(shared_->go < 2 || n == 150) << n;
+  });
+}
+
+// Blocks of slots that somebody has locked, as a reader finds them that takes no lock.
+void read_locked_blocks(Task& t) {
+  const Cache& c = *t.o.cache;
+  for (uint32_t i = 0; i < c.slots; ++i) {
+    const Slot& s = c.slot(i);
+    const uint64_t tag = base::load(&s.tag);
+    if (base::load(&s.lock.word) == 0 || tag == 0 || base::load(&s.state) != kWhole) continue;
+    char piece[100] = {};
+    const uint64_t at = block_of(tag) * c.block_bytes + 1000;
+    bool same = cache::read(t.o, piece, sizeof piece, at) == sizeof piece;
+    for (uint64_t k = 0; k < sizeof piece; ++k) same = same && piece[k] == CacheTest::byte_at(at + k);
+    base::fetch_add(&t.shared->arrived, 1u);
+    if (!same) base::fetch_add(&t.shared->wrong, 1u);
+  }
+}
+
+TEST_F(SteppedTest, a_block_is_read_right_at_every_instruction_of_who_takes_its_slot) {
+  setenv("WEIR_LOCK_WAIT_MS", "5", 1);
+  fill(9 * 16384);
+  const pid_t parent = start([&] {
+    const pid_t task = start([&] {
+      Task t{shared_, -1};
+      char piece[100];
+      if (!t.open(path_, {16384, 8}, 0)) _exit(3);
+      base::store(&shared_->go, 1u);
+      begin_steps();
+      if (cache::read(t.o, piece, sizeof piece, 8 * 16384) != sizeof piece) _exit(4);
+      _exit(0);
+    });
+    Task t{shared_, -1};
+    char piece[100];
+    const char last = byte_at(9 * 16384 - 1);
+    while (base::load(&shared_->go) == 0) usleep(200);
+    if (!t.open(path_, {16384, 8}, 1) || cache::write(t.o, &last, 1, 9 * 16384 - 1) != 1 || flush(t.o, false) != 0) _exit(5);
+    for (uint64_t block = 0; block < 8; ++block) {
+      if (cache::read(t.o, piece, sizeof piece, block * 16384) != sizeof piece) _exit(6);
+    }
+    step(task, kEnd, [&] { read_locked_blocks(t); });
+    t.finish();
+  });
+  wait_for(parent);
+  EXPECT_GT(shared_->arrived, 0u);
+  EXPECT_EQ(0u, shared_->wrong);
+}
+
+TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_over_newer_ones) {
+  setenv("WEIR_LOCK_WAIT_MS", "5", 1);
+  for (const bool is_killed : {true, false}) {
+    SCOPED_TRACE(is_killed);
+    at_steps([&](long steps) {
+      const pid_t parent = start([&] {
+        const pid_t task = start([&] {
+          Task t{shared_, -1};
+          const std::vector<char> data(100, 'a');
+          if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+          begin_steps();
+          flush(t.o, false);
+          if (steps != kEnd) t.finish();
+        });
+        shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
+        if (steps == kEnd) _exit(0);
+        Task t{shared_, -1};
+        const std::vector<char> newer(60, 'b');
+        if (!t.open(path_, {16384, 8}, 1)) _exit(4);
+        if (cache::write(t.o, newer.data(), 60, 70) != 60) _exit(5);
+        char piece[200];
+        if (cache::read(t.o, piece, 200, 0) != 130 || piece[69] != 'a' || piece[70] != 'b') _exit(6);
+        if (is_killed) kill(task, SIGKILL);
+        else ptrace(PTRACE_DETACH, task, nullptr, nullptr);
+        t.finish();
+        int status = -1;
+        waitpid(task, &status, 0);
+        if (status != (is_killed ? SIGKILL : 0)) _exit(7);
+        drain_dead();
+      });
+      wait_for(parent);
+      if (steps == kEnd) return;
+      char got[130];
+      ASSERT_EQ(130, pread(fd_, got, 130, 0));
+      for (int i = 0; i < 130; ++i) ASSERT_EQ(i < 70 ? 'a' : 'b', got[i]) << i;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace weir::cache
