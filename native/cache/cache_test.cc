@@ -212,6 +212,25 @@ TEST_F(CacheTest, what_one_task_writes_another_reads_at_once) {
   wait_for(parent);
 }
 
+TEST_F(CacheTest, what_is_written_while_another_asks_for_the_size_is_not_past_the_end) {
+  for (const bool at_open : {false, true}) {
+    ASSERT_EQ(0, ftruncate(fd_, 0));
+    wait_for(start([&] {
+      Task writer{shared_, -1}, reader{shared_, -1};
+      if (!writer.open(path_, {65536, 8}, 0)) _exit(3);
+      if (at_open) reader.writes_meanwhile = &writer;
+      if (!reader.open(path_, {65536, 8}, 1)) _exit(4);
+      reader.writes_meanwhile = &writer;
+      if (!at_open) look_again(reader.o);
+      reader.writes_meanwhile = nullptr;
+      char found[8] = "";
+      if (cache::read(reader.o, found, 5, 0) != 5 || strcmp(found, "bytes") != 0) _exit(5);
+      reader.finish();
+      writer.finish();
+    }));
+  }
+}
+
 TEST_F(CacheTest, a_failed_write_is_told_to_every_writer_once_and_counted_once) {
   const pid_t parent = start([&] {
     Task t{shared_, -1};

@@ -127,13 +127,60 @@ bool any_dirty(const Cache& c, uint32_t file) {
   return false;
 }
 
+// What is known of a file before its stamp is taken. Tasks may write the file between the stamp and its use: then the stamp is too old
+// to say where the file ends.
+class Before {
+ public:
+  explicit Before(const FileEntry& e)
+      : written_(base::load(&e.written)), extent_(base::load(&e.extent)), end_(base::load(&e.end)) {}
+  bool all_written(const FileEntry& e) const { return end_ == 0 && base::load(&e.end) == 0; }
+  // The stamp has all that the node's tasks ever wrote: it alone says where the file ends from now on.
+  void forget_extent(FileEntry& e) const {
+    uint64_t extent = extent_;
+    if (base::load(&e.written) == written_) base::compare_exchange(&e.extent, &extent, uint64_t{0});
+  }
+  // The stamp takes the place of another, which may be younger. Under files_lock.
+  bool replace(FileEntry& e, const Stamp& stamp) const {
+    if (base::load(&e.written) != written_ && e.stamp.size > stamp.size) raise(&e.extent, e.stamp.size);
+    return compare(e, stamp);
+  }
+
+ private:
+  uint64_t written_, extent_, end_;
+};
+
 // The file is another one than the cache knew: what dead tasks had accepted has been written, and may have been cut off since.
-void forget_ends(const Cache& c, FileEntry& e, uint32_t file) {
+void forget_ends(const Cache& c, FileEntry& e, uint32_t file, const Before& before) {
   const uint64_t progress = base::load(&e.progress);
-  if (base::load(&e.end) != 0 && any_dirty(c, file)) return;
-  if (base::load(&e.progress) != progress) return;
-  base::store(&e.end, uint64_t{0});
-  base::store(&e.extent, uint64_t{0});
+  uint64_t end = base::load(&e.end);
+  if (end != 0 && any_dirty(c, file)) return;
+  if (base::load(&e.progress) != progress || !base::compare_exchange(&e.end, &end, uint64_t{0})) return;
+  before.forget_extent(e);
+}
+
+// The file's entry, with this opening in it; null: *error says why.
+FileEntry* join(Opening& o, uint64_t device, uint64_t inode, int64_t* error) {
+  Directory& d = *o.cache->directory;
+  const Inside in;
+  *error = -EAGAIN;
+  if (in.nested()) return nullptr;
+  const os::SignalsBlocked blocked;
+  *error = -EBUSY;
+  if (node::take(d.files_lock) == node::Taken::kNot) return nullptr;
+  *error = -ENOMEM;
+  FileEntry* const e = entry_for(*o.cache, device, inode);
+  if (e != nullptr) {
+    o.file = static_cast<uint32_t>(e - d.files);
+    if (e->openings == 0) {
+      e->debt = 0;
+      e->scattered = e->bypassed = 0;
+    }
+    e->openings += 1;
+    e->used = base::fetch_add(&d.clock, uint64_t{1});
+    o.errors_seen = e->errors;
+  }
+  node::release(d.files_lock);
+  return e;
 }
 
 }  // namespace
@@ -171,34 +218,30 @@ Cache* attach(const Shape& shape) {
 }
 
 int64_t open(Opening& o, uint64_t device, uint64_t inode) {
-  Stamp stamp;
-  if (!o.below.about(o.below.context, &stamp)) return -EIO;
-  const Inside in;
-  if (in.nested()) return -EAGAIN;
   Directory& d = *o.cache->directory;
+  int64_t error = 0;
+  FileEntry* const e = join(o, device, inode, &error);
+  if (e == nullptr) return error;
+  const Before before(*e);
+  Stamp stamp;
+  const bool known = o.below.about(o.below.context, &stamp);  // a layer below may open its own cache for it
+  const Inside in;
   const os::SignalsBlocked blocked;
-  if (node::take(d.files_lock) == node::Taken::kNot) return -EBUSY;
-  FileEntry* e = entry_for(*o.cache, device, inode);
+  if (node::take(d.files_lock) == node::Taken::kNot) return -EBUSY;  // as if this task had been killed
   bool changed = false;
-  if (e != nullptr) {
-    o.file = static_cast<uint32_t>(e - d.files);
-    if (e->writers == 0 && e->end == 0) {
-      e->extent = 0;
+  if (known) {
+    if (e->writers == 0 && before.all_written(*e)) {
+      before.forget_extent(*e);
       e->waiting = 0;
     }
-    if (e->openings == 0) {
-      e->debt = 0;
-      e->scattered = e->bypassed = 0;
-    }
-    changed = compare(*e, stamp);
-    if (changed) forget_ends(*o.cache, *e, o.file);
-    e->openings += 1;
+    changed = before.replace(*e, stamp);
+    if (changed) forget_ends(*o.cache, *e, o.file, before);
     if (o.below.writes) e->writers += 1;
-    e->used = base::fetch_add(&d.clock, uint64_t{1});
-    o.errors_seen = e->errors;
+  } else {
+    e->openings -= 1;
   }
   node::release(d.files_lock);
-  if (e == nullptr) return -ENOMEM;
+  if (!known) return -EIO;
   o.enrolled = -1;
   if (changed) invalidate(o);
   return 0;
@@ -239,14 +282,15 @@ void look_again(Opening& o) {
 }
 
 void look(Opening& o) {
+  FileEntry& e = entry(o);
+  const Before before(e);
   Stamp stamp;
   if (!o.below.about(o.below.context, &stamp)) return;
   Directory& d = *o.cache->directory;
   const node::Taken taken = node::take(d.files_lock);
-  FileEntry& e = entry(o);
-  const bool changed = taken == node::Taken::kNot || compare(e, stamp);
+  const bool changed = taken == node::Taken::kNot || before.replace(e, stamp);
   if (taken == node::Taken::kNot) o.held_up = true;
-  else if (changed && base::load(&e.end) == 0) base::store(&e.extent, uint64_t{0});
+  else if (changed && before.all_written(e)) before.forget_extent(e);
   if (taken != node::Taken::kNot) node::release(d.files_lock);
   if (changed) invalidate(o);
 }
@@ -277,6 +321,7 @@ void invalidate(Opening& o) {
 void truncated(Opening& o, uint64_t bytes) {
   Cache& c = *o.cache;
   FileEntry& e = entry(o);
+  base::fetch_add(&e.written, uint64_t{1});
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
     if (s.tag == 0 || file_of(s.tag) != o.file) continue;

@@ -15,7 +15,7 @@
 
 namespace weir::cache {
 
-inline constexpr uint32_t kVersion = 6;   // of this and of Place: part of the names of what is shared
+inline constexpr uint32_t kVersion = 7;   // of this and of Place: part of the names of what is shared
 inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
 inline constexpr uint32_t kPieces = 64;    // of a slot, at most
 inline constexpr uint32_t kFiles = 512;    // known at a time
@@ -76,6 +76,7 @@ struct FileEntry {
   uint64_t errors;      // counts them
   uint64_t end;         // where the accepted bytes end; the file itself may be shorter
   uint64_t extent;      // where the bytes end that the node's tasks ever wrote
+  uint64_t written;     // counts requests that wrote the file or cut it: a stamp taken before one of them may be older than it
   uint64_t progress;    // counts pieces of writes that were accepted: whether waiting for others makes sense
   uint64_t reached;     // first block that was never loaded
   uint64_t used;

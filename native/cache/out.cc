@@ -106,6 +106,7 @@ class Writing {
         lost_ += all - done;
         break;
       }
+      base::fetch_add(&entry(o_).written, uint64_t{1});
       done += static_cast<uint32_t>(n);
     }
     return done;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,7 @@ struct Task {
   void (*before_read)(Task&, uint64_t offset) = nullptr;
   void (*before_write)(Task&) = nullptr;
   void (*after_write)(Task&) = nullptr;
+  Task* writes_meanwhile = nullptr;  // this one writes the file between the stamp and its use
   int fail_writes = 0;
   uint64_t lost = 0;
 
@@ -112,7 +114,17 @@ struct Task {
     if (fstat(static_cast<Task*>(context)->fd, &s) != 0) return false;
     *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
            static_cast<uint32_t>(s.st_ctim.tv_nsec)};
+    if (Task* const other = static_cast<Task*>(context)->writes_meanwhile; other != nullptr) {
+      pthread_t writer;
+      pthread_create(&writer, nullptr, write_and_flush, other);
+      pthread_join(writer, nullptr);
+    }
     return true;
+  }
+  static void* write_and_flush(void* task) {
+    auto& t = *static_cast<Task*>(task);
+    if (cache::write(t.o, "bytes", 5, 0) != 5 || flush(t.o, false) != 0) _exit(9);
+    return nullptr;
   }
   static void lost_bytes(void* context, int, uint64_t bytes) { static_cast<Task*>(context)->lost += bytes; }
 

@@ -81,7 +81,10 @@ int64_t through(Opening& o, const char* from, uint32_t n, uint64_t offset) {
   count(o, kDirect);
   const iovec piece{const_cast<char*>(from), n};
   const int64_t done = o.below.write(o.below.context, &piece, 1, n, offset);
-  if (done > 0) raise(&entry(o).extent, offset + static_cast<uint64_t>(done));
+  if (done > 0) {
+    base::fetch_add(&entry(o).written, uint64_t{1});
+    raise(&entry(o).extent, offset + static_cast<uint64_t>(done));
+  }
   if (done > 0) forget_older(o, tag(o, offset / o.cache->block_bytes));
   return done;
 }
@@ -247,7 +250,8 @@ int64_t flush(Opening& o, bool patient) {
     const int64_t result = write_out(o, s, tag, true);
     if (error == 0) error = result;
   }
-  if (error == 0 && base::load(&e.progress) == progress) base::store(&e.end, uint64_t{0});
+  uint64_t end = base::load(&e.end);  // who accepts bytes now counts them before it raises the end: either is seen here
+  if (error == 0 && base::load(&e.progress) == progress) base::compare_exchange(&e.end, &end, uint64_t{0});
   return error;
 }
 
