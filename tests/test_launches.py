@@ -62,7 +62,7 @@ def test_two_jobs_one_after_the_other_are_two_steps(mpi, weir, preload_env, out)
     for name in ("a", "b"):
         mpi.run(2, program, out / name, env=env).ok()
     assert report(env["WEIR_TRACE_DIR"]) == {"main.1": (["a.0", "a.1"], 2), "main.2": (["b.0", "b.1"], 2)}
-    said = weir("report", env["WEIR_TRACE_DIR"], "--step", "main.2").ok().stdout
+    said = weir("report", env["WEIR_TRACE_DIR"], "--step", "main.2", "--tables", "all").ok().stdout
     assert "main.2" in said and "b.1" in said and "a.1" not in said
 
 

@@ -78,7 +78,7 @@ def test_levels_without_records_keep_the_sums(model, preload_env):
 def test_the_command_shows_it(weir, model):
     command = model.mpi.launch(4, model.program, "", "steps=3", "path=h.nc")
     weir("trace", "-o", "run", "--", *command, cwd=model.folder, env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
-    text = weir("report", "run", cwd=model.folder).ok().stdout
+    text = weir("report", "run", "--tables", "all", cwd=model.folder).ok().stdout
     assert "ranks 0-2 compute, rank 3 serves" in text and "effective write time" in text and "Streams of" in text
 
 

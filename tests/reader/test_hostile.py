@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.report import build, render_text, trace_lines
+from weir.report.kind import ALL, Options
 from weir.trace import DamagedFile, TraceFile
 from weir.trace._synthetic import TraceWriter, counter, event, records, sync
 
@@ -59,6 +60,7 @@ def read_everything(raw: bytes):
         report = build(Path(folder) / "run")
         report.to_json()
         render_text(report, io.StringIO())
+        render_text(report, io.StringIO(), Options((ALL,)))
         assert sum(1 for _ in trace_lines(report)) >= 0
         return report
 

@@ -9,6 +9,7 @@ from io import StringIO
 import pytest
 
 from weir.report import build, render_text
+from weir.report.kind import ALL, Options
 from weir.report.notes import notes
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import ERROR, NESTED, OF_OUTPUT
@@ -126,7 +127,7 @@ def test_frames_that_were_refused_are_counted_apart(run):
 
 def test_the_tables_are_there_only_with_output(run, tmp_path):
     text = StringIO()
-    render_text(run(wait_ms=50), text)
+    render_text(run(wait_ms=50), text, Options((ALL,)))
     assert "Output of s: ranks 0-1 compute, ranks 2-3 serve in 2 groups" in text.getvalue()
     assert "  wait for a free group  0.050    5%" in text.getvalue()
     assert "5, of them 5 writes of 0.240 MB" in text.getvalue()
@@ -134,5 +135,5 @@ def test_the_tables_are_there_only_with_output(run, tmp_path):
     with TraceWriter(tmp_path / "other" / "s" / "n.weir") as writer:
         writer.process(1, 0, 1).events(event("stat", writer.created_ticks, 10))
     other, plain = build(tmp_path / "other"), StringIO()
-    render_text(other, plain)
+    render_text(other, plain, Options((ALL,)))
     assert "Output of" not in plain.getvalue() and json.loads(json.dumps(other.to_json()))["output"] == []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from weir.analysis.phase_rules import PhaseRule
 from weir.report import build, render_text
+from weir.report.kind import ALL, Options
 from weir.trace._synthetic import TraceWriter, records
 from weir.trace.ops import op_named
 
@@ -60,6 +61,7 @@ def test_any_records_give_a_report(made, with_rules, random):
         report.to_json()
         with open(Path(folder) / "text", "w") as stream:
             render_text(report, stream)
+            render_text(report, stream, Options((ALL,)))
 
 
 def test_no_task_is_awaited_by_a_rank_beyond_the_program(tmp_path):

@@ -31,10 +31,12 @@ ASCII = {0xA0: " ", 0x202F: ",", 0x2026: "..."}
 
 def overview(report: Report, options: Options) -> Iterator[Table | str]:
     """At most two screens. options: by, top, threshold_ns and pattern choose the files; width is that of the screen."""
-    head = heading(report)
+    head, groups, told = heading(report), file_groups(report), notes(report)
+    grave = [note for note in told if is_grave(note)]
+    yield from (f"note: {note}" for note in grave)  # each on one line, whole, for scripts
+    if grave:
+        yield ""
     yield f"{head['run']}: {head['facts'].replace(' · ', ', ')}"
-    groups, told = file_groups(report), notes(report)
-    yield from _listed([note for note in told if is_grave(note)], options)
     yield ""
     for sentence in islice(sentences(report, groups), MOST_SENTENCES):
         yield textwrap.fill(sentence.translate(ASCII), options.width)
@@ -53,7 +55,7 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
 def _listed(told: list[str], options: Options) -> Iterator[str]:
     more = [f"{len(told) - MOST_NOTES} more notes: --tables all"] if len(told) > MOST_NOTES else []
     for note in told[:MOST_NOTES] + more:
-        yield textwrap.fill(note, options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+        yield textwrap.fill(note, options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _step_table(report: Report) -> Table:
