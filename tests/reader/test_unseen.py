@@ -22,6 +22,17 @@ int main(void) {
   return 0;
 }
 """
+MAPPED_COLD = """
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+  int fd = open(arguments[1], O_RDONLY), sum = 0;
+  char *at = mmap(0, 8 << 20, PROT_READ, MAP_SHARED, fd, 0);
+  for (int i = 0; i < 8 << 20; i += 4096) sum += at[i];
+  return sum == 1;
+}
+"""
 SEEKS = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +170,22 @@ def test_segments_that_a_launcher_maps_for_its_tasks_raise_no_alarm(traced, cc, 
     launcher = cc(MAPPED.replace("return 0", 'return system("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 sh -c true")'), "-w", name="orterun")
     _, status, first, made = traced(launcher)
     assert (status, made["unseen"]["statement"], made["steps"][0]["ranks"]) == (0, None, 1), first
+
+
+@pytest.mark.parametrize("path", ["data", "ompi.node.0/pid.1/pmix_dstor/segment"])
+def test_segments_of_mpi_are_no_data(traced, cc, big, tmp_path, path):
+    """What is read from storage beside a segment that MPI maps is text of programs, not the segment; of a file of data it is the file."""
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "big").rename(file)
+    with open(file, "rb") as stream:
+        os.fsync(stream.fileno())
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    _, status, first, made = traced(cc(MAPPED_COLD, name="cold"), file)
+    if path == "data":
+        assert status == 4 and "likely by a mapping of files" in first
+    else:
+        assert (status, made["unseen"]["statement"]) == (0, None), first
 
 
 def test_ranks_without_an_environment_are_named(traced, mpi):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,8 @@ NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a pro
 _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
 _DIRTIED_BYTES = 16 << 10  # by a small call: the pages at both its ends, blocks of metadata
 _PROGRAM_TEXT_BYTES = 512 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
+# In memory file systems, which have no storage, and in the session directories of MPI libraries.
+_SEGMENT = re.compile(r"^/dev/shm/|^/memfd:|/(?:ompi|prte|pmix)[._-][^/]*/")
 _UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar and wchar
 
 
@@ -189,9 +192,11 @@ def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool) -> str:
 
 
 def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each member: bytes of files that it mapped, rings whose requests no hook saw, calls that may have made pages dirty."""
+    """Of each member: bytes of files that it mapped, but for segments of memory; rings whose requests no hook saw; calls that
+    may have made pages dirty."""
     columns, count = data.columns, len(data.members)
     is_mapping = (columns.op == op_named("mmap").value) & columns.is_file
+    is_mapping &= ~np.isin(columns.name, _segments(data, np.unique(columns.name[is_mapping])))
     is_ring, enters = columns.op == op_named("io_uring_setup").value, columns.op == op_named("io_uring_enter").value
     made = []
     for part in (np.where(is_mapping, columns.bytes, 0), np.where(is_ring, columns.calls, 0), np.where(columns.by_code("WMO"), columns.calls, 0)):
@@ -200,6 +205,16 @@ def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         made.append(sums)
     made[1][np.unique(columns.member[enters])] = 0
     return made[0], made[1], made[2]
+
+
+def _segments(data: StepData, mapped: np.ndarray) -> list[int]:
+    """Those of some names that are memory which processes share, and not data."""
+    found = set()
+    for file, numbers in zip(data.files, data.name_numbers):
+        for at in np.flatnonzero(np.isin(numbers, mapped)).tolist():
+            if _SEGMENT.search(file.texts[at]):
+                found.add(int(numbers[at]))
+    return sorted(found)
 
 
 def _uncounted(data: StepData) -> list[np.ndarray]:
