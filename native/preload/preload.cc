@@ -55,7 +55,8 @@ const char* reason(long error) {
     case 2: return ": no such folder; the program runs without a trace";
     case 20: return ": not a folder; the program runs without a trace";
     case 22: return ": holds a file that is not a trace of this version; the program runs without a trace";
-    case 28: return ": no space (disk full, WEIR_BUDGET too small, or a limit on the size of files: ulimit -f); the program runs without a trace";
+    case 27: return ": no room below the limit on the size of files (ulimit -f); the program runs without a trace";
+    case 28: return ": no space (disk full, or WEIR_BUDGET too small); the program runs without a trace";
     case 30: return ": read-only file system; the program runs without a trace";
   }
   return ": cannot be written; the program runs without a trace";
@@ -66,8 +67,12 @@ void begin_trace(const Wishes& wishes) {
   hook::mpi_wait_s = wishes.mpi_wait_s;
   hook::mpi_events_wanted = wishes.mpi_events;
   record::begin_logs();
-  const long begun = record::process().begin(wishes.settings);
-  if (begun < 0) return say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
+  bool speaks = !wishes.quiet && wishes.rank <= 0;
+  const long begun = record::process().begin(wishes.settings, &speaks);
+  if (begun < 0) {
+    if (speaks) say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
+    return;
+  }
   hand_on(record::process().launch(), wishes.settings.launch.open);
   if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
   note_mounts();

@@ -24,6 +24,7 @@ typedef struct {
   uint64_t created_realtime_ns, created_mono_ns, created_ticks;
   double ns_per_tick;
   char node[64];
+  uint32_t refused, by_size_limit; /* programs that found no room in the file; 1: RLIMIT_FSIZE was a cause */
 } weir_reader_header;
 
 typedef struct { /* a chunk that may be read: [offset, offset + 64 + entries * entry size) lies in the mapping */

@@ -12,6 +12,7 @@ namespace weir::record {
 namespace {
 
 constexpr uint64_t kFirstNamesBytes = 8192;
+constexpr uint64_t kFirstBytes = wire::kPageBytes + kFirstNamesBytes;
 constinit Process the_process{};
 
 // The value behind a key in /proc/self/io, e.g. "rchar: 123".
@@ -31,12 +32,12 @@ constinit Pulse pulse{};
 constinit uint32_t wanted = 0;
 Process& process() { return the_process; }
 
-long Process::begin(const Settings& settings) {
+long Process::begin(const Settings& settings, bool* speaks) {
   const long opened = file_.open(settings);
   if (os::failed(opened)) return opened;
   wiped_by_kernel_ = !os::failed(os::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK, Linux 4.14 */));
   Refusal refusal = Refusal::none;
-  if (!take_first_chunks(0, &refusal)) return refusal == Refusal::passing ? -12 /* ENOMEM */ : -28 /* ENOSPC */;
+  if (!take_first_chunks(0, &refusal)) return refusal == Refusal::passing ? -12 /* ENOMEM */ : file_.refuse(kFirstBytes, speaks);
   user_ = static_cast<uint32_t>(getauxval(AT_EUID));
   names_.set_working_directory();
   wanted = 1;
@@ -47,8 +48,7 @@ long Process::begin(const Settings& settings) {
 // One allocation for the two chunks that every process needs: short-lived children are many.
 bool Process::take_first_chunks(uint32_t parent, Refusal* refusal) {
   uint64_t offset = 0;
-  const uint64_t size = wire::kPageBytes + kFirstNamesBytes;
-  auto* at = static_cast<char*>(file_.take(size, Use::files, &offset, refusal));
+  auto* at = static_cast<char*>(file_.take(kFirstBytes, Use::files, &offset, refusal));
   if (at == nullptr) return false;
   number_ = static_cast<uint32_t>(offset / wire::kPageBytes);
   chunk_ = reinterpret_cast<wire::ProcessChunk*>(at);

@@ -15,8 +15,8 @@ namespace weir::record {
 
 class Process {
  public:
-  // Begins recording. 0, or -errno; then the process stays idle.
-  long begin(const Settings& settings);
+  // Begins recording. 0, or -errno; then the process stays idle. speaks: as TraceFile::refuse has it.
+  long begin(const Settings& settings, bool* speaks);
 
   // A chunk with its header filled, or null (counted by the caller as it sees fit).
   wire::ChunkHeader* take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal, void** over = nullptr);

@@ -2,6 +2,7 @@
 """The trace meets a limit: a full disk, its budget, the largest file size. The program does not notice; what is lost is counted."""
 
 import contextlib
+import json
 import os
 import subprocess
 
@@ -147,6 +148,21 @@ def test_the_largest_file_size_allowed_is_no_signal_for_the_program(guest, trace
     mine = [r for r in trace.of("pwrite") if r.process == first.number]
     counted = [c for c in trace.counters if c.op == "pwrite" and c.process == first.number]
     assert len(mine) + sum(c.calls for c in counted) + first.lost_events == 20000
+
+
+@pytest.mark.parametrize("exported", [True, False])
+def test_programs_under_a_limit_on_file_size_are_said_once_and_reported(weir, tmp_path, exported):
+    """As configure does it: a script that is traced lowers the limit, and starts many programs. Also where WEIR_QUIET is not handed on."""
+    script = tmp_path / "configure"
+    unset = "" if exported else "unset WEIR_QUIET;"
+    script.write_text(f"#!/bin/bash\nulimit -f 4\nfor i in $(seq 20); do {unset} dd if=/dev/zero of=/dev/null bs=1M count=1 status=none; done\necho right\n")
+    script.chmod(0o755)
+    done = weir("trace", "-q", "-o", tmp_path / "run", "--", script, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
+    assert done.stderr.count("weir: ") == 1 and "(ulimit -f)" in done.stderr, done.stderr
+    statement = json.loads(weir("report", tmp_path / "run", "--json").stdout)["unseen"]["statement"]
+    assert statement.startswith("INCOMPLETE") and "direct system calls" not in statement
+    assert "no room in the trace for 21 programs: a limit on the size of files (ulimit -f)" in statement  # seq and the 20
 
 
 def test_lost_calls_are_counted_once(guest, traced):

@@ -174,7 +174,7 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
                 parts += [part if part > MOST_UNSEEN_BYTES else 0 for part in more]
             one = replace(one, **dict(zip(("unseen_read", "unseen_written", "past_calls_read", "past_calls_written"), parts)))
             if one.unseen:
-                one = replace(one, way=_way(one, bool(mapped[index]), bool(rings[index])))
+                one = replace(one, way=_way(one, bool(mapped[index]), bool(rings[index]), data.files[member.file].no_room))
         figures.append(one)
     job = family.job_excess()
     if _JOB in groups:
@@ -182,12 +182,12 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
     return figures, [Group(tuple(some), bytes_of.get(reaper)) for reaper, some in groups.items()]
 
 
-def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool) -> str:
+def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool, no_room: str) -> str:
     ways = []
     if one.past_calls_read or one.past_calls_written:
         ways.append("io_uring" if has_ring else "a mapping of files" if is_mapped else "libaio, or a mapping")
     if one.unseen_read or one.unseen_written:
-        ways.append("direct system calls, or single characters through getc_unlocked and putc_unlocked")
+        ways.append(f"its children: {no_room}" if no_room else "direct system calls, or single characters through getc_unlocked and putc_unlocked")
     return "; ".join(ways)
 
 

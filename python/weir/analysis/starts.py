@@ -61,11 +61,13 @@ def _succeeded(told: list[Start]) -> list[Start]:
     return made
 
 
-def _reason(why: str) -> str:
+def _reason(why: str, no_room: str) -> str:
     if why == "environment":
         return "started without LD_PRELOAD or WEIR_TRACE_DIR in its environment"
     if why.startswith("user "):
         return f"runs as another user ({why[5:]}), who may not write the trace"
+    if no_room:
+        return no_room
     return "static, setuid, of another C library, or in a container"
 
 
@@ -95,5 +97,5 @@ def untraced_programs(data: StepData) -> list[Untraced]:
                 process = data.members[starter].process if starter is not None else None
                 replaced = process is not None and process.pid == pid
                 rank = data.members[starter].rank if starter is not None and replaced and process is not None and process.rank >= 0 else -1
-                found.append((index, one.ticks, Untraced(file.node, pid, one.program, _reason(one.why), starter, rank, replaced)))
+                found.append((index, one.ticks, Untraced(file.node, pid, one.program, _reason(one.why, file.no_room), starter, rank, replaced)))
     return [one for _, _, one in sorted(found, key=lambda entry: entry[:2])]

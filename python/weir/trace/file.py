@@ -68,6 +68,15 @@ class TraceFile:
     def node(self) -> str:
         return text_of(self.header.node)
 
+    @property
+    def no_room(self) -> str:
+        """Why programs of the node left no records in the file, or nothing."""
+        if not self.header.refused:
+            return ""
+        cause = "a limit on the size of files (ulimit -f)" if self.header.by_size_limit else "disk full, or WEIR_BUDGET too small"
+        programs = "1 program" if self.header.refused == 1 else f"{self.header.refused:,} programs"
+        return f"no room in the trace for {programs}: {cause}"
+
     def scan(self, threads: int = 1) -> TraceFile:
         """One pass over all records; needed before rows, histograms, units, syncs and the times of chunks.
 
