@@ -137,6 +137,29 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function weir_grid_set_lonlat
 
+    integer(c_int) function weir_grid_set_mapping(grid, name, grid_mapping_name, err) bind(c)
+      import :: c_int, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: grid
+      character(kind=c_char), intent(in) :: name(*), grid_mapping_name(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_grid_set_mapping
+
+    integer(c_int) function weir_grid_set_mapping_text(grid, name, value, err) bind(c)
+      import :: c_int, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: grid
+      character(kind=c_char), intent(in) :: name(*), value(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_grid_set_mapping_text
+
+    integer(c_int) function weir_grid_set_mapping_numbers(grid, name, count, values, err) bind(c)
+      import :: c_int, c_double, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: grid
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int), value :: count
+      real(c_double), intent(in) :: values(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_grid_set_mapping_numbers
+
     integer(c_int) function weir_decomposition_create_block(grid, name, i0, ni, j0, nj, decomposition, err) bind(c)
       import :: c_int, c_int64_t, c_char, c_ptr, c_error_t
       type(c_ptr), value :: grid

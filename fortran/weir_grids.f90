@@ -31,6 +31,9 @@ module weir_grids
     procedure, private :: create_unstructured32, create_unstructured64
     generic :: create_unstructured => create_unstructured32, create_unstructured64
     procedure, private :: set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
+    procedure :: set_mapping
+    procedure, private :: set_mapping_text, set_mapping_number, set_mapping_single, set_mapping_numbers
+    generic :: set_mapping_attribute => set_mapping_text, set_mapping_number, set_mapping_single, set_mapping_numbers
     generic :: set_lonlat => set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
   end type weir_grid_t
 
@@ -402,6 +405,64 @@ contains
     end if
     call settle("set_lonlat", err, stat, errmsg)
   end subroutine set_points
+
+  ! The grid's mapping to the earth: files have a variable of this name, whose attribute grid_mapping_name says which ("mercator").
+  subroutine set_mapping(self, name, grid_mapping_name, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    character(len=*), intent(in) :: name, grid_mapping_name
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_set_mapping(self%handle, c_text(name), c_text(grid_mapping_name), err)
+    call settle("set_mapping", err, stat, errmsg)
+  end subroutine set_mapping
+
+  subroutine set_mapping_text(self, name, value, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    character(len=*), intent(in) :: name, value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_set_mapping_text(self%handle, c_text(name), c_text(value), err)
+    call settle("set_mapping_attribute", err, stat, errmsg)
+  end subroutine set_mapping_text
+
+  subroutine set_mapping_numbers(self, name, values, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real64), intent(in) :: values(:)
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = weir_grid_set_mapping_numbers(self%handle, c_text(name), size(values, kind=c_int), values, err)
+    call settle("set_mapping_attribute", err, stat, errmsg)
+  end subroutine set_mapping_numbers
+
+  subroutine set_mapping_number(self, name, value, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real64), intent(in) :: value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call set_mapping_numbers(self, name, [value], stat, errmsg)
+  end subroutine set_mapping_number
+
+  subroutine set_mapping_single(self, name, value, stat, errmsg)
+    class(weir_grid_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    real(real32), intent(in) :: value
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call set_mapping_numbers(self, name, [real(value, real64)], stat, errmsg)
+  end subroutine set_mapping_single
 
   ! This rank has columns i_first to i_first + ni - 1 and rows j_first to j_first + nj - 1, counted from 1.
   subroutine create_block(self, grid, name, i_first, ni, j_first, nj, stat, errmsg)

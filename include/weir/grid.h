@@ -32,6 +32,19 @@ WEIR_OUTPUT_API int weir_grid_create_curvilinear(weir_context *context, const ch
 /* [collective] Unstructured: `size` cells whose longitude and latitude are given by weir_grid_set_lonlat. */
 WEIR_OUTPUT_API int weir_grid_create_unstructured(weir_context *context, const char *name, int64_t size, weir_grid **grid, weir_error *err);
 
+/* [collective] The grid's mapping to the earth (CF-1.11, section 5.6 and appendix F): files with fields of the grid have a scalar variable
+ * `name` with the attribute grid_mapping_name ("lambert_conformal_conic"), and these fields the attribute grid_mapping = name, unless
+ * weir_field_set_text has given them another. Grids may share a name if they have the same attributes. x and y of a plane are then
+ * projection_x_coordinate and projection_y_coordinate in metres; of "rotated_latitude_longitude" grid_longitude and grid_latitude in
+ * degrees. */
+WEIR_OUTPUT_API int weir_grid_set_mapping(weir_grid *grid, const char *name, const char *grid_mapping_name, weir_error *err);
+
+/* [collective] An attribute of the mapping ("crs_wkt"). fails: WEIR_E_ORDER before weir_grid_set_mapping. */
+WEIR_OUTPUT_API int weir_grid_set_mapping_text(weir_grid *grid, const char *name, const char *value, weir_error *err);
+
+/* [collective] The same with 1 to 64 numbers ("standard_parallel" of a secant cone has two). */
+WEIR_OUTPUT_API int weir_grid_set_mapping_numbers(weir_grid *grid, const char *name, int count, const double *values, weir_error *err);
+
 struct weir_decomposition;
 
 /* [collective] Longitude and latitude (degrees) of this rank's points of a curvilinear or unstructured grid, in the order of the

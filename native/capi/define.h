@@ -61,6 +61,6 @@ Status change(const weir_context* context, Thing& thing, Change change_it, Check
   return status;
 }
 
-void set_attribute(output::Attributes& attributes, const char* name, std::variant<std::string, double> value);
+void set_attribute(output::Attributes& attributes, const char* name, decltype(output::Attribute::value) value);
 
 }  // namespace weir::capi

@@ -5,7 +5,7 @@
 
 namespace weir::capi {
 
-void set_attribute(output::Attributes& attributes, const char* name, std::variant<std::string, double> value) {
+void set_attribute(output::Attributes& attributes, const char* name, decltype(output::Attribute::value) value) {
   for (output::Attribute& attribute : attributes) {
     if (attribute.name == name) {
       attribute.value = std::move(value);
@@ -17,7 +17,7 @@ void set_attribute(output::Attributes& attributes, const char* name, std::varian
 
 namespace {
 
-Status set(weir_context* context, const char* name, std::variant<std::string, double> value) {
+Status set(weir_context* context, const char* name, decltype(output::Attribute::value) value) {
   if (!name) return is_null("name");
   WEIR_TRY(output::check_attribute("context", {name, value}));
   set_attribute(context->catalogue.attributes, name, std::move(value));

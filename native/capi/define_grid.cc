@@ -50,6 +50,22 @@ int without_coordinates(weir_context* context, GridKind kind, const char* call, 
   });
 }
 
+template <typename Set>
+int set_mapping(weir_grid* grid, const char* call, weir_error* err, Set set_it) {
+  if (!grid) return report(is_null("grid"), err);
+  return define(grid->context, call, err,
+                [&]() -> Status { return change(grid->context, grid->context->catalogue.grids[grid->index], set_it, weir::output::check_grid); });
+}
+
+Status set_mapping_attribute(Grid& grid, const char* name, decltype(weir::output::Attribute::value) value) {
+  if (grid.mapping.name.empty()) {
+    return {WEIR_E_ORDER, "grid " + weir::output::quoted(grid.name) + " has no grid mapping; call weir_grid_set_mapping before its attribute " +
+                              weir::output::quoted(name)};
+  }
+  set_attribute(grid.mapping.attributes, name, std::move(value));
+  return {};
+}
+
 Status set_lonlat(weir_grid* handle, const weir_decomposition* decomposition, const double* lon, const double* lat) {
   Grid& grid = handle->context->catalogue.grids[handle->index];
   const auto& part = handle->context->catalogue.decompositions[decomposition->index];
@@ -105,6 +121,35 @@ int weir_grid_create_curvilinear(weir_context* context, const char* name, int64_
 
 int weir_grid_create_unstructured(weir_context* context, const char* name, int64_t size, weir_grid** grid, weir_error* err) {
   return without_coordinates(context, GridKind::kUnstructured, "weir_grid_create_unstructured", name, size, 1, grid, err);
+}
+
+int weir_grid_set_mapping(weir_grid* grid, const char* name, const char* grid_mapping_name, weir_error* err) {
+  return set_mapping(grid, "weir_grid_set_mapping", err, [&](Grid& mine) -> Status {
+    if (!name || !grid_mapping_name) return is_null(name ? "grid_mapping_name" : "name");
+    WEIR_TRY(weir::output::check_name("grid " + weir::output::quoted(mine.name) + ", grid mapping", name));
+    mine.mapping = {name, {{"grid_mapping_name", grid_mapping_name}}};
+    return {};
+  });
+}
+
+int weir_grid_set_mapping_text(weir_grid* grid, const char* name, const char* value, weir_error* err) {
+  return set_mapping(grid, "weir_grid_set_mapping_text", err, [&](Grid& mine) -> Status {
+    if (!name || !value) return is_null(name ? "value" : "name");
+    return set_mapping_attribute(mine, name, std::string(value));
+  });
+}
+
+int weir_grid_set_mapping_numbers(weir_grid* grid, const char* name, int count, const double* values, weir_error* err) {
+  return set_mapping(grid, "weir_grid_set_mapping_numbers", err, [&](Grid& mine) -> Status {
+    if (!name || !values) return is_null(name ? "values" : "name");
+    constexpr int kMost = 64;
+    if (count < 1 || count > kMost) {
+      return {WEIR_E_ARGUMENT, "grid " + weir::output::quoted(mine.name) + ", attribute " + weir::output::quoted(name) + ": " + std::to_string(count) +
+                                   " numbers; expected 1 to 64"};
+    }
+    if (count == 1) return set_mapping_attribute(mine, name, values[0]);
+    return set_mapping_attribute(mine, name, std::vector<double>(values, values + count));
+  });
 }
 
 int weir_grid_set_lonlat(weir_grid* grid, const weir_decomposition* decomposition, const double* lon, const double* lat, weir_error* err) {

@@ -24,7 +24,10 @@ from weir import output
 TYPES, FORMS, EDGES = {TYPES}, {FORMS}, {str(EDGES).replace("nan", "float('nan')")}
 absent = {{"number": -99.0, "single": np.float32(-99), "whole": -99, "integer": np.int32(-99)}}
 context = output.init()
-part = context.plane_grid("plane", [0, 1, 2, 3], [0, 1]).block("all", 0, 4, 0, 2)
+grid = context.plane_grid("plane", [0, 1, 2, 3], [0, 1])
+grid.set_mapping("crs", "lambert_conformal_conic", standard_parallel=(30, 60), earth_radius=6371229.0,
+                 longitude_of_central_meridian=np.float32(-97.5), crs_wkt="PROJCRS[]")
+part = grid.block("all", 0, 4, 0, 2)
 fields = []
 for kind in TYPES:
     for in_files in TYPES:
@@ -61,6 +64,11 @@ def check_contents(folder) -> None:
     for name, wanted in records.items():
         with Dataset(folder / name) as file:
             file.set_auto_mask(False)
+            crs = {key: file["crs"].getncattr(key) for key in file["crs"].ncattrs()}
+            assert crs.pop("standard_parallel").tolist() == [30, 60]
+            assert crs == {"grid_mapping_name": "lambert_conformal_conic", "earth_radius": 6371229, "longitude_of_central_meridian": -97.5, "crs_wkt": "PROJCRS[]"}
+            assert file["float32_edge" if name != "c_means.nc" else "int8_int8_whole"].grid_mapping == "crs"
+            assert file["x"].standard_name == "projection_x_coordinate" and file["y"].axis == "Y"
             assert len(file.dimensions["time"]) == len(wanted)
             for kind in TYPES:
                 for in_files in TYPES:

@@ -91,6 +91,55 @@ context.finalize()
 """).ok()
 
 
+def test_grid_mappings_are_variables_that_exist_or_are_refused(python):
+    python("""
+from netCDF4 import Dataset
+def mapped(attributes, first="crs", second="crs", radius=6371229.0, **late):
+    context = output.init()
+    fields = []
+    for name, mapping in (("a", first), ("b", second)):
+        grid = context.plane_grid("grid_" + name, [0.0, 1.0], [0.0, 1.0, 2.0])
+        part = grid.block("part_" + name, 0, 2, 0, 3)
+        more = {"attributes": {"grid_mapping": attributes}} if attributes and name == "b" else {}
+        fields.append(part.field(name, np.float32, units="1", **more))
+        if mapping:
+            grid.set_mapping(mapping, "rotated_latitude_longitude", grid_north_pole_latitude=39.25,
+                             **({"earth_radius": radius} if name == "b" else {"earth_radius": 6371229.0}))
+    context.stream("s", "s.nc", fields)
+    return context, fields, grid
+
+def written(*arguments, **keywords):
+    context, fields, grid = mapped(*arguments, **keywords)
+    with context, context.step(0.0):
+        for field in fields:
+            field.put(np.zeros(field.shape, np.float32))
+    with Dataset("s.nc") as file:
+        scalars = [name for name, v in file.variables.items() if v.dimensions == ()]
+        return scalars, [getattr(file[name], "grid_mapping", None) for name in "ab"], file["x_grid_a"].ncattrs(), file["x_grid_a"].units
+
+def refused(says, *arguments, **keywords):
+    context, fields, grid = mapped(*arguments, **keywords)
+    raised(output.ArgumentError, context.end_definition, says=says)
+    context.finalize()
+
+assert written(None) == (["crs"], ["crs", "crs"], ["standard_name", "units", "axis"], "degrees")
+assert written(None, second="other")[:2] == (["crs", "other"], ["crs", "other"])
+assert written("crs", second=None)[:2] == (["crs"], ["crs", "crs"])
+assert written(None, None, None) == ([], [None, None], ["long_name", "units"], "m")
+assert written("a")[:2] == (["crs"], ["crs", "a"])  # a field of the program, as it may be
+refused("field 'b': grid_mapping 'nothing' names neither a grid mapping nor a field of the program", "nothing")
+refused("its attributes differ between grids 'grid_b' and 'grid_a'", None, radius=1.0)
+
+context = output.init()
+grid = context.plane_grid("g", [0.0, 1.0], [0.0])
+raised(output.ArgumentError, grid.set_mapping, "2d", "mercator", says="grid mapping '2d': the name begins with something else than a letter")
+raised(output.ArgumentError, grid.set_mapping, "time", "mercator", says="weir writes the variable of this name itself")
+raised(output.ArgumentError, grid.set_mapping, "crs", "latitude_longitude", says="x and y of a plane are no longitudes and latitudes")
+raised(output.ArgumentError, grid.set_mapping, "crs", "mercator", standard_parallel=[], says="0 numbers; expected 1 to 64")
+context.finalize()
+""").ok()
+
+
 def test_a_second_run_goes_on_with_the_file(python):
     python("""
 from netCDF4 import Dataset

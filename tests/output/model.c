@@ -16,9 +16,9 @@
 
 static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed, restart_step;
+      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed, restart_step, mapping;
   const char *kind, *format, *path, *type, *second, *chdir, *wait;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, 0, -1, "block", "cdf5", "out.nc", "float", 0, 0, 0};
+} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, 0, -1, 0, "block", "cdf5", "out.nc", "float", 0, 0, 0};
 
 static void options(int argc, char **argv) {
   struct {
@@ -31,7 +31,7 @@ static void options(int argc, char **argv) {
              {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
              {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
              {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"step_s", &o.step_s, 0},
-             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"packed", &o.packed, 0}, {"restart_step", &o.restart_step, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
+             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"packed", &o.packed, 0}, {"restart_step", &o.restart_step, 0}, {"mapping", &o.mapping, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
              {"second", 0, &o.second}, {"chdir", 0, &o.chdir}, {"wait", 0, &o.wait}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
@@ -166,6 +166,13 @@ static int define(int rank, int ranks) {
   if (o.wrong == 2 && rank == 1) i0++;
   if (o.lonlat) SAY(weir_grid_create_curvilinear, context, "grid", o.nx, o.ny, &grid);
   else SAY(weir_grid_create_lonlat, context, "grid", o.nx, x, o.ny, x + o.nx, &grid);
+  if (o.mapping) {
+    const double parallels[] = {30, 60.0 * (double)o.mapping};
+    SAY(weir_grid_set_mapping, grid, "crs", "lambert_conformal_conic");
+    SAY(weir_grid_set_mapping_text, grid, "long_name", "of the model");
+    SAY(weir_grid_set_mapping_numbers, grid, "standard_parallel", 2, parallels);
+    SAY(weir_grid_set_mapping_numbers, grid, "earth_radius", 1, (double[]){6371229});
+  }
   if (!strcmp(o.kind, "block") || !strcmp(o.kind, "rows"))
     SAY(weir_decomposition_create_block, grid, "mine", i0, ni, j0, nj, &decomposition);
   else SAY(weir_decomposition_create_indices, grid, "mine", count, indices, &decomposition);

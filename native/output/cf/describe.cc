@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "output/cf/methods.h"
+#include "output/model/check.h"
 #include "output/model/packing.h"
 #include "output/model/text.h"
 
@@ -37,6 +39,7 @@ class Describer {
     }
     add_time();
     for (int grid : grids_) add_lonlat(grid);
+    for (const StreamField& f : stream_.fields) add_mappings(catalogue_.fields[f.field]);
     for (const StreamField& f : stream_.fields) add_field(f);
     for (int f : out_.fields) drop_dangling(out_.file.variables[static_cast<size_t>(f)].attributes);
     add_global();
@@ -85,8 +88,8 @@ class Describer {
         break;
       }
       case GridKind::kPlane: {
-        d.push_back(add_coordinate(in_grid("y", index), grid.y, distance("y")));
-        d.push_back(add_coordinate(in_grid("x", index), grid.x, distance("x")));
+        d.push_back(add_coordinate(in_grid("y", index), grid.y, distance(grid.mapping, "y")));
+        d.push_back(add_coordinate(in_grid("x", index), grid.x, distance(grid.mapping, "x")));
         break;
       }
       case GridKind::kCurvilinear: {
@@ -109,7 +112,14 @@ class Describer {
     return a;
   }
   // Without a mapping to the earth no standard name is true, and an attribute axis would promise latitudes and longitudes (section 5.6).
-  static Attributes distance(const char* along) { return {{"long_name", std::string("distance along ") + along}, {"units", "m"}}; }
+  static Attributes distance(const GridMapping& mapping, const std::string& along) {
+    const bool is_x = along == "x";
+    if (mapping.name.empty()) return {{"long_name", "distance along " + along}, {"units", "m"}};
+    if (mapping.is_called("rotated_latitude_longitude")) {
+      return {{"standard_name", is_x ? "grid_longitude" : "grid_latitude"}, {"units", "degrees"}, {"axis", is_x ? "X" : "Y"}};
+    }
+    return {{"standard_name", "projection_" + along + "_coordinate"}, {"units", "m"}, {"axis", is_x ? "X" : "Y"}};
+  }
 
   int bounds_dimension() {
     if (bounds_ < 0) bounds_ = add_dimension("bnds", 2);
@@ -174,6 +184,22 @@ class Describer {
     horizontal_[index].coordinates = in_grid("lat", index) + " " + in_grid("lon", index);
   }
 
+  // What the field names, else its grid's own.
+  void add_mappings(const Field& field) {
+    const char* own = text_of(field.attributes, "grid_mapping");
+    for (const std::string& name : own ? mappings_in(own) : std::vector<std::string>{catalogue_.grid_of(field).mapping.name}) {
+      const auto is_called = [&](const auto& thing) { return thing.name == name; };
+      const auto grid = std::find_if(catalogue_.grids.begin(), catalogue_.grids.end(), [&](const Grid& g) { return is_called(g.mapping); });
+      if (name.empty() || grid == catalogue_.grids.end() || !mappings_.insert(name).second) continue;
+      Variable v;
+      v.name = name;
+      v.type = WEIR_INT32;
+      v.attributes = grid->mapping.attributes;
+      v.values = {0};
+      add_variable(std::move(v));
+    }
+  }
+
   void add_field(const StreamField& chosen) {
     const Field& field = catalogue_.fields[chosen.field];
     const Horizontal& horizontal = horizontal_[catalogue_.decompositions[field.decomposition].grid];
@@ -195,6 +221,8 @@ class Describer {
     if (!horizontal.coordinates.empty() && !text_of(field.attributes, "coordinates")) {
       v.attributes.push_back({"coordinates", horizontal.coordinates});
     }
+    const std::string& mapping = catalogue_.grid_of(field).mapping.name;
+    if (!mapping.empty() && !text_of(field.attributes, "grid_mapping")) v.attributes.push_back({"grid_mapping", mapping});
     v.fill = packing_of(field.attributes) ? std::optional<Number>(default_fill(field.file_type)) : field.missing;
     v.chunk = catalogue_.chunk_of(chosen);
     const bool configured = chosen.compression || stream_.compression;
@@ -256,6 +284,7 @@ class Describer {
   std::vector<int> grids_;              // in the order of the fields
   std::map<int, Horizontal> horizontal_;
   std::map<int, int> axes_;             // their dimensions
+  std::set<std::string> mappings_;
   int bounds_ = -1;
 };
 

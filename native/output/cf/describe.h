@@ -5,7 +5,8 @@
 //
 // Names: with one grid in the stream its dimensions are lon and lat (longitude-latitude and Gaussian), x and y (planes, curvilinear) or
 // cell (unstructured); with several, each has the grid's name appended (lon_ocean). An axis has its own name. Variables stand in this order:
-// coordinates and their bounds, time, time_bnds, lon and lat of curvilinear and unstructured grids, the fields in the stream's order.
+// coordinates and their bounds, time, time_bnds, lon and lat of curvilinear and unstructured grids, grid mappings, the fields in the
+// stream's order.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,9 @@ namespace weir::output {
 
 struct Attribute {
   std::string name;
-  std::variant<std::string, double> value;
+  std::variant<std::string, double, std::vector<double>> value;
+
+  bool operator==(const Attribute&) const = default;
 };
 using Attributes = std::vector<Attribute>;
 
@@ -29,6 +31,19 @@ inline bool has_own_type(const std::string& attribute) {
   return false;
 }
 
+// The projection of a grid: a variable of files that has attributes alone. No name: the grid has none.
+struct GridMapping {
+  std::string name;
+  Attributes attributes;  // grid_mapping_name is one of them
+
+  bool is_called(const char* grid_mapping_name) const {
+    for (const Attribute& a : attributes) {
+      if (a.name == "grid_mapping_name" && a.value == Attribute{"", grid_mapping_name}.value) return true;
+    }
+    return false;
+  }
+};
+
 enum class GridKind { kLonLat, kGaussian, kPlane, kCurvilinear, kUnstructured };
 
 struct Grid {
@@ -38,6 +53,7 @@ struct Grid {
   std::vector<double> x, y;      // one-dimensional coordinates, empty for curvilinear and unstructured grids
   int lonlat_decomposition = -1; // of the two-dimensional ones; -1: none
   std::vector<double> lon, lat;  // this rank's part of them
+  GridMapping mapping;
 
   int64_t points() const { return nx * ny; }
   bool one_dimensional() const { return kind == GridKind::kUnstructured; }

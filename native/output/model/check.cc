@@ -2,6 +2,7 @@
 // Single things: names, attributes, grids, axes, decompositions.
 #include "output/model/check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "output/model/text.h"
@@ -54,6 +55,24 @@ Status check_unique(const std::string& kind, const std::vector<Thing>& things, c
   return {};
 }
 
+// Grids may share a mapping: the files have one variable for them.
+Status check_mapping(const Catalogue& catalogue, const Grid& grid) {
+  const std::string& name = grid.mapping.name;
+  const std::string what = "grid " + quoted(grid.name) + ", grid mapping " + quoted(name);
+  WEIR_TRY(check_name("grid " + quoted(grid.name) + ", grid mapping", name));
+  if (name == "time" || name == "time_bnds") return wrong(what, "weir writes the variable of this name itself");
+  const auto is_taken = [&](const auto& things) {
+    return std::any_of(things.begin(), things.end(), [&](const auto& thing) { return thing.name == name; });
+  };
+  if (is_taken(catalogue.fields)) return wrong(what, "there is a field of this name already; the two would be one variable");
+  if (is_taken(catalogue.axes)) return wrong(what, "there is an axis of this name already; the two would be one variable");
+  if (grid.kind == GridKind::kPlane && grid.mapping.is_called("latitude_longitude")) {
+    return wrong(what, "x and y of a plane are no longitudes and latitudes; create the grid with weir_grid_create_lonlat");
+  }
+  for (const Attribute& attribute : grid.mapping.attributes) WEIR_TRY(check_attribute(what, attribute));
+  return {};
+}
+
 }  // namespace
 
 Status check_name(const std::string& what, const std::string& name) {
@@ -86,6 +105,7 @@ Status check_grid(const Catalogue& catalogue, const Grid& grid) {
   const std::string what = "grid " + quoted(grid.name);
   WEIR_TRY(check_name("grid", grid.name));
   WEIR_TRY(check_unique("grid", catalogue.grids, grid));
+  if (!grid.mapping.name.empty()) WEIR_TRY(check_mapping(catalogue, grid));
   if (grid.nx < 1 || grid.ny < 1) {
     return wrong(what, std::to_string(grid.nx) + " x " + std::to_string(grid.ny) + " points; expected at least one in each dimension");
   }

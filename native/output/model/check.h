@@ -30,4 +30,7 @@ Status check_structure(const Catalogue& catalogue);
 // Everything. `warnings` gets what is legal but bad for readers (fields without units, a stream without fields).
 Status check_catalogue(const Catalogue& catalogue, std::vector<std::string>* warnings);
 
+// The names of grid mappings in an attribute grid_mapping: "crs", or "crs: x y other: lat lon".
+std::vector<std::string> mappings_in(const std::string& attribute);
+
 }  // namespace weir::output

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <sstream>
 
 #include "output/model/check.h"
 #include "output/model/packing.h"
@@ -90,16 +91,32 @@ Status check_packing(const Field& field) {
                                                   name_of(field.file_type) + "; set the type in files to int16, or leave the two attributes out");
 }
 
-// At the end of definitions: weir writes no variable for a mapping of its own.
+bool is_mapping(const Catalogue& catalogue, const std::string& name) {
+  const auto is_grids = [&](const Grid& grid) { return grid.mapping.name == name; };
+  const auto is_field = [&](const Field& field) { return field.name == name; };
+  return std::any_of(catalogue.grids.begin(), catalogue.grids.end(), is_grids) || std::any_of(catalogue.fields.begin(), catalogue.fields.end(), is_field);
+}
+
+// At the end of definitions: mappings of grids may be set after fields.
 Status check_grid_mapping(const Catalogue& catalogue, const Field& field) {
   for (const Attribute& attribute : field.attributes) {
     if (attribute.name != "grid_mapping") continue;
     const std::string* text = std::get_if<std::string>(&attribute.value);
-    const std::string name = text == nullptr ? "" : text->substr(0, text->find_first_of(": "));
-    const auto is_named = [&](const Field& other) { return other.name == name; };
-    if (std::any_of(catalogue.fields.begin(), catalogue.fields.end(), is_named)) continue;
+    const std::vector<std::string> names = mappings_in(text == nullptr ? "" : *text);
+    if (!names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) { return is_mapping(catalogue, name); })) continue;
     return wrong("field " + quoted(field.name), "grid_mapping " + quoted(text == nullptr ? "" : *text) +
-                                                    " names no field of the program, and weir writes no variable of that name; leave the attribute out");
+                                                    " names neither a grid mapping nor a field of the program; define it with weir_grid_set_mapping");
+  }
+  return {};
+}
+
+// At the end of definitions: attributes are set one after the other.
+Status check_shared_mapping(const Catalogue& catalogue, const Grid& grid) {
+  if (grid.mapping.name.empty()) return {};
+  for (const Grid& other : catalogue.grids) {
+    if (other.mapping.name != grid.mapping.name || other.mapping.attributes == grid.mapping.attributes) continue;
+    return wrong("grid mapping " + quoted(grid.mapping.name), "its attributes differ between grids " + quoted(other.name) + " and " + quoted(grid.name) +
+                                                                  "; give them the same attributes in the same order, or two names");
   }
   return {};
 }
@@ -152,6 +169,17 @@ Status check_stream_fields(const Catalogue& catalogue, const Stream& stream, con
 }
 
 }  // namespace
+
+std::vector<std::string> mappings_in(const std::string& attribute) {
+  std::istringstream words(attribute);
+  std::vector<std::string> names;
+  for (std::string word; words >> word;) {
+    const bool is_extended = word.back() == ':';
+    if (is_extended) word.pop_back();
+    if (is_extended || names.empty()) names.push_back(word);
+  }
+  return names;
+}
 
 Status check_file_names(const Stream& stream, const std::string& calendar) {
   const std::string what = "stream " + quoted(stream.name), names = "the names from " + quoted(stream.path);
@@ -226,7 +254,10 @@ Status check_catalogue(const Catalogue& catalogue, std::vector<std::string>* war
     return wrong("reference of time", date.status().message());
   }
   for (const Attribute& attribute : catalogue.attributes) WEIR_TRY(check_attribute("context", attribute));
-  for (const Grid& grid : catalogue.grids) WEIR_TRY(check_grid(catalogue, grid));
+  for (const Grid& grid : catalogue.grids) {
+    WEIR_TRY(check_grid(catalogue, grid));
+    WEIR_TRY(check_shared_mapping(catalogue, grid));
+  }
   for (const Axis& axis : catalogue.axes) WEIR_TRY(check_axis(catalogue, axis));
   for (const Decomposition& decomposition : catalogue.decompositions) WEIR_TRY(check_decomposition(catalogue, decomposition));
   for (const Field& field : catalogue.fields) {

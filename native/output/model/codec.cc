@@ -12,7 +12,7 @@
 namespace weir::output {
 namespace {
 
-constexpr uint64_t kMagic = 0x3174616372696577;  // "weircat1"
+constexpr uint64_t kMagic = 0x3274616372696577;  // "weircat2"
 
 class Encoder {
  public:
@@ -33,7 +33,7 @@ class Encoder {
     word(text.size());
     bytes.insert(bytes.end(), text.begin(), text.end());
   }
-  void operator()(const char* name, std::variant<std::string, double>& value) {
+  void operator()(const char* name, decltype(Attribute::value)& value) {
     word(value.index());
     std::visit([&](auto& one) { (*this)(name, one); }, value);
   }
@@ -96,14 +96,13 @@ class Decoder {
     text.assign(left_.data(), size);
     left_ = left_.subspan(size);
   }
-  void operator()(const char* name, std::variant<std::string, double>& value) {
-    const uint64_t which = word(name);
-    if (which > 1) return fail(name, "neither text nor number");
-    if (which == 0) {
-      (*this)(name, value.emplace<std::string>());
-    } else {
-      (*this)(name, value.emplace<double>());
+  void operator()(const char* name, decltype(Attribute::value)& value) {
+    switch (word(name)) {
+      case 0: return (*this)(name, value.emplace<std::string>());
+      case 1: return (*this)(name, value.emplace<double>());
+      case 2: return (*this)(name, value.emplace<std::vector<double>>());
     }
+    fail(name, "neither text nor number");
   }
   template <typename T>
   void operator()(const char* name, std::vector<T>& values) {

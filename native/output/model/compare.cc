@@ -29,7 +29,7 @@ class Lister {
   void operator()(const char* name, int64_t& value) { add(name, std::to_string(value)); }
   void operator()(const char* name, double& value) { add(name, number_text(value)); }
   void operator()(const char* name, std::string& text) { add(name, quoted(text)); }
-  void operator()(const char* name, std::variant<std::string, double>& value) {
+  void operator()(const char* name, decltype(Attribute::value)& value) {
     std::visit([&](auto& one) { (*this)(name, one); }, value);
   }
   template <typename T>

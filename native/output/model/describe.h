@@ -23,6 +23,8 @@ void describe(Archive& a, Grid& grid) {
   a("x", grid.x);
   a("y", grid.y);
   a("decomposition of lon and lat", grid.lonlat_decomposition);
+  a("grid mapping", grid.mapping.name);
+  a.list("attribute of the grid mapping", grid.mapping.attributes);
 }
 
 template <typename Archive>

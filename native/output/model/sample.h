@@ -85,10 +85,10 @@ class RandomCatalogue {
   Attributes attributes() {
     Attributes all;
     for (int n = below(4); n > 0; n--) {
-      if (below(2)) {
-        all.push_back({word(), word()});
-      } else {
-        all.push_back({word(), below(1000) / 3.0});
+      switch (below(3)) {
+        case 0: all.push_back({word(), word()}); break;
+        case 1: all.push_back({word(), numbers()}); break;
+        default: all.push_back({word(), below(1000) / 3.0});
       }
     }
     return all;
@@ -105,6 +105,7 @@ class RandomCatalogue {
     g.ny = below(100);
     g.x = numbers();
     g.y = numbers();
+    g.mapping = {word(), attributes()};
     return g;
   }
   Field field(const Catalogue& c) {

@@ -268,6 +268,16 @@ class Grid(_Thing):
         self._library.weir_decomposition_create_indices(self._alive(), _text(name), kept.size, pointer, part._made())
         return part
 
+    def set_mapping(self, name: str, grid_mapping_name: str, **attributes: str | float | Sequence[float]) -> None:
+        """[collective] The grid's mapping to the earth (CF-1.11, appendix F), a variable ``name`` of the files, with its attributes."""
+        self._library.weir_grid_set_mapping(self._alive(), _text(name), _text(grid_mapping_name))
+        for key, value in attributes.items():
+            if isinstance(value, str):
+                self._library.weir_grid_set_mapping_text(self._alive(), _text(key), _text(value))
+            else:
+                pointer, kept = _doubles(np.atleast_1d(value), f"{key} of grid mapping {name}")
+                self._library.weir_grid_set_mapping_numbers(self._alive(), _text(key), kept.size, pointer)
+
     def set_lonlat(self, part: Decomposition, lon: ArrayLike, lat: ArrayLike) -> None:
         """[collective] Degrees of this rank's points, in any shape with as many elements as the decomposition has points."""
         (plon, lon_kept), (plat, lat_kept) = _doubles(np.ravel(lon), "lon"), _doubles(np.ravel(lat), "lat")

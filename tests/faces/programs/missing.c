@@ -64,6 +64,11 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   CALL(weir_init, MPI_COMM_WORLD, "", &model, &context);
   CALL(weir_grid_create_plane, context, "plane", 4, x, 2, y, &grid);
+  CALL(weir_grid_set_mapping, grid, "crs", "lambert_conformal_conic");
+  CALL(weir_grid_set_mapping_numbers, grid, "standard_parallel", 2, (double[]){30, 60});
+  CALL(weir_grid_set_mapping_numbers, grid, "earth_radius", 1, (double[]){6371229});
+  CALL(weir_grid_set_mapping_numbers, grid, "longitude_of_central_meridian", 1, (double[]){-97.5});
+  CALL(weir_grid_set_mapping_text, grid, "crs_wkt", "PROJCRS[]");
   CALL(weir_decomposition_create_block, grid, "all", 0, 4, 0, 2, &part);
   snprintf(path, sizeof path, "%s_%%Y%%m%%d.nc", argv[1]);
   CALL(weir_stream_create, context, "instants", path, NULL, &instants);

@@ -50,6 +50,9 @@ int put_attribute(const Creation& c, int variable, const Attribute& attribute, n
   if (const std::string* text = std::get_if<std::string>(&attribute.value)) {
     return nc_put_att_text(c.file, variable, name, text->size(), text->data());
   }
+  if (const auto* numbers = std::get_if<std::vector<double>>(&attribute.value)) {
+    return nc_put_att_double(c.file, variable, name, type, numbers->size(), numbers->data());
+  }
   return nc_put_att_double(c.file, variable, name, type, 1, &std::get<double>(attribute.value));
 }
 

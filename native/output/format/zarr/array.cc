@@ -37,12 +37,19 @@ std::string value_json(const Number& value, Type type) {
   return std::to_string(value.whole);
 }
 
+std::string attribute_json(const Attribute& attribute) {
+  if (const std::string* text = std::get_if<std::string>(&attribute.value)) return quoted(*text);
+  if (const double* number = std::get_if<double>(&attribute.value)) return written(*number);
+  std::string out;
+  for (double number : std::get<std::vector<double>>(attribute.value)) out += (out.empty() ? "[" : ",") + written(number);
+  return out.empty() ? "[]" : out + "]";
+}
+
 std::string attributes_json(const Attributes& attributes, const Variable* variable) {
   std::string out = "{";
   const auto add = [&](const std::string& name, const std::string& value) { out += (out.size() > 1 ? "," : "") + quoted(name) + ":" + value; };
   for (const Attribute& a : attributes) {
-    const std::string* text = std::get_if<std::string>(&a.value);
-    add(a.name, text ? quoted(*text) : written(std::get<double>(a.value)));
+    add(a.name, attribute_json(a));
   }
   // Readers mask by this one; _FillValue is base64 to some of them and a number to others.
   if (variable && variable->fill) add("missing_value", value_json(*variable->fill, variable->type));

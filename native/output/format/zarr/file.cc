@@ -66,9 +66,11 @@ Status ZarrFile::write_coordinate(size_t v) const {
   const std::string path = folder_of(v) + "/" + Array::key(std::vector<int64_t>(variable.dimensions.size(), 0));
   Result<PosixFile> file = PosixFile::open(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return file.status();
-  std::vector<float> narrow(variable.values.begin(), variable.values.end());
-  const bool is_float = variable.type == WEIR_FLOAT32;
-  const void* data = is_float ? static_cast<const void*>(narrow.data()) : variable.values.data();
+  const std::vector<float> narrow(variable.values.begin(), variable.values.end());
+  const std::vector<int32_t> whole(variable.values.begin(), variable.values.end());
+  const void* data = variable.values.data();
+  if (variable.type == WEIR_FLOAT32) data = narrow.data();
+  if (variable.type == WEIR_INT32) data = whole.data();
   WEIR_TRY(file->write_at(data, variable.values.size() * size_of(variable.type), 0));
   return file->close();
 }

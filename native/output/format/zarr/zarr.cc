@@ -53,7 +53,7 @@ Status ZarrFormat::check(const FileDescription& description) const {
       if (n < 1) return {WEIR_E_ARGUMENT, who + "a chunk of length " + std::to_string(n)};
     }
     const Array a = array_of(description, v);
-    if (a.how == How::kWhole && v.type != WEIR_FLOAT64 && v.type != WEIR_FLOAT32) return {WEIR_E_INTERNAL, who + "coordinates are floats"};
+    if (a.how == How::kWhole && v.type != WEIR_FLOAT64 && v.type != WEIR_FLOAT32 && v.type != WEIR_INT32) return {WEIR_E_INTERNAL, who + "coordinates are floats or int32"};
     const int64_t band = a.chunk.band_elements() * a.element_bytes();
     if (a.how == How::kSharded && band > kMostBandBytes) {
       return {WEIR_E_ARGUMENT, who + "its chunks need " + std::to_string(band) + " bytes to be gathered at once (all rows that a chunk has, " +
