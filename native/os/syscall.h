@@ -148,11 +148,14 @@ inline constexpr uint64_t kSignalsOfLibc = kSignalOfCancel | kSignalOfSetxid;
 // All signals of the calling thread held back for the lifetime of the object, and asynchronous cancellation, but not what other
 // threads wait for. One within another costs nothing.
 extern WEIR_OWN WEIR_THREAD uint32_t signals_blocked;
+// Those that an instruction of the thread itself causes: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS. One that is held back ends
+// the process, so code that touches the program's memory lets them through.
+inline constexpr uint64_t kFaults = 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 | 1u << 10 | 1u << 30;
 class SignalsBlocked {
  public:
-  SignalsBlocked() : nothing_(sealed() || signals_blocked != 0) {
+  explicit SignalsBlocked(uint64_t but = 0) : nothing_(sealed() || signals_blocked != 0) {
     if (nothing_) return;
-    const uint64_t all = ~kSignalOfSetxid;
+    const uint64_t all = ~(kSignalOfSetxid | but);
     system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), sizeof before_);
     signals_blocked = 1;
   }

@@ -9,8 +9,10 @@ WEIR_THREAD uint32_t own_thread;
 
 // Stacks grow downwards: a handler on the same stack stands below what it interrupted, and one on a stack of its own is known to the
 // kernel. The layers are as the jump left them.
-bool was_abandoned(const File* f, uintptr_t here) {
-  if (here < f->frame) return false;
+bool is_left(uintptr_t frame, uintptr_t here) {
+  // One hook lies deeper below its caller than another; what the kernel lays on the stack for a handler is larger than that.
+  constexpr uintptr_t kDeeper = 1024;
+  if (here + kDeeper < frame) return false;
   stack_t about{};
   if (os::system_call(SYS_sigaltstack, 0, reinterpret_cast<long>(&about)) != 0) return false;
   return (about.ss_flags & SS_ONSTACK) == 0;

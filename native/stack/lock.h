@@ -45,12 +45,13 @@ WEIR_INLINE uintptr_t stack_pointer() {
   return here;
 }
 
-// Whether the call that has the lock is over: a signal handler jumped out of it, so that its frame is no longer there.
-WEIR_COLD bool was_abandoned(const File* f, uintptr_t here);
+// Whether a call of this thread whose frame was at `frame` is over: a signal handler jumped out of it, so that its frame is no longer
+// there. here: the stack pointer.
+WEIR_COLD bool is_left(uintptr_t frame, uintptr_t here);
 
 WEIR_INLINE bool lock(File* f) {
   const uintptr_t here = stack_pointer();
-  if (WEIR_UNLIKELY(!lock_word(&f->lock)) && !was_abandoned(f, here)) return false;
+  if (WEIR_UNLIKELY(!lock_word(&f->lock)) && !is_left(f->frame, here)) return false;
   f->frame = here;
   return true;
 }

@@ -9,7 +9,6 @@
 
 namespace weir::layers::bufa {
 
-
 // The kernel's memory gives a request back in a few microseconds at more than 2 bytes a ns; no file system does.
 void learn(State& s, uint64_t bytes, uint64_t ns) {
   const bool fast = ns < 15'000 + bytes / 2;
@@ -43,6 +42,29 @@ bool is_below_holder(const Layer& l) {
   return false;
 }
 
+// This thread's requests that are passed on without the lock: more than one where a signal handler makes them. One whose frame is no
+// longer there was left by a jump out of the handler.
+struct PassedOn {
+  State* state;
+  uintptr_t frame;
+};
+constexpr uint32_t kPassedAtOnce = 4;
+WEIR_THREAD PassedOn passed_on[kPassedAtOnce];
+WEIR_THREAD uint32_t passed_on_count;
+
+void one_less(State& s) {
+  if (base::fetch_add(&s.passing, ~0u) == 1) os::futex_wake(&s.passing, INT32_MAX);
+}
+
+// here: the frame of a call that has just taken the lock of its file.
+void forget_left(uintptr_t here) {
+  while (WEIR_UNLIKELY(passed_on_count != 0) && stack::is_left(passed_on[passed_on_count - 1].frame, here)) {
+    State& left = *passed_on[passed_on_count - 1].state;
+    base::store(&passed_on_count, passed_on_count - 1);
+    one_less(left);
+  }
+}
+
 // A request handed on as it is, timed. The lock is let go meanwhile when the layer has nothing to do with it: requests of several
 // threads run side by side then, as without layers.
 template <typename Below>
@@ -51,11 +73,17 @@ Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
   count(l, kPassed);
   const uint64_t began = now_ns();
   Result result;
-  if (alone && !is_below_holder(l)) {
+  forget_left(l.file->frame);
+  if (alone && !is_below_holder(l) && passed_on_count < kPassedAtOnce) {
     base::fetch_add(&s.passing, 1u);
+    const uint32_t mine = passed_on_count;
+    passed_on[mine] = {&s, l.file->frame};
+    passed_on_count = mine + 1;
     stack::unlock(l.file);
     result = below(l, t);
-    if (base::fetch_add(&s.passing, ~0u) == 1) os::futex_wake(&s.passing, INT32_MAX);
+    const bool counted = passed_on_count > mine;
+    base::store(&passed_on_count, mine);  // first: a jump out of the wake must not find it counted still
+    if (counted) one_less(s);
     stack::lock(l.file);
   } else {
     result = below(l, t);
@@ -67,6 +95,14 @@ Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
 }
 
 }  // namespace
+
+void wait_for_passing(State& s) {
+  forget_left(s.layer->file->frame);
+  constexpr uint64_t kLookNs = 100'000'000;
+  constexpr int kLooks = 100;  // a jump between two instructions of pass() leaves one counted for good
+  uint32_t now;
+  for (int i = 0; i < kLooks && (now = base::load(&s.passing)) != 0; ++i) os::futex_wait(&s.passing, now, kLookNs);
+}
 
 Result pass_read(Layer& l, const Transfer& t, bool alone) {
   count(l, kSystemReads);

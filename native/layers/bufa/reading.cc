@@ -154,6 +154,30 @@ Result serve(Layer& l, const Transfer& t, Shape shape) {
   return static_cast<Result>(done);
 }
 
+// By the stream that expected the request, or the one that it begins; null: neither.
+Stream* stream_for(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  if (Stream* const found = s.reader == nullptr ? nullptr : expecting(s, t.offset, t.bytes); found != nullptr) return found;
+  const Found found = s.history.add(t.offset, t.bytes);
+  const bool helps = found.shape != Shape::kNone && (found.shape != Shape::kStrided || !quick(s) || s.always);
+  const bool worth = s.always || s.spent_ns >= kWorthNs;
+  if (helps && worth && stack::begin_to_hold(l)) {
+    const Changing changing;
+    if (begin_reader(s)) return begin_stream(s, found, t.offset, t.bytes);
+  }
+  if (!helps) of_no_use(l, found.shape == Shape::kNone ? Reason::kRandom : Reason::kCached);
+  return nullptr;
+}
+
+Result read_planned(Layer& l, const Transfer& t, Stream& st) {
+  const Changing changing;
+  state_of(l).useless = 0;
+  const Shape shape = st.shape;
+  // A second field of the same record, say: it is there already, and says nothing of what comes.
+  if (shape != Shape::kStrided || st.next == t.offset) plan(l, st, t.offset, t.bytes);
+  return serve(l, t, shape);
+}
+
 Result read_slowly(Layer& l, const Transfer& t) {
   State& s = state_of(l);
   if (t.offset >= s.below_end && nothing_below(l, s, t.offset) && dirty_end(s) <= t.offset) {
@@ -169,24 +193,10 @@ Result read_slowly(Layer& l, const Transfer& t) {
     of_no_use(l, large ? Reason::kLargeRequests : Reason::kCached);
     return read_past(l, t);
   }
-  Stream* st = s.reader == nullptr ? nullptr : expecting(s, t.offset, t.bytes);
-  if (st == nullptr) {
-    const Found found = s.history.add(t.offset, t.bytes);
-    const bool helps = found.shape != Shape::kNone && (found.shape != Shape::kStrided || !quick(s) || s.always);
-    const bool worth = s.always || s.spent_ns >= kWorthNs;
-    if (!helps || !worth || !stack::begin_to_hold(l) || !begin_reader(s)) {
-      if (!helps) of_no_use(l, found.shape == Shape::kNone ? Reason::kRandom : Reason::kCached);
-      const Result result = read_past(l, t);
-      if (result > 0) learn_size(l, t.offset + static_cast<uint64_t>(result));
-      return result;
-    }
-    st = begin_stream(s, found, t.offset, t.bytes);
-  }
-  s.useless = 0;
-  const Shape shape = st->shape;
-  // A second field of the same record, say: it is there already, and says nothing of what comes.
-  if (shape != Shape::kStrided || st->next == t.offset) plan(l, *st, t.offset, t.bytes);
-  return serve(l, t, shape);
+  if (Stream* const st = stream_for(l, t); st != nullptr) return read_planned(l, t, *st);
+  const Result result = read_past(l, t);
+  if (result > 0) learn_size(l, t.offset + static_cast<uint64_t>(result));
+  return result;
 }
 
 }  // namespace
@@ -230,6 +240,7 @@ void settle(State& s, Segment& g) {
 }
 
 void drop_all(Layer& l) {
+  const Changing changing;
   State& s = state_of(l);
   s.history.clear();
   if (s.reader != nullptr) {
@@ -239,7 +250,7 @@ void drop_all(Layer& l) {
     }
     for (Stream& st : s.reader->streams) st.shape = Shape::kNone;
   }
-  for (uint32_t now = base::load(&s.passing); now != 0; now = base::load(&s.passing)) os::futex_wait(&s.passing, now);
+  wait_for_passing(s);
 }
 
 void patch(Layer& l, const char* data, uint64_t bytes, uint64_t offset) {

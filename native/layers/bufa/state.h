@@ -12,6 +12,7 @@
 #include "layers/ageing/ageing.h"
 #include "layers/bufa/patterns.h"
 #include "os/clock.h"
+#include "os/syscall.h"
 #include "pool/pool.h"
 #include "stack/file.h"
 #include "stack/layer.h"
@@ -179,6 +180,13 @@ inline State& state_of(Layer& l) { return *static_cast<State*>(l.state()); }
 inline void count(Layer& l, Count what, uint64_t by = 1) { l.statistics[what] += by; }
 inline void count_shared(Layer& l, Count what, uint64_t by) { __atomic_fetch_add(&l.statistics[what], by, __ATOMIC_RELAXED); }
 
+// Lists and memory are about to change: a signal handler that jumped away (siglongjmp) would leave them half changed. What the
+// program touches there is its own memory, whose faults go on to it.
+class Changing : os::SignalsBlocked {
+ public:
+  Changing() : os::SignalsBlocked(os::kFaults) {}
+};
+
 // measure.cc: clocks, and what they say of the file below.
 using os::now_ns;
 void learn(State&, uint64_t bytes, uint64_t ns);
@@ -188,6 +196,8 @@ void wait_for(Layer&, pool::Job&);
 // A request passed on as it is, timed; without the lock where that is possible.
 Result pass_read(Layer&, const Transfer&, bool alone);  // alone: the layer has nothing to do with it meanwhile
 Result pass_write(Layer&, const Transfer&, bool alone);
+// Waits for requests that are passed on without the lock.
+void wait_for_passing(State&);
 // The layer was of no use: leaves at last.
 void of_no_use(Layer&, Reason);
 

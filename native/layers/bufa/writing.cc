@@ -118,20 +118,22 @@ bool is_protected(Layer& l) {
   return false;
 }
 
-Result write_slowly(Layer& l, const Transfer& t) {
+// Whether the file has a writer now: one is made for a file that has shown that it pays.
+bool has_writer(Layer& l, const Transfer& t) {
   State& s = state_of(l);
-  reap(l);
-  if (s.trouble != 0) retry_failed(l);
-  if (s.no_writer || !worth_buffering(l, t)) return write_through(l, t);
-  if (s.writer == nullptr) {
-    if (!s.always && s.spent_ns < kWorthWritingNs) return write_through(l, t);
-    if (!stack::begin_to_hold(l)) return write_through(l, t);
-    if (!begin_writer(l)) {
-      s.no_writer = true;
-      stack::note_aside(l, Reason::kNoDrain);
-      return write_through(l, t);
-    }
-  }
+  if (s.no_writer || !worth_buffering(l, t)) return false;
+  if (s.writer != nullptr) return true;
+  if ((!s.always && s.spent_ns < kWorthWritingNs) || !stack::begin_to_hold(l)) return false;
+  const Changing changing;
+  if (begin_writer(l)) return true;
+  s.no_writer = true;
+  stack::note_aside(l, Reason::kNoDrain);
+  return false;
+}
+
+// Into blocks, as far as there are any.
+Result buffer(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
   // Without a thread, as in a signal handler, nobody would write what waits here.
   if (!is_protected(l) || (!s.ageing.listed && !pool::ready())) return write_through(l, t);
   const bool append = (l.file->flags & O_APPEND) != 0;
@@ -153,6 +155,15 @@ Result write_slowly(Layer& l, const Transfer& t) {
     from.advance(taken, done == t.bytes);
   }
   return static_cast<Result>(done);
+}
+
+Result write_slowly(Layer& l, const Transfer& t) {
+  State& s = state_of(l);
+  if (s.writer == nullptr && !has_writer(l, t)) return write_through(l, t);
+  const Changing changing;
+  reap(l);
+  if (s.trouble != 0) retry_failed(l);
+  return has_writer(l, t) ? buffer(l, t) : write_through(l, t);
 }
 
 }  // namespace
@@ -200,6 +211,7 @@ bool begin_writer(Layer& l) {
 void end_writer(Layer& l) {
   State& s = state_of(l);
   if (s.writer == nullptr) return;
+  const Changing changing;
   write_all(l);
   drain::withdraw(s.writer->arena, s.writer->slot);
   os::unmap(s.writer, sizeof(Writer));
@@ -211,6 +223,7 @@ void write_all(Layer& l) { write_range(l, 0, ~uint64_t{0}); }
 void write_range(Layer& l, uint64_t offset, uint64_t bytes) {
   State& s = state_of(l);
   if (!any_dirty(s)) return;
+  const Changing changing;
   Writer& w = *s.writer;
   const auto touched = [&](const WriteBlock& b) {
     return b.state != BlockState::kFree && (b.offset >= offset ? b.offset - offset < bytes : offset - b.offset < s.block_bytes);
