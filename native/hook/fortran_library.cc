@@ -9,15 +9,12 @@ namespace {
 constexpr int kLibraries = 8;
 constinit FortranLibrary libraries[kLibraries] = {};
 
-// Two threads that meet a copy at the same time may both note it: nothing is lost but an entry.
+// Entries are taken in their order, so that threads which meet a copy at the same time agree on one.
 FortranLibrary* library_of(void* identity) {
   for (FortranLibrary& library : libraries) {
-    if (base::load(&library.identity) == identity) return &library;
-  }
-  for (FortranLibrary& library : libraries) {
-    if (base::exchange(&library.taken, 1u) != 0) continue;
-    base::store(&library.identity, identity);
-    return &library;
+    void* found = base::load(&library.identity);
+    if (found == nullptr && base::compare_exchange(&library.identity, &found, identity)) return &library;
+    if (found == identity) return &library;
   }
   return &libraries[0];
 }

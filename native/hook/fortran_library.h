@@ -14,8 +14,7 @@ inline constexpr uint32_t kFortranUnits = 1u << 14;
 
 struct FortranLibrary {
   uint64_t units[kFortranUnits];
-  uint32_t taken;
-  void* identity;  // its dynamic section; stored last
+  void* identity;  // its dynamic section; null: free
 };
 
 WEIR_COLD FortranLibrary* find_fortran_library(Binding& binding);
