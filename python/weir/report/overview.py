@@ -71,9 +71,9 @@ def _step_table(report: Report) -> Table:
 def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Table:
     """Groups of files by critical time where it is known, else by I/O time; or by the key that was asked for."""
     critical = critical_by_file(report)
-    costs = {one.name: sum(critical.get(path, 0) for path in one.members) for one in groups}
+    costs = {one: sum(critical.get(path, 0) for path in one.members) for one in groups}
     keys = {
-        "msec": lambda one: (-costs[one.name], -one.ns, one.name),
+        "msec": lambda one: (-costs[one], -one.ns, one.name),
         "mb": lambda one: (-one.bytes, one.name),
         "rate": lambda one: (-rate(one.bytes, one.ns), one.name),
         "calls": lambda one: (-one.calls, one.name),
@@ -87,7 +87,7 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     ]
     top = MOST_FILES if options.top is None else options.top or None
     columns = ("critical",) * bool(critical) + ("I/O", "MB", "Calls", "files", "<use", "<File, or files of one pattern")
-    cells = [_cells(one, costs[one.name] if critical else None) for one in kept[:top]]
+    cells = [_cells(one, costs[one] if critical else None) for one in kept[:top]]
     used = sum(max(len(head), *(len(row[at]) for row in cells)) + 2 for at, head in enumerate(columns[:-1])) if cells else 0
     space = max(LEAST_PATH, options.width - used)
     rows = tuple((*row[:-1], fitted(row[-1], space)) for row in cells)
