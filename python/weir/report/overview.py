@@ -16,7 +16,7 @@ from weir.report.groups import FileGroup, file_groups
 from weir.report.kind import ALL, Options
 from weir.report.notes import notes
 from weir.report.registry import KINDS
-from weir.report.sentences import critical_by_file, heading, is_grave, sentences
+from weir.report.sentences import critical_by_file, critical_by_group, heading, is_grave, sentences
 from weir.report.steps import step_table
 from weir.report.table import Table
 
@@ -71,7 +71,7 @@ def _step_table(report: Report) -> Table:
 def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Table:
     """Groups of files by critical time where it is known, else by I/O time; or by the key that was asked for."""
     critical = critical_by_file(report)
-    costs = {one: sum(critical.get(path, 0) for path in one.members) for one in groups}
+    costs = critical_by_group(groups, critical)
     keys = {
         "msec": lambda one: (-costs[one], -one.ns, one.name),
         "mb": lambda one: (-one.bytes, one.name),

@@ -71,7 +71,7 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
     by_file = critical_by_file(report)
     if not critical or not by_file:
         return None
-    whole = {one: sum(by_file.get(file, 0) for file in one.members) for one in groups}
+    whole = critical_by_group(groups, by_file)
     most = max(whole, key=lambda one: whole[one], default=None)
     file = max(by_file, key=lambda name: by_file[name])
     if most is not None and most.files > 1 and whole[most] > by_file[file]:
@@ -92,6 +92,11 @@ def critical_by_file(report: Report) -> dict[str, int]:
         for file in waits.files if waits is not None else ():
             found[file.file] = found.get(file.file, 0) + file.critical_ns
     return found
+
+
+def critical_by_group(groups: list[FileGroup], by_file: dict[str, int]) -> dict[FileGroup, int]:
+    """The same of each group of files; two groups may have one name."""
+    return {one: sum(by_file.get(path, 0) for path in one.members) for one in groups}
 
 
 def _step(report: Report) -> str | None:
