@@ -64,9 +64,12 @@ int main(int count, char** arguments) {
     MUST(raise(SIGALRM) == 0);
   } else {
     const struct itimerval once = {{0, 0}, {0, 300}};
-    for (int round = 0; handled < 60; ++round) {
-      if (round == handled) MUST(setitimer(ITIMER_REAL, &once, NULL) == 0);
-      if (round > handled) round = handled;
+    int armed = 0;  // signals asked for; one at a time, and each is asked for once whatever instruction the last one met
+    while (handled < 60) {
+      if (armed == handled) {
+        ++armed;
+        MUST(setitimer(ITIMER_REAL, &once, NULL) == 0);
+      }
       void* some[64];
       for (int i = 0; i < 64; ++i) some[i] = malloc((size_t)(i * 7919 % 5000));
       for (int i = 0; i < 64; ++i) free(some[(i * 13) % 64]);
