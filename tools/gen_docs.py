@@ -31,9 +31,10 @@ EXIT_STATUSES = (
     (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but without a trace"),
     (4, "the trace is incomplete; the report was printed and says what is missing"),
     (70, "a fault in weir"),
-    (126, "`weir trace`: the command cannot be executed"),
-    (127, "`weir trace`: there is no such command"),
-    ("128 + n", "`weir trace`: signal n killed the command"),
+    (126, "`weir trace`, `weir run`: the command cannot be executed"),
+    (127, "`weir trace`, `weir run`: there is no such command"),
+    ("128 + n", "`weir trace`, `weir run`: signal n killed the command; 143: SIGTERM, 137: SIGKILL, 139: SIGSEGV"),
+    ("others", "`weir trace`, `weir run`: the exit status of the command, whatever it is"),
 )
 
 

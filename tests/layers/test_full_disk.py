@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which call reports a full disk under bufa (docs/guide/semantics.md, "Where a full disk is reported"): a tmpfs of 1 MiB."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+PROGRAM = r"""
+import errno, os, sys
+def status(call):
+    try:
+        call()
+        return "ok"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+fd = os.open("full/f", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+piece, calls = int(sys.argv[2]), [call for call in sys.argv[1].split(",") if call]
+writes = [status(lambda: os.write(fd, bytes(piece))) for _ in range(17 * 65536 // piece)]
+print("writes", writes.count("ok"), *sorted(set(writes) - {"ok"}))
+for call in calls:
+    print(call, status(lambda: getattr(os, call)(fd)))
+"""
+
+
+@pytest.fixture
+def full(weir, tmp_path):
+    """``full(stack, calls, piece)``: what the program prints on a full disk, by call, and the line at its end."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("mounting a tmpfs needs root and unshare")
+
+    def run(stack: str, calls: str, piece: int = 4096) -> tuple[list[str], str]:
+        (tmp_path / "full").mkdir(exist_ok=True)
+        (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "f"\nstack = "{stack}"\n')
+        script = 'mount -t tmpfs -o size=1m tmpfs full && exec python3 -c "$0" "$@"'
+        command = ("unshare", "-m", "sh", "-c", script, PROGRAM, calls, str(piece))
+        done = weir("run", "--rules", tmp_path / "rules.toml", "--", *command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines(), done.stderr
+
+    return run
+
+
+def test_without_layers_the_write_reports_it(full):
+    assert full("none", "fsync,close")[0] == ["writes 256 ENOSPC", "fsync ok", "close ok"]
+
+
+@pytest.mark.parametrize("buffers", ["bufa:64:4", "bufa:256:2"])
+def test_bytes_that_bufa_holds_are_reported_by_fsync_or_close(full, buffers):
+    lines, errors = full(buffers, "fsync,fsync,close")
+    assert lines == ["writes 272", "fsync ENOSPC", "fsync ok", "close ok"]  # once
+    assert "full/f: 65536 bytes accepted were not written: no space left on device" in errors
+    assert full(buffers, "close")[0] == ["writes 272", "close ENOSPC"]
+
+
+def test_a_write_that_bufa_passes_on_reports_it(full):
+    assert full("bufa:64:4", "fsync,close", 65536)[0] == ["writes 16 ENOSPC", "fsync ok", "close ok"]
