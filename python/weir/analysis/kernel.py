@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -22,8 +21,7 @@ NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a pro
 _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
 _DIRTIED_BYTES = 16 << 10  # by a small call: the pages at both its ends, blocks of metadata
 _PROGRAM_TEXT_BYTES = 512 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
-# In memory file systems, which have no storage, and in the session directories of MPI libraries.
-_SEGMENT = re.compile(r"^/dev/shm/|^/memfd:|/(?:ompi|prte|pmix)[._-][^/]*/")
+_IN_MEMORY = ("/dev/shm/", "/memfd:")  # file systems without storage
 _UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar and wchar
 
 
@@ -167,11 +165,8 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
                 parts = [0, 0]
             elif process.has_own_figures and not member.is_launcher:  # whose mappings are segments shared with its tasks (PMIx)
                 explained = seen_written + parts[1] + 2 * process.own_written + _DIRTIED_BYTES * int(calls_that_dirty[index])
-                text = 0 if rings[index] else _PROGRAM_TEXT_BYTES
-                more_read = kernel[2] - seen_read - parts[0]
-                from_mapped = min(more_read, int(mapped[index]))
-                more = [max(0, from_mapped, more_read - text), max(0, kernel[3] - explained)]
-                parts += [part if part > MOST_UNSEEN_BYTES else 0 for part in more]
+                more_read, more_written = kernel[2] - seen_read - parts[0], max(0, kernel[3] - explained)
+                parts += _past_calls(more_read, more_written, int(mapped[index]), bool(rings[index]))
             one = replace(one, **dict(zip(("unseen_read", "unseen_written", "past_calls_read", "past_calls_written"), parts)))
             if one.unseen:
                 one = replace(one, way=_way(one, bool(mapped[index]), bool(rings[index]), data.files[member.file].no_room))
@@ -180,6 +175,15 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
     if _JOB in groups:
         bytes_of[_JOB] = job
     return figures, [Group(tuple(some), bytes_of.get(reaper)) for reaper, some in groups.items()]
+
+
+def _past_calls(more_read: int, more_written: int, mapped: int, has_ring: bool) -> list[int]:
+    """Bytes that came from storage and went there without a call that the kernel counts. A page of a mapping that is read in
+    to be changed, and then written, counts once."""
+    text = 0 if has_ring else _PROGRAM_TEXT_BYTES
+    of_mapping = max(0, min(more_read, mapped))
+    changed = 0 if has_ring else min(of_mapping, more_written)
+    return [part if part > MOST_UNSEEN_BYTES else 0 for part in (max(of_mapping, more_read - text) - changed, more_written)]
 
 
 def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool, no_room: str) -> str:
@@ -192,11 +196,11 @@ def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool, no_room: str) -> 
 
 
 def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each member: bytes of files that it mapped, but for segments of memory; rings whose requests no hook saw; calls that
-    may have made pages dirty."""
+    """Of each member: bytes of files with storage that it mapped (segments of MPI libraries are no files, native/wire/paths.h);
+    rings whose requests no hook saw; calls that may have made pages dirty."""
     columns, count = data.columns, len(data.members)
     is_mapping = (columns.op == op_named("mmap").value) & columns.is_file
-    is_mapping &= ~np.isin(columns.name, _segments(data, np.unique(columns.name[is_mapping])))
+    is_mapping &= ~np.isin(columns.name, _in_memory(data, np.unique(columns.name[is_mapping])))
     is_ring, enters = columns.op == op_named("io_uring_setup").value, columns.op == op_named("io_uring_enter").value
     made = []
     for part in (np.where(is_mapping, columns.bytes, 0), np.where(is_ring, columns.calls, 0), np.where(columns.by_code("WMO"), columns.calls, 0)):
@@ -207,12 +211,12 @@ def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return made[0], made[1], made[2]
 
 
-def _segments(data: StepData, mapped: np.ndarray) -> list[int]:
-    """Those of some names that are memory which processes share, and not data."""
+def _in_memory(data: StepData, mapped: np.ndarray) -> list[int]:
+    """Those of some names that have no storage."""
     found = set()
     for file, numbers in zip(data.files, data.name_numbers):
         for at in np.flatnonzero(np.isin(numbers, mapped)).tolist():
-            if _SEGMENT.search(file.texts[at]):
+            if file.texts[at].startswith(_IN_MEMORY):
                 found.add(int(numbers[at]))
     return sorted(found)
 

@@ -37,6 +37,14 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def is_mpi_segment(not_a_file: str) -> bool:
+    """Whether the name of what is no file is that of memory that an MPI library shares: a path, and none of the kernel's
+    (native/wire/paths.h declares which names are no files)."""
+    trees = ("/dev", "/proc", "/sys")
+    is_kernels = not_a_file.startswith(tuple(f"{tree}/" for tree in trees)) or not_a_file in trees
+    return not_a_file.startswith("/dev/shm/") or (not_a_file.startswith("/") and not is_kernels)
+
+
 class NameTable:
     """Numbers of names in the order in which they were first met."""
 

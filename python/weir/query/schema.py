@@ -64,7 +64,7 @@ _HOW = """
 """
 _FILE = """
     file text?: absolute name, or what else the record is about (pipe:[..], output:STREAM:WHAT, mpi:COMMUNICATOR); null: nothing
-    is_file bool: the name is that of a file, or is not known; pipes, sockets, devices, /proc and /sys are none
+    is_file bool: the name is that of a file, or is not known; pipes, sockets, devices, /proc, /sys and segments of MPI are none
 """
 
 _MOVED = "CASE WHEN layer IN ('posix', 'stdio') AND class IN ('read', 'write') THEN bytes ELSE 0 END"

@@ -21,7 +21,7 @@ from weir.analysis.kernel import ProcessFigures, Unseen, process_figures, unseen
 from weir.analysis.last_names import Named, last_names, split_by_records
 from weir.analysis.layers import LayeredFile, layered_files
 from weir.analysis.mpi_io import MpiFile, mpi_files
-from weir.analysis.names import NameTable
+from weir.analysis.names import NameTable, is_mpi_segment
 from weir.analysis.naming import Naming, files_behind, namings, unlinked
 from weir.analysis.output import StepOutput, step_output
 from weir.analysis.phase_rules import PhaseRule
@@ -221,13 +221,17 @@ class StepReport(_Summed):
         given = namings(self.data.columns, self.names)
         return (*given, *(unlinked(self.data.columns, self.names) if given else ()))
 
-    def left_out(self) -> tuple[Totals, Totals]:
-        """What the tables leave out: pipes, devices and the like; launchers (files of theirs)."""
+    def left_out(self) -> tuple[Totals, Totals, Totals]:
+        """What the tables leave out: pipes, devices and the like; launchers (files of theirs); segments of MPI libraries."""
         columns = self.data.columns.where(self.data.columns.by_code("RWOCM"))
         launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
         by_rank = self.data.member_mask(lambda m: self.choice.rank in (None, m.rank))[columns.member]
         not_files = columns.where(~columns.is_file & ~launcher & by_rank)
-        return totals(not_files), totals(columns.where(columns.is_file & launcher))
+        used = np.unique(not_files.name)
+        is_segment = np.isin(not_files.name, used[[is_mpi_segment(self.names[name]) for name in used.tolist()]])
+        left_out = not_files.where(~is_segment), columns.where(columns.is_file & launcher), not_files.where(is_segment)
+        found = [totals(one) for one in left_out]
+        return found[0], found[1], replace(found[2], files=len(np.unique(left_out[2].name)))
 
 
 @dataclass(frozen=True)

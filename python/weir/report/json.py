@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     """What is known of the run as a whole, and the keys of every table that `all` prints or that is named. Rows are not
     limited, but for files, which by, top, threshold_ns and pattern choose as in weir.analysis.files.chosen."""
-    not_files, launchers = zip(*(step.left_out() for step in report.steps)) if report.steps else ((), ())
+    not_files, launchers, segments = zip(*(step.left_out() for step in report.steps)) if report.steps else ((), (), ())
     found: dict[str, Any] = {
         "format": 1,
         "unseen": _unseen(report),
@@ -37,6 +37,11 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
         ],
         "not_files": {"calls": sum(t.calls for t in not_files), "bytes": sum(t.bytes for t in not_files)},
         "launchers": {"calls": sum(t.calls for t in launchers), "bytes": sum(t.bytes for t in launchers)},
+        "mpi_segments": {
+            "files": sum(t.files or 0 for t in segments),
+            "calls": sum(t.calls for t in segments),
+            "bytes": sum(t.bytes for t in segments),
+        },
     }
     for kind in KINDS:
         if kind.json is not None and (kind.in_all or options.names(kind)):
