@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from wait_trace import WaitTrace
 from weir_pages import STEPS, write_step
 
 from weir._errors import UsageError
@@ -39,7 +40,8 @@ def shown(report, **options) -> list[str]:
 def files(lines: list[str]) -> list[str]:
     """The rows of the table of files."""
     first = next(at for at, line in enumerate(lines) if line.endswith("File, or files of one pattern")) + 1
-    return lines[first : lines.index("", first)]
+    last = next(at for at in range(first, len(lines)) if lines[at].startswith(("critical: ", "use: ")))
+    return lines[first:last]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -55,7 +57,59 @@ def test_a_large_run_fits_two_screens(large, width):
 
 def test_what_makes_figures_wrong_stands_first(large):
     lines = shown(large)
-    assert lines[0].startswith("note: INCOMPLETE") and any(line.startswith("large: 20 steps, 6 tasks, 1 node") for line in lines)
+    assert lines[0].startswith("note: INCOMPLETE: the figures below do not show all I/O of the run") and any(line.startswith("large: 20 steps, 6 tasks, 1 node") for line in lines)
+
+
+def rows_of(program: WaitTrace, folder) -> tuple[list[str], str]:
+    """The rows of the table of files, and all of the overview as one line of words."""
+    lines = shown(build(program.write(folder / "run" / "main")))
+    return files(lines), " ".join(" ".join(lines).split())
+
+
+def test_groups_of_one_name_have_their_own_critical_time(tmp_path):
+    """Files that are read and files that are written are never together, also where their names are of one pattern."""
+    program = WaitTrace(2)
+    for number in range(6):
+        program.io(0, (1 + number // 3) * 10**9, f"/scratch/hist{number}", "read" if number < 3 else "write")
+        program.barrier()
+    rows, text = rows_of(program, tmp_path)
+    assert [row.split()[:2] + row.split()[-2:] for row in rows] == [
+        ["6.000", "6.000", "w", "/scratch/hist<N>"],
+        ["3.000", "3.000", "r", "/scratch/hist<N>"],
+    ]
+    assert "The largest part of this delay, 6 s, is I/O on the 3 files named like /scratch/hist<N>." in text
+
+
+def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
+    """Neither UCX's nor Open MPI's shared memory is a file of the run, however long it takes."""
+    program = WaitTrace(2)
+    program.io(0, 10**9, "/scratch/out")
+    program.barrier()
+    for path in ("/dev/shm/ucx_shm_posix_5549c4a5", "/dev/shm/vader_segment.n.0.6cbc0001.1", "/tmp/ompi.n.0/pid.66/smseg-1"):
+        program.io(0, 5 * 10**9, path)
+        program.barrier()
+    rows, text = rows_of(program, tmp_path)
+    assert [row.split()[-1] for row in rows] == ["/scratch/out"]
+    assert "I/O delays the run by 1 s" in text and "is I/O on the file /scratch/out." in text
+    assert "- 3 calls and 15000.000 MB of 3 shared-memory files of MPI libraries" in text
+    as_json = build(tmp_path / "run").to_json()
+    assert as_json["mpi_segments"] == {"files": 3, "calls": 3, "bytes": 15 * 10**9} and as_json["total"]["calls"] == 1
+    everything = build(tmp_path / "run", all=True).to_json()
+    assert len(everything["files"]) == 4
+
+
+def test_short_times_are_shown_in_msec_and_every_heading_has_a_legend(tmp_path):
+    program = WaitTrace(2)
+    for name in ("/scratch/a", "/scratch/b_1", "/scratch/b_2"):
+        program.io(0, 2_000_000, name)
+        program.barrier()
+    lines = shown(build(program.write(tmp_path / "run" / "main")))
+    assert [row.split()[:2] for row in files(lines)] == [["4.000", "4.000"], ["2.000", "2.000"]]
+    text = "\n".join(lines)
+    assert "  msec\n" in text and "%WALL: share of the wall time" in text and "Faster I/O\ncannot make the run shorter" in text
+    for legend in ("critical: ", "use: ", "<N>, <M>, *: "):
+        assert any(line.startswith(legend) for line in lines), legend
+    assert max(map(len, lines)) <= 80
 
 
 def test_options_choose_the_files(large):

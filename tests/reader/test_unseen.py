@@ -9,6 +9,8 @@ import shutil
 
 import pytest
 
+from weir.analysis.kernel import _past_calls
+
 MAPPED = """
 #include <fcntl.h>
 #include <string.h>
@@ -128,7 +130,7 @@ def test_files_written_through_mappings_are_missed_aloud(traced, cc, tmp_path):
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
 @pytest.mark.parametrize(("engine", "way"), [("psync", None), ("libaio", None), ("io_uring", "io_uring"), ("mmap", "mapping")])
-def test_engines_of_fio(traced, tmp_path, engine, way):
+def test_engines_of_fio(traced, weir, tmp_path, engine, way):
     options = ("--name=j", "--size=16M", "--bs=64k", "--rw=write", f"--ioengine={engine}", f"--directory={tmp_path}")
     _, status, first, made = traced("fio", *options)
     if way is None:
@@ -137,6 +139,31 @@ def test_engines_of_fio(traced, tmp_path, engine, way):
     if made["unseen"]["kernel_bytes"] < 1 << 20:
         pytest.skip("this file system counts no written pages (tmpfs), or the kernel has no io_uring")
     assert status == 4 and way in first and "fio" in first
+    assert made["unseen"]["bytes"] < 1.5 * (16 << 20)  # what fio laid out was seen; a page that is read and changed counts once
+    table = weir("report", tmp_path / "run", "--tables", "processes").stdout.splitlines()
+    (blind,) = [line.split() for line in table if "BLIND " in line]
+    assert float(blind[blind.index("BLIND") - 1]) > 10
+    assert "BLIND: more than 1 MiB and 1 % of the bytes of the process were not seen" in table
+
+
+def test_a_process_that_moved_nothing_is_no_line_of_the_table(traced, weir, tmp_path):
+    _, status, _, made = traced("bash", "-c", "true > empty; (exit 0); printf %01000d 1 > out; true")
+    assert status == 0 and len(made["processes"]) == 2
+    table = weir("report", tmp_path / "run", "--tables", "processes").stdout.splitlines()
+    assert len([line for line in table if line.startswith("main ")]) == 1
+    assert "1 process with less than 500 bytes: not listed (--json lists them)" in table
+
+
+@pytest.mark.parametrize(("read", "written", "mapped", "has_ring", "counted"), [
+    (8 << 20, 8 << 20, 8 << 20, False, [0, 8 << 20]),  # a mapping that is changed: once
+    (8 << 20, 2 << 20, 8 << 20, False, [6 << 20, 2 << 20]),
+    (8 << 20, 0, 8 << 20, False, [8 << 20, 0]),
+    (8 << 20, 8 << 20, 0, False, [0, 8 << 20]),  # what is read is text of programs
+    (8 << 20, 8 << 20, 0, True, [8 << 20, 8 << 20]),  # io_uring reads and writes
+    (-5, 3, 100, False, [0, 0]),
+])  # fmt: skip
+def test_pages_of_a_mapping_count_once(read, written, mapped, has_ring, counted):
+    assert _past_calls(read, written, mapped, has_ring) == counted
 
 
 @pytest.mark.parametrize("kind", [0, 1])

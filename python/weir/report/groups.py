@@ -44,8 +44,13 @@ def file_groups(report: Report) -> list[FileGroup]:
     """All files, by pattern, those with the most I/O time first. Files that are read are never with files that are written."""
     every = report.files
     patterns = find_patterns([one.file for one in every], [(one.bytes_read > 0, one.bytes_written > 0) for one in every])
-    made = [_group(shown(one.text, report.cwd), [every[i] for i in one.members]) for one in patterns]
+    made = [_group(_shown(one.text, report.cwd), [every[i] for i in one.members]) for one in patterns]
     return sorted(made, key=lambda one: (-one.ns, one.name))
+
+
+def _shown(pattern: str, cwd: str | None) -> str:
+    name = shown(pattern, cwd)
+    return f"./{name}" if name.startswith("*") else name
 
 
 def _group(name: str, files: list[FileTotals]) -> FileGroup:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weir.analysis.kernel import is_unseen
@@ -15,8 +16,11 @@ from weir.report.waits import wait_findings
 from weir.trace.process import LEVELS
 
 if TYPE_CHECKING:
+    from weir.analysis.totals import Totals
     from weir.report.build import Report, StepReport
 
+LEFT_OUT = "left out: "  # begins the notes on what the figures do not count by choice
+SHOWN_BY = " (--all shows them)"  # ends them
 MOST_PROBLEMS = 10
 MOST_NAMES = 3
 LATER_NS = 50_000_000
@@ -25,7 +29,8 @@ UNSURE_NS = 1_000_000
 
 def notes(report: Report) -> list[str]:
     """Sentences, gravest first; empty when there is nothing to say."""
-    found = [] if report.is_complete else [unseen_statement(report) or "INCOMPLETE: something is missing in what follows; the reasons come first."]
+    incomplete = "INCOMPLETE: the figures below do not show all I/O of the run; the next notes give the reasons"
+    found = [] if report.is_complete else [unseen_statement(report) or incomplete]
     problems = report.problems
     found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
@@ -39,11 +44,12 @@ def notes(report: Report) -> list[str]:
     for step in report.steps:
         found += [f"step {step.name}: {sentence}" for sentence in _of_step(step)]
     found += rule_findings(report)
-    not_files = [step.left_out()[0] for step in report.steps]
-    launchers = [step.left_out()[1] for step in report.steps]
-    if not report.choice.everything:
+    if not report.choice.everything and report.steps:
+        not_files, launchers, segments = zip(*(step.left_out() for step in report.steps))
+        files = sum(part.files or 0 for part in segments)
         found += _left_out("pipes, sockets, devices, /proc and /sys", not_files)
-        found += _left_out("launchers (mpirun and its kin)", launchers)
+        found += _left_out(f"{files} shared-memory {'file' if files == 1 else 'files'} of MPI libraries", segments)
+        found += _left_out("launchers (mpirun, srun, ...)", launchers)
     return found
 
 
@@ -57,8 +63,9 @@ def _of_step(step: StepReport) -> list[str]:
     if step.lost_events:
         budget = max((file.header.budget_bytes for file in step.data.files), default=0)
         found.append(
-            f"{step.lost_events} calls have no record (the budget of {size(budget)} a node was reached, or the trace could not grow: the disk is full, or ulimit -f); "
-            "counts and bytes include those that counters kept, active time is too low"
+            f"{step.lost_events} calls have no record (the trace reached its budget of {size(budget)} a node, or could not "
+            "grow: the disk is full, or ulimit -f); calls and bytes below include those of them that were counted; active "
+            "time includes none of them, so it is too low"
         )
     failures = sum(process.failures for process in processes)
     if failures:
@@ -69,7 +76,10 @@ def _of_step(step: StepReport) -> list[str]:
     stepped = sum(0 < p.level_now < step.data.files[m.file].header.level for m, p in zip(step.data.members, processes))
     if stepped:
         least = min(p.level_now for p in processes if p.whole)
-        found.append(f"{stepped} of {len(processes)} processes stepped down to level {LEVELS[least % 4]}")
+        found.append(
+            f"{stepped} of {len(processes)} processes recorded less from some time on, at level {LEVELS[least % 4]}: the trace "
+            "came near its budget (WEIR_BUDGET sets a larger one)"
+        )
     replaced = {one.starter for group in step.unseen.groups for one in group.programs if one.is_replaced}
     killed = sum(process.whole and not process.ended_in_order and index not in replaced for index, process in enumerate(processes))
     if killed:
@@ -159,6 +169,7 @@ def _of_clocks(step: StepReport) -> list[str]:
     return found
 
 
-def _left_out(what: str, parts: list) -> list[str]:
+def _left_out(what: str, parts: Sequence[Totals]) -> list[str]:
     calls, moved = sum(part.calls for part in parts), sum(part.bytes for part in parts)
-    return [f"left out: {calls} calls and {moved / 1e6:.3f} MB of {what} (--all shows them)"] if calls else []
+    count = f"{calls} call{'' if calls == 1 else 's'}"
+    return [f"{LEFT_OUT}{count} and {moved / 1e6:.3f} MB of {what}{SHOWN_BY}"] if calls else []

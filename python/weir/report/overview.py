@@ -14,7 +14,7 @@ from weir.report.build import Report
 from weir.report.figures import decimals, megabytes, milliseconds, rate
 from weir.report.groups import FileGroup, file_groups
 from weir.report.kind import ALL, Options
-from weir.report.notes import notes
+from weir.report.notes import LEFT_OUT, SHOWN_BY, notes
 from weir.report.registry import KINDS
 from weir.report.sentences import critical_by_file, critical_by_group, heading, is_grave, sentences
 from weir.report.steps import step_table
@@ -25,37 +25,43 @@ MOST_FILES = 10
 MOST_STEPS = 12
 MOST_NOTES = 4
 LEAST_PATH = 20  # columns
+SHORT_NS = 100_000_000  # times that are all shorter are shown in msec
 # The overview of the page has the same sentences with blanks and separators of other widths.
 ASCII = {0xA0: " ", 0x202F: ",", 0x2026: "..."}
 
 
 def overview(report: Report, options: Options) -> Iterator[Table | str]:
     """At most two screens. options: by, top, threshold_ns and pattern choose the files; width is that of the screen."""
-    head, groups, told = heading(report), file_groups(report), notes(report)
-    grave = [note for note in told if is_grave(note)]
+    head, groups, found = heading(report), file_groups(report), notes(report)
+    grave = [note for note in found if is_grave(note)]
     yield from (f"note: {note}" for note in grave)  # each on one line, whole, for scripts
     if grave:
         yield ""
     yield f"{head['run']}: {head['facts'].replace(' · ', ', ')}"
     yield ""
     for sentence in islice(sentences(report, groups), MOST_SENTENCES):
-        yield textwrap.fill(sentence.translate(ASCII), options.width)
+        yield textwrap.fill(sentence, options.width, break_on_hyphens=False).translate(ASCII)
     yield _step_table(report)
     files = _file_table(report, groups, options)
     if files.rows:
         yield files
-    others = [note for note in told if not is_grave(note)]
-    if others:
-        yield "\nNot in these figures, and what to know of this trace"
-        yield from _listed(others, options)
+    left_out = [note.removeprefix(LEFT_OUT).removesuffix(SHOWN_BY) for note in found if note.startswith(LEFT_OUT)]
+    others = [note for note in found if not is_grave(note) and not note.startswith(LEFT_OUT)]
+    for title, listed in (("Notes", others), (f"Left out of these figures{SHOWN_BY}", left_out)):
+        if listed:
+            yield f"\n{title}"
+            yield from _listed(listed, options)
     yield "\nMore"
     yield from _more(report, options)
 
 
-def _listed(told: list[str], options: Options) -> Iterator[str]:
-    more = [f"{len(told) - MOST_NOTES} more notes: --tables all"] if len(told) > MOST_NOTES else []
-    for note in told[:MOST_NOTES] + more:
-        yield textwrap.fill(note, options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+def _listed(found: list[str], options: Options) -> Iterator[str]:
+    hidden = len(found) - MOST_NOTES
+    more = [f"{hidden} more {'note' if hidden == 1 else 'notes'}: --tables all"] if hidden > 0 else []
+    wrapped = textwrap.TextWrapper(
+        options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
+    yield from map(wrapped.fill, found[:MOST_NOTES] + more)
 
 
 def _step_table(report: Report) -> Table:
@@ -87,7 +93,8 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     ]
     top = MOST_FILES if options.top is None else options.top or None
     columns = ("critical",) * bool(critical) + ("I/O", "MB", "Calls", "files", "<use", "<File, or files of one pattern")
-    cells = [_cells(one, costs[one] if critical else None) for one in kept[:top]]
+    unit = "msec" if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else "seconds"
+    cells = [_cells(one, costs[one] if critical else None, 1e6 if unit == "msec" else 1e9) for one in kept[:top]]
     used = sum(max(len(head), *(len(row[at]) for row in cells)) + 2 for at, head in enumerate(columns[:-1])) if cells else 0
     space = max(LEAST_PATH, options.width - used)
     rows = tuple((*row[:-1], fitted(row[-1], space)) for row in cells)
@@ -96,13 +103,22 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
         f"Files by {by} ({len(rows)} of {len(kept)})" if len(rows) < len(kept) else f"Files by {by}",
         columns,
         rows,
-        (("seconds", 1 + bool(critical)), ("", 5)),
+        ((unit, 1 + bool(critical)), ("", 5)),
+        remarks=tuple(_legend(bool(critical), cells[:top])),
     )
 
 
-def _cells(one: FileGroup, critical_ns: int | None) -> tuple[str, ...]:
-    seconds = [ns / 1e9 for ns in (critical_ns, one.ns) if ns is not None]
-    return (*(f"{value:.3f}" for value in seconds), decimals(megabytes(one.bytes)), str(one.calls), str(one.files), one.use, one.name)
+def _legend(has_critical: bool, cells: list[tuple[str, ...]]) -> Iterator[str]:
+    if has_critical:
+        yield "critical: time by which I/O on the file delays the run"
+    yield "use: r bytes were read, w written; empty: neither (open, stat, ...)"
+    if any(row[-3] != "1" for row in cells):
+        yield "<N>, <M>, *: parts in which the names of one line differ"
+
+
+def _cells(one: FileGroup, critical_ns: int | None, unit_ns: float) -> tuple[str, ...]:
+    times = [f"{ns / unit_ns:.3f}" for ns in (critical_ns, one.ns) if ns is not None]
+    return (*times, decimals(megabytes(one.bytes)), str(one.calls), str(one.files), one.use, one.name)
 
 
 def _more(report: Report, options: Options) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir.report.figures import megabytes
@@ -10,7 +11,10 @@ from weir.report.kind import TableKind
 from weir.report.table import Table
 
 if TYPE_CHECKING:
+    from weir.analysis.kernel import ProcessFigures
     from weir.report.build import Report
+
+SHOWN_BYTES = 500  # less is printed as 0.000 MB
 
 
 def process_table(report: Report, top: int | None = 20) -> Table:
@@ -20,18 +24,34 @@ def process_table(report: Report, top: int | None = 20) -> Table:
         return "?" if count is None else f"{megabytes(count):.3f}"
 
     every = report.processes
-    listed = sorted(every, key=lambda one: not one.is_blind)[:top]
+    moved = [one for one in every if not _is_idle(one)]
+    listed = sorted(moved, key=lambda one: not one.is_blind)[:top]
     rows = tuple(
         (
             one.step, "-" if one.rank < 0 else str(one.rank), str(one.pid), mb(one.kernel_read), mb(one.seen_read),
-            mb(one.kernel_written), mb(one.seen_written), "BLIND" if one.is_blind else "", one.end, one.command[:100],
+            mb(one.kernel_written), mb(one.seen_written), mb(one.unseen), "BLIND" if one.is_blind else "", one.end, one.command[:100],
         )
         for one in listed
     )  # fmt: skip
-    of = f" ({len(listed)} of {len(every)})" if len(listed) < len(every) else ""
-    columns = ("<Step", "rank", "pid", "kernel", "seen", "kernel", "seen", "<", "<end", "<command")
-    groups = (("", 3), ("MB read", 2), ("MB written", 2), ("", 3))
-    return Table(f"Processes{of}", columns, rows, groups)
+    of = f" ({len(listed)} of {len(moved)})" if len(listed) < len(moved) else ""
+    columns = ("<Step", "rank", "pid", "kernel", "seen", "kernel", "seen", "MB", "<", "<end", "<command")
+    groups = (("", 3), ("MB read", 2), ("MB written", 2), ("not seen", 1), ("", 3))
+    return Table(f"Processes{of}", columns, rows, groups, remarks=tuple(_remarks(listed, len(every) - len(moved))))
+
+
+def _is_idle(one: ProcessFigures) -> bool:
+    """Whether it ended in order, and the table would show nothing but zeros of it."""
+    figures = (one.kernel_read, one.kernel_written, one.seen_read, one.seen_written, one.unseen)
+    return one.end in ("exit", "_exit", "exec") and all(count is not None and count < SHOWN_BYTES for count in figures)
+
+
+def _remarks(listed: list[ProcessFigures], idle: int) -> Iterator[str]:
+    yield "kernel: counted by Linux for calls. seen: recorded by weir. not seen: counted by"
+    yield "Linux, also for mapped files, and not recorded."
+    if any(one.is_blind for one in listed):
+        yield "BLIND: more than 1 MiB and 1 % of the bytes of the process were not seen"
+    if idle:
+        yield f"{idle} {'process' if idle == 1 else 'processes'} with less than {SHOWN_BYTES} bytes: not listed (--json lists them)"
 
 
 def _process(one: Any) -> dict[str, Any]:

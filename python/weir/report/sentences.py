@@ -55,10 +55,10 @@ def _time(report: Report) -> str:
     if report.active_ns is None:
         return f"All tasks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
     active = report.active_ns / 1e9
-    who = "at least one task" if report.choice.rank is None else f"task {report.choice.rank}"
+    who = "At least one task" if report.choice.rank is None else f"Task {report.choice.rank}"
     return (
-        f"In {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}) {who} was in I/O: "
-        "the most that I/O without any cost could save."
+        f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}). "
+        "Faster I/O cannot make the run shorter by more than this."
     )
 
 
@@ -75,13 +75,17 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
     most = max(whole, key=lambda one: whole[one], default=None)
     file = max(by_file, key=lambda name: by_file[name])
     if most is not None and most.files > 1 and whole[most] > by_file[file]:
-        worst, ns = f"{number(most.files)} files {most.name}", whole[most]
+        worst, ns = f"the {_members(most)}", whole[most]
     else:
         worst, ns = f"the file {shown(file, report.cwd)}", by_file[file]
     return (
-        f"The run waits for {seconds(critical / 1e9)} of it ({share(critical, report.wall_ns)} of the run), as the waits in MPI show; the greatest part, "
-        f"{seconds(ns / 1e9)}, for {worst}."
+        f"I/O delays the run by {seconds(critical / 1e9)} ({share(critical, report.wall_ns)} of its time), found from the "
+        f"waits in MPI. The largest part of this delay, {seconds(ns / 1e9)}, is I/O on {worst}."
     )
+
+
+def _members(group: FileGroup) -> str:
+    return f"{number(group.files)} files named like {group.name}"
 
 
 def critical_by_file(report: Report) -> dict[str, int]:
@@ -119,7 +123,7 @@ def _files(report: Report, groups: list[FileGroup]) -> str | None:
     if not groups or not groups[0].ns:
         return None
     most = groups[0]
-    whose = f"The file with the most I/O time is {most.name}" if most.files == 1 else f"Most I/O time goes to {number(most.files)} files {most.name}"
+    whose = f"The file with the most I/O time is {most.name}" if most.files == 1 else f"Most I/O time goes to the {_members(most)}"
     size = most.bytes_read + most.bytes_written
     moved = f" and {amount(size)}" if size else ""
     return (
