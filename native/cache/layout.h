@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache as it lies in the extra part of a shared arena (drain/arena.h): a table of files, sets of slots, and a slot for each block
-// that can be there at a time. The bytes of a slot lie in pieces, which are the arena's blocks: so a killed task's dirty bytes are
-// found and written out by weir-drain, which knows nothing of this directory.
+// The cache as it lies in the extra part of a shared arena (drain/arena.h): a table of files, sets
+// of slots, and a slot for each block that can be there at a time. The bytes of a slot lie in
+// pieces, which are the arena's blocks: so a killed task's dirty bytes are found and written out by
+// weir-drain, which knows nothing of this directory.
 //
-// All of it is sound at every instruction, for any task may be killed at any: locks name their owner (node/lock.h), a slot that
-// is being filled names the task that fills it, and what a dead task left is taken over by whoever comes upon it.
+// All of it is sound at every instruction, for any task may be killed at any: locks name their
+// owner (node/lock.h), a slot that is being filled names the task that fills it, and what a dead
+// task left is taken over by whoever comes upon it.
 #pragma once
 
 #include <stddef.h>
@@ -15,13 +17,16 @@
 
 namespace weir::cache {
 
-inline constexpr uint32_t kVersion = 7;   // of this and of Place: part of the names of what is shared
+// of this and of Place: part of the names of what is shared
+inline constexpr uint32_t kVersion = 7;
 inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
 inline constexpr uint32_t kPieces = 64;    // of a slot, at most
 inline constexpr uint32_t kFiles = 512;    // known at a time
 inline constexpr uint32_t kMostSlots = 2048;
-inline constexpr uint32_t kAgain = 8;       // ranges accepted while their block is written that are told apart
-inline constexpr uint32_t kRevokedFrom = 6; // tasks that one block was taken from and that may still be at it
+// ranges accepted while their block is written that are distinguished
+inline constexpr uint32_t kAgain = 8;
+// tasks that one block was taken from and that may still be at it
+inline constexpr uint32_t kRevokedFrom = 6;
 
 enum State : uint32_t {
   kFree,
@@ -31,11 +36,17 @@ enum State : uint32_t {
 };
 
 struct alignas(128) Slot {
-  node::Lock lock;       // for every change but the filling of a slot that is loading; no request reaches the file under it
+  // for every change but the filling of a slot that is loading; no request reaches the file under
+  // it
+  node::Lock lock;
   node::Lock writer;     // the task that writes its dirty bytes to the file; had before `lock`
-  uint32_t writing;      // 1: that one has begun. The slot stays the block's, and goes on taking bytes
-  uint32_t leaving;      // 1: it is being taken from tasks that do not go on, and takes no more bytes
-  uint32_t generation;   // changes whenever the bytes may become another block's: readers copy, then look whether it is still the same
+  // 1: that one has begun. The slot stays the block's, and goes on taking bytes
+  uint32_t writing;
+  // 1: it is being taken from tasks that do not go on, and takes no more bytes
+  uint32_t leaving;
+  // changes whenever the bytes may become another block's: readers copy, then look whether it is
+  // still the same
+  uint32_t generation;
   uint64_t tag;          // file and block; 0: free
   uint32_t state;        // State; a futex for who waits until it is loaded
   uint32_t valid;
@@ -48,10 +59,15 @@ struct alignas(128) Slot {
   uint32_t backed;       // its pieces have been taken
   uint32_t accepted;     // writes taken in since it was last written out
   uint32_t again_count;
-  uint64_t again[kAgain];  // ranges accepted since the writer noted what it writes: they stay dirty (low half: begin, high half: end)
-  uint32_t revoked;      // 1: tasks that were waited for in vain (node::revoke) may still be at it: the slot is nobody's until that is over
+  // ranges accepted since the writer noted what it writes: they stay dirty (low half: begin, high
+  // half: end)
+  uint64_t again[kAgain];
+  // 1: tasks that were waited for in vain (node::revoke) may still be at it: the slot is nobody's
+  // until that is over
+  uint32_t revoked;
   uint32_t revoked_from[kRevokedFrom];  // these, as node::revoke() names them
-  uint64_t revoked_tag;  // what it had then: a write that one of them may still make has to be of today's bytes
+  // what it had then: a write that one of them may still make has to be of today's bytes
+  uint64_t revoked_tag;
 };
 
 // What shows that somebody else changed a file.
@@ -67,7 +83,8 @@ struct FileEntry {
   uint32_t generation;  // of its use for one file
   uint64_t device, inode;
   Stamp stamp;
-  uint32_t fresh;       // the stamp was taken so soon after the last change that another change could look the same
+  // the stamp was taken so soon after the last change that another change could look the same
+  uint32_t fresh;
   uint32_t openings;    // too many when tasks were killed
   uint32_t writers;     // openings that may write
   uint32_t fruitless;   // times in a row that one waited in vain
@@ -76,18 +93,27 @@ struct FileEntry {
   uint64_t errors;      // counts them
   uint64_t end;         // where the accepted bytes end; the file itself may be shorter
   uint64_t extent;      // where the bytes end that the node's tasks ever wrote
-  uint64_t written;     // counts requests that wrote the file or cut it: a stamp taken before one of them may be older than it
-  uint64_t progress;    // counts pieces of writes that were accepted: whether waiting for others makes sense
+  // counts requests that wrote the file or cut it: a stamp taken before one of them may be older
+  // than it
+  uint64_t written;
+  // counts pieces of writes that were accepted: whether waiting for others makes sense
+  uint64_t progress;
   uint64_t reached;     // first block that was never loaded
   uint64_t used;
-  uint64_t looked_ns;   // when the stamp was taken (CLOCK_MONOTONIC); 0: it has to be taken before it is used
-  int64_t debt;         // in bytes: what loading blocks has cost less what reads served from them have saved
-  uint32_t scattered;   // requests written in a row that were hardly fewer than the writes accepted into them
-  uint32_t bypassed;    // Bypassed: what goes past the cache until the file's last opening on the node ends
-  uint32_t suspect;     // a signal handler went past the cache: clean blocks are forgotten at the next call
+  // when the stamp was taken (CLOCK_MONOTONIC); 0: it has to be taken before it is used
+  uint64_t looked_ns;
+  // in bytes: what loading blocks has cost less what reads served from them have saved
+  int64_t debt;
+  // requests written in a row that were hardly fewer than the writes accepted into them
+  uint32_t scattered;
+  // Bypassed: what goes past the cache until the file's last opening on the node ends
+  uint32_t bypassed;
+  // a signal handler went past the cache: clean blocks are forgotten at the next call
+  uint32_t suspect;
 };
 
-enum Bypassed : uint32_t { kReadsBypassed = 1, kWritesBypassed = 2 };  // blocks are not loaded; writes go to the file
+// blocks are not loaded; writes go to the file
+enum Bypassed : uint32_t { kReadsBypassed = 1, kWritesBypassed = 2 };
 
 struct Directory {
   uint32_t ready;  // kVersion, when the rest is there
@@ -113,7 +139,9 @@ struct Cache {
 
   Slot& slot(uint32_t n) const { return directory->slot[n]; }
   uint32_t number(const Slot& s) const { return static_cast<uint32_t>(&s - directory->slot); }
-  int arena_block(const Slot& s, uint32_t piece) const { return static_cast<int>(blocks[number(s) * pieces + piece]) - 1; }
+  int arena_block(const Slot& s, uint32_t piece) const {
+    return static_cast<int>(blocks[number(s) * pieces + piece]) - 1;
+  }
   char* bytes_of(const Slot& s, uint32_t piece) const {
     return static_cast<char*>(drain::data(arena, arena_block(s, piece)));
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dirty bytes of a slot on their way to the file. One task writes a slot at a time (Slot::writer), and holds the slot's lock only before and
-// after its requests: meanwhile others read the block and write into it. What they write stays dirty, and comes to the file with the next
-// writing, so never before the bytes that it replaces.
+// Dirty bytes of a slot on their way to the file. One task writes a slot at a time (Slot::writer),
+// and holds the slot's lock only before and after its requests: meanwhile others read the block and
+// write into it. What they write stays dirty, and comes to the file with the next writing, so never
+// before the bytes that it replaces.
 #include <errno.h>
 
 #include "cache/slots.h"
@@ -9,14 +10,18 @@
 namespace weir::cache {
 namespace {
 
-constexpr uint32_t kScattered = 32;  // requests hardly fewer than the program's, for each of Policy::vain_blocks
+// requests hardly fewer than the program's, for each of Policy::vain_blocks
+constexpr uint32_t kScattered = 32;
 constexpr uint32_t kInVain = 2;  // attempts at a slot that cannot be had nor taken away
 constexpr uint32_t kRuns = 32;  // written between two holdings of the slot's lock
 
-drain::Range range_of(uint64_t packed) { return {static_cast<uint32_t>(packed), static_cast<uint32_t>(packed >> 32)}; }
+drain::Range range_of(uint64_t packed) {
+  return {static_cast<uint32_t>(packed), static_cast<uint32_t>(packed >> 32)};
+}
 uint64_t packed(drain::Range range) { return range.lo | uint64_t{range.hi} << 32; }
 
-// Runs of dirty bytes that lie one after another in the file, from `from` on; their number, at most kRuns.
+// Runs of dirty bytes that lie one after another in the file, from `from` on; their number, at most
+// kRuns.
 uint32_t collect(const Cache& c, const Slot& s, uint32_t from, drain::Range* to) {
   uint32_t n = 0;
   for (uint32_t piece = from / c.piece_bytes; piece < c.pieces; ++piece) {
@@ -36,7 +41,8 @@ uint32_t collect(const Cache& c, const Slot& s, uint32_t from, drain::Range* to)
 }
 
 void clean(Cache& c, Slot& s, uint32_t lo, uint32_t hi) {
-  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < hi; ++piece) {
+  const uint32_t size = c.piece_bytes;
+  for (uint32_t piece = lo / size; piece < c.pieces && piece * size < hi; ++piece) {
     const uint32_t base = piece * c.piece_bytes;
     const int block = c.arena_block(s, piece);
     drain::lock_block(c.arena, block);
@@ -61,9 +67,11 @@ void clean_unchanged(Cache& c, Slot& s, uint32_t lo, uint32_t hi) {
 
 class Writing {
  public:
-  Writing(Opening& o, Slot& s, bool last) : o_(o), c_(*o.cache), s_(s), last_(last), offset_(block_of(s.tag) * o.cache->block_bytes) {}
+  Writing(Opening& o, Slot& s, bool last)
+      : o_(o), c_(*o.cache), s_(s), last_(last), offset_(block_of(s.tag) * o.cache->block_bytes) {}
 
-  // All that is dirty now, by rising offsets. The caller has both locks; false: it has none of them any more, the slot was taken away.
+  // All that is dirty now, by rising offsets. The caller has both locks; false: it has none of them
+  // any more, the slot was taken away.
   bool write() {
     uint32_t from = 0;
     drain::Range runs[kRuns];
@@ -97,9 +105,11 @@ class Writing {
     count(o_, all == c_.block_bytes ? kFullWrites : kOtherWrites);
     ++runs_;
     while (done < all) {
-      if (WEIR_UNLIKELY(!node::is_mine(s_.writer))) return done;  // who took the slot away writes these bytes, or has
+      // who took the slot away writes these bytes, or has
+      if (WEIR_UNLIKELY(!node::is_mine(s_.writer))) return done;
       const int used = pieces_of(c_, s_, run.lo + done, all - done, pieces);
-      const int64_t n = o_.below.write(o_.below.context, pieces, used, all - done, offset_ + run.lo + done);
+      const uint64_t at = offset_ + run.lo + done;
+      const int64_t n = o_.below.write(o_.below.context, pieces, used, all - done, at);
       if (n == -EINTR || n == -EAGAIN) continue;
       if (n <= 0) {
         error_ = n < 0 ? n : -EIO;
@@ -112,7 +122,8 @@ class Writing {
     return done;
   }
 
-  // A stopped owner of the slot's lock keeps nobody from noting what is in the file; the slot is nobody's afterwards.
+  // A stopped owner of the slot's lock keeps nobody from noting what is in the file; the slot is
+  // nobody's afterwards.
   bool lock_again() {
     uint32_t owner = 0;
     while (take_lock(o_, s_) == node::Taken::kNot && (owner = node::revoke(s_.lock)) == 0) {}
@@ -150,11 +161,14 @@ void settle(Opening& o, Slot& s, bool was_complete) {
   if (s.touched == 0 && !(keep && s.state == kWhole)) make_free(s);
 }
 
-bool may_write(const Opening& o, const Slot& s) { return s.tag != 0 && file_of(s.tag) == o.file && o.below.writes; }
+bool may_write(const Opening& o, const Slot& s) {
+  return s.tag != 0 && file_of(s.tag) == o.file && o.below.writes;
+}
 
-// The caller has both locks of a slot whose former owners (noted in it) live and do not go on, or had them from one that died while it did
-// this. What was accepted goes to the file, the block leaves the slot, and the slot waits until they are known to be out of it. Neither
-// lock is held afterwards. False: as if nothing had been done.
+// The caller has both locks of a slot whose former owners (noted in it) live and do not go on, or
+// had them from one that died while it did this. What was accepted goes to the file, the block
+// leaves the slot, and the slot waits until they are known to be out of it. Neither lock is held
+// afterwards. False: as if nothing had been done.
 bool evict(Opening& o, Slot& s, uint32_t owner, uint32_t writer) {
   Cache& c = *o.cache;
   base::store(&s.leaving, 1u);
@@ -174,7 +188,8 @@ bool evict(Opening& o, Slot& s, uint32_t owner, uint32_t writer) {
     make_free(s);
   }
   base::store(&s.leaving, 0u);
-  const bool owner_back = !done && owner != 0 && forget_revoked(s, owner), writer_back = !done && writer != 0 && forget_revoked(s, writer);
+  const bool owner_back = !done && owner != 0 && forget_revoked(s, owner);
+  const bool writer_back = !done && writer != 0 && forget_revoked(s, writer);
   if (writer_back) base::store(&s.writing, 1u);
   if (writer_back) node::give_back(s.writer, writer);
   if (owner_back) node::give_back(s.lock, owner);
@@ -183,8 +198,9 @@ bool evict(Opening& o, Slot& s, uint32_t owner, uint32_t writer) {
   return done;
 }
 
-// Whether gathering makes fewer requests of the writes accepted: of pieces with gaps between them it never does.
-void judge(Opening& o, uint32_t accepted, uint32_t runs) {
+// Whether gathering makes fewer requests of the writes accepted: of pieces with gaps between them
+// it never does.
+void bypass_scattered(Opening& o, uint32_t accepted, uint32_t runs) {
   FileEntry& e = entry(o);
   if (o.policy.vain_blocks == 0 || runs == 0) return;
   if (uint64_t{runs} * 2 <= accepted) {
@@ -204,7 +220,8 @@ int64_t finish(Opening& o, Slot& s, const Writing& writing, bool last, bool comp
       FileEntry& e = entry(o);
       e.error = static_cast<uint32_t>(-error);
       o.errors_seen = base::fetch_add(&e.errors, uint64_t{1}) + 1;
-      if (o.below.lost != nullptr) o.below.lost(o.below.context, static_cast<int>(-error), writing.lost());
+      const int number = static_cast<int>(-error);
+      if (o.below.lost != nullptr) o.below.lost(o.below.context, number, writing.lost());
     }
   }
   settle(o, s, complete && error == 0);
@@ -231,7 +248,10 @@ bool take_writer(Opening& o, Slot& s) {
 
 bool take_away(Opening& o, Slot& s) {
   uint32_t writer = 0, owner = 0;
-  if (node::take(s.writer) == node::Taken::kNot && (writer = node::revoke(s.writer)) == 0) return false;
+  if (node::take(s.writer) == node::Taken::kNot) {
+    writer = node::revoke(s.writer);
+    if (writer == 0) return false;
+  }
   if (take_lock(o, s) == node::Taken::kNot && (owner = node::revoke(s.lock)) == 0) {
     if (writer != 0) node::give_back(s.writer, writer);
     else node::release(s.writer);
@@ -243,7 +263,8 @@ bool take_away(Opening& o, Slot& s) {
     node::release(s.writer);
     return false;
   }
-  if ((owner == 0 || note_revoked(s, owner)) && (writer == 0 || note_revoked(s, writer))) return evict(o, s, owner, writer);
+  const auto is_noted = [&s](auto task) { return task == 0 || note_revoked(s, task); };
+  if (is_noted(owner) && is_noted(writer)) return evict(o, s, owner, writer);
   if (owner != 0) forget_revoked(s, owner);
   if (owner != 0) node::give_back(s.lock, owner);
   else node::release(s.lock);
@@ -269,7 +290,10 @@ namespace {
 enum class Begun { kYes, kAgain, kBypass };
 // Both locks of a slot that has the block.
 Begun begin_writing(Opening& o, Slot& s, uint64_t wanted, uint32_t* in_vain) {
-  if (!take_writer(o, s)) return base::load(&s.tag) != wanted || ++*in_vain > kInVain ? Begun::kBypass : Begun::kAgain;
+  if (!take_writer(o, s)) {
+    const bool is_over = base::load(&s.tag) != wanted || ++*in_vain > kInVain;
+    return is_over ? Begun::kBypass : Begun::kAgain;
+  }
   if (WEIR_UNLIKELY(take_lock(o, s) == node::Taken::kNot)) {
     node::release(s.writer);
     o.held_up = true;
@@ -281,7 +305,9 @@ Begun begin_writing(Opening& o, Slot& s, uint64_t wanted, uint32_t* in_vain) {
   }
   const bool mine = node::is_mine(s.writer);
   if (WEIR_LIKELY(mine)) base::store(&s.writing, 0u);  // of one that died in it
-  if (WEIR_LIKELY(mine && s.tag == wanted && s.state != kLoading && s.revoked == 0)) return Begun::kYes;
+  if (WEIR_LIKELY(mine && s.tag == wanted && s.state != kLoading && s.revoked == 0)) {
+    return Begun::kYes;
+  }
   node::release(s.lock);
   node::release(s.writer);
   return mine ? Begun::kBypass : Begun::kAgain;
@@ -294,7 +320,8 @@ int64_t write_out(Opening& o, Slot& s, uint64_t wanted, bool last) {
   Begun begun;
   do begun = begin_writing(o, s, wanted, &in_vain);
   while (begun == Begun::kAgain);
-  if (begun == Begun::kBypass) return 0;  // it was taken away, and written; or is written by who has it
+  // it was taken away, and written; or is written by who has it
+  if (begun == Begun::kBypass) return 0;
   const bool complete = all_complete(*o.cache, s);
   const uint32_t accepted = s.accepted;
   s.accepted = 0;
@@ -304,7 +331,7 @@ int64_t write_out(Opening& o, Slot& s, uint64_t wanted, bool last) {
     evict(o, s, writing.stuck_owner(), 0);
     return writing.error();
   }
-  judge(o, accepted, writing.runs());
+  bypass_scattered(o, accepted, writing.runs());
   const int64_t error = finish(o, s, writing, last, complete);
   unlock(*o.cache, s);
   node::release(s.writer);
@@ -318,7 +345,8 @@ bool all_complete(const Cache& c, const Slot& s) {
 void note_again(Slot& s, uint32_t lo, uint32_t hi) {
   for (uint32_t i = 0; i < s.again_count; ++i) {
     const drain::Range r = range_of(s.again[i]);
-    const bool full = s.again_count == kAgain && i + 1 == kAgain;  // then what lies between counts as well
+    // then what lies between counts as well
+    const bool full = s.again_count == kAgain && i + 1 == kAgain;
     if (!full && (lo > r.hi || hi < r.lo)) continue;
     base::store(&s.again[i], packed({lo < r.lo ? lo : r.lo, hi > r.hi ? hi : r.hi}));
     return;

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of weir that only read, each call a process of its own that is forked from one in which everything is imported.
+"""Run the commands of weir that only read, in processes forked from one that imported everything.
 
-Starting an interpreter and importing numpy, pyarrow and DuckDB takes half a second of CPU and more a call, hundreds of times. A call here has what a
-started command has: a session, standard streams, environment and working directory of its own, and an exit status. What is decided
-at the start of the interpreter (locale, PYTHON*, LD_*) is not: ``can_fork`` refuses calls that change it.
+Starting an interpreter and importing numpy, pyarrow and DuckDB takes half a second of CPU a call,
+hundreds of times. A forked call has a session, standard streams, environment, working directory and
+exit status of its own, as a started one has. What is decided at the start of the interpreter
+(locale, PYTHON*, LD_*) is shared: ``can_fork`` refuses calls that change it.
 """
 
 from __future__ import annotations
@@ -29,39 +30,49 @@ VERBS = ("report", "query", "compare", "export")
 _PACKET = 1 << 17
 _START_S = 170  # of all imports, on a busy machine
 _IMPORTED = (
-    "numpy.ma", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb", "weir.cli._app", "weir.report.compare", "weir.export",
-    "weir.trace", "weir.query", "weir.cli.report_command", "weir.cli.query_command", "weir.cli.compare_command", "weir.cli.export_command",
+    "numpy.ma", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb",
+    "weir.cli._app", "weir.report.compare", "weir.export", "weir.trace", "weir.query",
+    *(f"weir.cli.{verb}_command" for verb in VERBS),
 )  # fmt: skip
 
 
 def can_fork(arguments: tuple[str, ...], env: Mapping[str, str | None] | None) -> bool:
-    return bool(arguments) and arguments[0] in VERBS and all(name.startswith("WEIR_") or name == "COLUMNS" for name in env or ())
+    is_verb = bool(arguments) and arguments[0] in VERBS
+    return is_verb and all(name.startswith("WEIR_") or name == "COLUMNS" for name in env or ())
 
 
 class Forks:
-    """``forks(arguments, timeout=..., env=..., cwd=..., input=...)``: as weir_process.run of the command."""
+    """``forks(arguments, timeout=..., env=..., cwd=..., input=...)``: as weir_process.run."""
 
     def __init__(self, command: Path):
         self._command = command
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import weir_forks; weir_forks.serve({theirs.fileno()})"
+        here, number = str(Path(__file__).parent), theirs.fileno()
+        load = f"import sys; sys.path.insert(0, {here!r}); import weir_forks"
+        code = f"{load}; weir_forks.serve({number})"
         # One thread: a fork takes no other along.
         environment = {**clean_environment(), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self._server = subprocess.Popen(
-            [sys.executable, "-c", code], pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
-            **signals_by_default(),
+            [sys.executable, "-c", code], pass_fds=[number], env=environment,
+            stdin=subprocess.DEVNULL, start_new_session=True, **signals_by_default(),
         )  # fmt: skip
         theirs.close()
 
-    def __call__(self, *arguments: str, timeout: float, env=None, cwd=None, input: str | None = None) -> Completed:
-        asked = {"arguments": [str(self._command), *arguments], "env": clean_environment(env), "cwd": str(cwd or os.getcwd())}
+    def __call__(
+        self, *arguments: str, timeout: float, env=None, cwd=None, input: str | None = None
+    ) -> Completed:
+        command = [str(self._command), *arguments]
+        folder = str(cwd or os.getcwd())
+        request = {"arguments": command, "env": clean_environment(env), "cwd": folder}
         with contextlib.ExitStack() as stack:
-            streams = [stack.enter_context(os.fdopen(os.memfd_create(name), "r+b")) for name in ("stdin", "stdout", "stderr")]
+            fds = map(os.memfd_create, ("stdin", "stdout", "stderr"))
+            streams = [stack.enter_context(os.fdopen(fd, "r+b")) for fd in fds]
             streams[0].write((input or "").encode())
             streams[0].seek(0)
-            told, reply = os.pipe()
-            replies = stack.enter_context(os.fdopen(told, "rb", buffering=0))
-            socket.send_fds(self._socket, [json.dumps(asked).encode()], [*(s.fileno() for s in streams), reply])
+            answer, reply = os.pipe()
+            replies = stack.enter_context(os.fdopen(answer, "rb", buffering=0))
+            passed = [*(stream.fileno() for stream in streams), reply]
+            socket.send_fds(self._socket, [json.dumps(request).encode()], passed)
             os.close(reply)
             begun = _line(replies, _START_S)
             assert begun, f"no process was forked within {_START_S} s"
@@ -69,12 +80,13 @@ class Forks:
             if status is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(int(begun), signal.SIGKILL)
-                raise subprocess.TimeoutExpired(asked["arguments"], timeout)
+                raise subprocess.TimeoutExpired(command, timeout)
             output = []
             for stream in streams[1:]:
                 stream.seek(0)
-                output.append(io.TextIOWrapper(io.BytesIO(stream.read()), "utf-8", "replace").read())
-        return Completed(tuple(asked["arguments"]), int(status), *output)
+                text = io.TextIOWrapper(io.BytesIO(stream.read()), "utf-8", "replace")
+                output.append(text.read())
+        return Completed(tuple(command), int(status), *output)
 
     def close(self) -> None:
         self._socket.close()
@@ -115,8 +127,8 @@ def serve(number: int) -> None:
                 pass
 
 
-def _run(asked: dict, fds: list[int]) -> None:
-    """In a process of its own: the command in another one, of which this tells id and exit status."""
+def _run(request: dict, fds: list[int]) -> None:
+    """Run the command in a child of this process, which reports the child's id and exit status."""
     *streams, reply = fds
     if pid := os.fork():
         for fd in streams:
@@ -129,14 +141,16 @@ def _run(asked: dict, fds: list[int]) -> None:
     for target, fd in enumerate(streams):
         os.dup2(fd, target)
         os.close(fd)
-    os.chdir(asked["cwd"])
+    os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(asked["env"])
-    sys.argv = asked["arguments"]
+    os.environ.update(request["env"])
+    sys.argv = request["arguments"]
     # As an interpreter makes them in the locale C.UTF-8.
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
+    sys.stderr = open(
+        2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1
+    )
     from weir.cli import main
 
     status = main()
