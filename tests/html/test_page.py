@@ -172,7 +172,7 @@ def test_a_step_with_much_more_than_its_share_is_told(tmp_path):
         write_step(tmp_path / "run" / name, i, ["/scratch/an/f"], calls=2000 if name == "worst" else 100)
     report = build(tmp_path / "run")
     (told,) = [one for one in sentences(report, file_groups(report)) if one.startswith("Step ")]
-    assert told.startswith("Step worst has ") and told.endswith("ms of its 3\u00a0s.")
+    assert told.startswith("Step worst has ") and told.endswith("ms of its 3\u00a0s wall time.")
 
 
 def test_the_page_of_one_task_speaks_of_that_task(plain_run):

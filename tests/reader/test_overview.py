@@ -124,7 +124,7 @@ def test_the_tables_it_names_have_something_to_show(tmp_path):
     write_step(tmp_path / "run" / STEPS[0], 1, ["/scratch/an/a", "/scratch/an/b"], calls=30)
     report = build(tmp_path / "run")
     lines = shown(report)
-    told = {line.split()[0] for line in lines[lines.index("More") + 1 :] if line.startswith("  ")}
+    told = {line.split()[0] for line in lines[lines.index("More tables") + 1 :] if line.startswith("  ")}
     for kind in KINDS:
         parts = list(report_tables(report, Options((kind.name,))))
         is_empty = any(isinstance(part, str) and "nothing to show" in part for part in parts)

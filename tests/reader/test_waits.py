@@ -319,7 +319,7 @@ def test_tables_json_and_the_note_have_the_same_figures(tmp_path):
     program.barrier()
     run = program.write(tmp_path / "run" / "s")
     text = answer(run, "--tables waits")
-    assert "1.0 s (100% of the wall time) are critical I/O time, the largest part, 1.0 s, for write of task 0 on /scratch/restart" in text
+    assert "I/O delays the step by 1.0 s (100% of the wall time); the single file that delays it most, by 1.0 s: write of task 0 on /scratch/restart" in text
     assert any(line.split() == ["s", "1.000", "1.000", "1.000", "3.000", "3.000", "1.000", "100%", "1.000", "100%"] for line in text.splitlines())
     assert any(line.split() == ["1.000", "100%", "1.000", "3.000", "1.000", "write", "0", "/scratch/restart"] for line in text.splitlines())
     assert any(line.split() == ["MPI_Barrier", "world", "2", "3.000", "3.000", "0", "100%"] for line in text.splitlines())

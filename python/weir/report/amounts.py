@@ -62,10 +62,11 @@ def brief(name: str) -> str:
 
 
 def fitted(name: str, width: int) -> str:
-    """A path without its middle where it is longer than `width` characters: its directory and its end tell files apart."""
+    """A path without its middle where it is longer than `width` characters: its end distinguishes files, its beginning only
+    shows the file system."""
     if len(name) <= width:
         return name
-    end = (width - 3) * 2 // 3
+    end = (width - 3) * 4 // 5
     return f"{name[: width - 3 - end]}...{name[-end:]}"
 
 

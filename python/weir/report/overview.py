@@ -51,7 +51,7 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
         if listed:
             yield f"\n{title}"
             yield from _listed(listed, options)
-    yield "\nMore"
+    yield "\nMore tables"
     yield from _more(report, options)
 
 

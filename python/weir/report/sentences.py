@@ -115,7 +115,7 @@ def _step(report: Report) -> str | None:
     whole = sum(map(cost, report.steps))
     if not whole or cost(most) * len(report.steps) < UNEVEN * whole:
         return None
-    return f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)}."
+    return f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)} wall time."
 
 
 def _files(report: Report, groups: list[FileGroup]) -> str | None:

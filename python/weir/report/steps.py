@@ -40,9 +40,9 @@ def step_table(report: Report) -> Table:
     share = ("%WALL", "", "", "", shares[0], "", "", "", shares[1], "", active_share)
     columns = ("<Step", "Wall", "Calls", "GB", "sec", "files", "Calls", "GB", "sec", "files", "sec")
     groups = (("", 2), ("Task 0 I/O", 4), ("All tasks I/O", 4), ("Active", 1))
-    active_is = "Active: time with at least one task in I/O. " if report.active_ns is not None else ""
-    remark = f"{active_is}%WALL: share of the wall time"
-    return Table("Steps", columns, rows, groups, (total, share), (remark,))
+    active_is = " Active: time with at least one task in I/O." if report.active_ns is not None else ""
+    remarks = (f"I/O sec: sum over the tasks.{active_is}", "%WALL: share of the wall time")
+    return Table("Steps", columns, rows, groups, (total, share), remarks)
 
 
 def totals_json(one: Totals) -> dict[str, Any]:

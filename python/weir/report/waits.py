@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 MOST_RANKS = 4
 LEAST_NS = 500_000  # in a table of msec
 CRITICAL_SHARE = 0.02  # of a step: worth a sentence
+LEGEND = (
+    "for I/O: waits in MPI for a task in I/O, added up over the waiting tasks",
+    "exposed: I/O of the awaited task while others waited for it",
+    "critical: time by which I/O delays the step",
+)
 
 
 def wait_tables(report: Report, top: int | None) -> Iterator[Table]:
@@ -62,7 +67,7 @@ def _step_table(steps: list[StepReport]) -> Table:
     rank = steps[0].choice.rank
     groups = (("", 2), ("All tasks" if rank is None else f"Task {rank}", 2), ("waits, task-sec", 2), ("exposed", 2), ("critical", 2))
     whose = () if rank is None else ("waits, exposed and critical are of all tasks",)
-    remarks = whose + tuple(
+    remarks = LEGEND + whose + tuple(
         f"{step.name}: {step.synchronisation.waits.incomplete} collectives are left out: not all of their tasks have a record of them"
         for step in steps
         if step.synchronisation.waits.incomplete
@@ -101,14 +106,16 @@ def _routine_table(step: StepReport, waits: StepWaits, top: int | None) -> Table
     def cells(one: RoutineWaits) -> tuple[str, ...]:
         last = "-" if one.last is None else str(one.last)
         return (
-            one.routine, shown(one.communicator, step.data.cwd) or "-", str(one.calls), seconds(one.waiting_ns), seconds(one.waited_ns), last, percent(one.last_times, one.times)
-        )
+            one.routine, shown(one.communicator, step.data.cwd) or "-", str(one.calls), seconds(one.waiting_ns),
+            seconds(one.waited_ns), last, percent(one.last_times, one.times),
+        )  # fmt: skip
 
     routines = waits.routines[:top]
     of = f" ({len(routines)} of {len(waits.routines)})" if len(routines) < len(waits.routines) else ""
     columns = ("<Routine", "<Communicator", "Calls", "waits", "for I/O", "rank", "times")
     groups = (("", 3), ("task-sec", 2), ("mostly for", 2))
-    return Table(f"Where {step.name} waits{of}", columns, tuple(map(cells, routines)), groups)
+    remark = "mostly for: the rank that others waited for most often; its share of waits"
+    return Table(f"MPI calls in which {step.name} waits{of}", columns, tuple(map(cells, routines)), groups, remarks=(remark,))
 
 
 def wait_findings(step: StepReport) -> Iterator[str]:
@@ -120,8 +127,9 @@ def wait_findings(step: StepReport) -> Iterator[str]:
     what = f"{worst.ops[0].op} " if worst.ops else ""
     who = f"task {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} tasks"
     yield (
-        f"{short(waits.critical_ns / 1e9)} s ({percent(waits.critical_ns, step.wall_ns)} of the wall time) are critical I/O time, "
-        f"the largest part, {short(worst.critical_ns / 1e9)} s, for {what}of {who} on {shown(worst.file, step.data.cwd)}"
+        f"I/O delays the step by {short(waits.critical_ns / 1e9)} s ({percent(waits.critical_ns, step.wall_ns)} of the wall "
+        f"time); the single file that delays it most, by {short(worst.critical_ns / 1e9)} s: "
+        f"{what}of {who} on {shown(worst.file, step.data.cwd)}"
     )
 
 
