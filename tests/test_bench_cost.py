@@ -83,9 +83,11 @@ def test_the_tables_have_every_row(root, native_build, execute, tmp_path, bench)
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind, which counts the instructions, is not installed")
 def test_instructions_of_a_recorded_call(bench):
     """Bounds with a quarter to spare over gcc 12: who adds a system call's worth of work to the path of every call hears of it."""
-    rows = bench("--only", "fread,pwrite")["instructions"]
+    rows = bench("--only", "fread,pwrite,open")["instructions"]
     added = {(row["loop"], row["tool"]): row["added"] for row in rows}
-    assert set(added) == {(call, level) for call in ("fread", "pwrite") for level in LEVELS}
+    assert set(added) == {(call, level) for call in ("fread", "pwrite", "open") for level in LEVELS}
+    assert 200 < added["open", "weir trace"] < 620, added  # of two calls; a path of 30 bytes
+    assert 200 < added["open", "weir summary"] < 770, added
     for call in ("fread", "pwrite"):
         assert 40 < added[call, "weir trace"] < 125, added
         assert 40 < added[call, "weir summary"] < 190, added

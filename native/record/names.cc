@@ -27,7 +27,7 @@ const wire::NameEntry* entry_of(uint64_t slot) { return reinterpret_cast<const w
 // Bytes of a folder's name with the slash behind it; that of the root is the slash alone. None without a folder.
 size_t joint_of(base::Text prefix) { return prefix.data != nullptr ? prefix.size + 1 : 0; }
 
-bool same(const wire::NameEntry* entry, base::Text prefix, base::Text name) {
+WEIR_INLINE bool same(const wire::NameEntry* entry, base::Text prefix, base::Text name) {
   const size_t joint = joint_of(prefix);
   if (entry->length_bytes != joint + name.size) return false;
   if (joint != 0 && (memcmp(entry->text, prefix.data, prefix.size) != 0 || entry->text[prefix.size] != '/')) return false;
@@ -94,8 +94,16 @@ const wire::NameEntry* Names::add(base::Text prefix, base::Text name, wire::Name
   return entry;
 }
 
+// Most names are known, and lie where their hash says: that path has no loop.
 const wire::NameEntry* Names::find(base::Text prefix, base::Text name, wire::NameSource source) {
   const uint64_t h = base::hash(name, reinterpret_cast<uint64_t>(prefix.data));
+  const uint64_t size = kFirstSlots << base::load(&newest_);
+  const uint64_t slot = base::load(&slots_[size - kFirstSlots + (h & (size - 1))]);
+  if (WEIR_LIKELY((slot >> 48) == (h >> 48) && slot != 0 && same(entry_of(slot), prefix, name))) return entry_of(slot);
+  return search(prefix, name, source, h);
+}
+
+const wire::NameEntry* Names::search(base::Text prefix, base::Text name, wire::NameSource source, uint64_t h) {
   const uint64_t tag = h >> 48;
   uint64_t* place = nullptr;  // for a new name: in the newest table
   const uint32_t newest = base::load(&newest_);

@@ -32,6 +32,7 @@ class Names {
 
  private:
   const wire::NameEntry* find(base::Text prefix, base::Text name, wire::NameSource source);
+  [[gnu::noinline]] const wire::NameEntry* search(base::Text prefix, base::Text name, wire::NameSource source, uint64_t h);
   const wire::NameEntry* add(base::Text prefix, base::Text name, wire::NameSource source);
   void remember(uint64_t* place, uint64_t slot, uint32_t newest);
   wire::NameEntry* reserve(uint64_t bytes);
