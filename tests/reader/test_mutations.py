@@ -80,6 +80,7 @@ def runs(tmp_path_factory) -> list[Path]:
     return [write_run(folder / path.stem, path.read_text().split("\n? ")[0]) for path in GOLDEN]
 
 
+@pytest.mark.timeout(180 + MUTATIONS)
 def test_the_report_of_every_damaged_trace_ends(runs, tmp_path):
     seed = int(os.environ.get("WEIR_TEST_SEED", random.SystemRandom().randrange(2**32)))
     print("seed", seed)
