@@ -52,6 +52,7 @@ enum KindFlag : uint32_t {
   kOrdered = 4,     // open itself goes through the layer (error, delay, keep, stripe), not only what follows
   kSharesNode = 8,  // keeps the openings of a file by the tasks of a node coherent by itself (global, gather): they are no conflict
   kBeginsEmpty = 16,  // of one that kHolds: keeps no byte before begin_to_hold() has said yes, so that opening a file costs no thread
+  kConcurrent = 32,  // of one that kHolds: read, write and size may be entered by any number of threads at once (stripe)
 };
 
 // Why a file was left to the kernel, or a layer out of it. Values go into the trace.
@@ -95,7 +96,7 @@ struct Kind {
   // A failure means: no layers for this file.
   Result (*ready)(Layer&);
   // What follows is called with the file's lock held when a layer of the stack holds or transforms, else by any number of threads at
-  // once. A layer that takes part in an operation hands it on itself (x_below) when the layers below have to know.
+  // once. A layer hands requests down from threads of the pool, which do not have the lock, only where is_concurrent_below(). A layer that takes part in an operation hands it on itself (x_below) when the layers below have to know.
   // Bytes moved; fewer than asked for only at the end of the file (read), or where the system moved fewer.
   Result (*read)(Layer&, const Transfer&);
   Result (*write)(Layer&, const Transfer&);
@@ -140,6 +141,15 @@ inline uint32_t level_of(const Layer& layer) {
   uint32_t level = 0;
   for (const Layer* below = layer.below; below != nullptr; below = below->below) ++level;
   return level;
+}
+
+// Whether every layer below may be entered without the file's lock.
+inline bool is_concurrent_below(const Layer& layer) {
+  for (const Layer* below = layer.below; below != nullptr; below = below->below) {
+    const uint32_t flags = below->kind->flags;
+    if ((flags & (kHolds | kTransforms)) != 0 && (flags & kConcurrent) == 0) return false;
+  }
+  return true;
 }
 
 // What comes next.

@@ -40,10 +40,8 @@ void start(Segment& g, Layer& l) {
   count(l, kReadAheadRequests);
   g.loading = true;
   g.job.run = [](pool::Job* job) { load(*reinterpret_cast<Segment*>(job)); };
-  if (!pool::submit(g.job)) {
-    load(g);
-    settle(state_of(l), g);
-  }
+  State& s = state_of(l);
+  if (!submit(s, g.job)) settle(s, g);
 }
 
 // A segment for [begin, end), as far as neither dirty bytes nor other segments lie there; null: nothing at its beginning.

@@ -135,9 +135,17 @@ WriteBlock* take(Layer& l, uint64_t base) {
 
 }  // namespace
 
+bool submit(State& s, pool::Job& job) {
+  if (!s.inline_jobs && pool::submit(job)) return true;
+  const Changing changing;
+  job.run(&job);
+  return false;
+}
+
 void issue(Layer& l, WriteBlock& b) {
-  prepare(state_of(l), b);
-  if (!pool::submit(b.job)) write_job(&b.job);
+  State& s = state_of(l);
+  prepare(s, b);
+  submit(s, b.job);
 }
 
 void issue_full(Layer& l, WriteBlock& b) {

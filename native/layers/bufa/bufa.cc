@@ -22,6 +22,7 @@ Result create(Layer& l) {
   s.block_bytes = round_up(bytes < kLargestBytes ? bytes : kLargestBytes, kPage);
   s.buffers = static_cast<uint32_t>(buffers < kBuffers ? buffers : kBuffers);
   s.direct = rules::option_number(*l.spec, "direct", 0) != 0;
+  s.inline_jobs = !stack::is_concurrent_below(l);
   s.always = rules::option_number(*l.spec, "always", 0) != 0;
   s.write_limit = s.block_bytes / 2 - 1;
   s.window_segment = -1;

@@ -148,6 +148,7 @@ struct State {
   uint64_t block_bytes;
   uint32_t buffers;
   bool direct, always;
+  bool inline_jobs;        // a layer below must have the file's lock: no job runs in the pool
   bool no_writer;          // it cannot be had: writes go through
   uint32_t trouble;        // a block could not be written; set by jobs
   int32_t window_segment;
@@ -209,6 +210,10 @@ void end_reader(State&);
 Segment* allocate(State&, uint64_t bytes, uint64_t piece_bytes, int stream);
 void drop(State&, Segment&);  // not while it loads
 void close_window(State&);
+
+// blocks.cc
+// To the pool; or runs it here, with signals blocked: a jump out of it would leave it half done. False: it has run.
+bool submit(State&, pool::Job&);
 
 // ahead.cc: which segments a request needs, and which its stream will.
 // The stream that expected this request; null: none.

@@ -217,7 +217,7 @@ void close(Layer& layer) { close_pieces(state(layer)); }
 }  // namespace
 
 const Kind kStripe = {
-    .name = "stripe", .flags = kHolds | kTransforms | kOrdered, .state_bytes = sizeof(State), .statistics = nullptr,
+    .name = "stripe", .flags = kHolds | kTransforms | kOrdered | kConcurrent, .state_bytes = sizeof(State), .statistics = nullptr,
     .statistics_count = kCount, .create = create, .open = open, .ready = ready, .read = read, .write = write, .size = size,
     .truncate = truncate, .flush = nullptr, .sync = sync, .invalidate = nullptr, .close = close,
 };
