@@ -108,8 +108,9 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
     return Process(
         index, page, True, events, counted,
         **{name: int(one[name]) for name in plain},
-        # Figures at the end are those of the start until the process has asked once more.
-        io_known=bool(one["io_known"]) and (bool(one["end_ticks"]) or not np.array_equal(one["io_last"], one["io_start"])),
+        # Figures at the end are those of the start until the process has asked once more, which by itself makes them larger: they stay
+        # those of the start where the kernel refused it (another user after setuid).
+        io_known=bool(one["io_known"]) and not np.array_equal(one["io_last"], one["io_start"]),
         io_began=bool(one["io_known"]),
         kernel_read=max(0, int(one["io_last"][0]) - int(one["io_start"][0])),
         kernel_written=max(0, int(one["io_last"][1]) - int(one["io_start"][1])),
