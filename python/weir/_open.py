@@ -7,12 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.analysis.elsewhere import Elsewhere
+    from weir.analysis.remote import RemoteReader
     from weir.query import Run
 
 
 def open(  # noqa: A001
-    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: Elsewhere | None = None
+    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: RemoteReader | None = None
 ) -> Run:
     """A run as tables: ``weir.open("run").files.to_pandas()``, ``weir.open("run").sql("SELECT ...")``.
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.analysis.clock import Line
-from weir.analysis.elsewhere import elsewhere
 from weir.trace import TraceFile
 from weir.trace._abi import Clock, library
-from weir.trace.file import threads_for
+from weir.trace.file import remote_reader, threads_for
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def active_time(
 
     The threads (as many as are worth while) take one stretch of time after the other.
     """
-    other = elsewhere(files)
+    other = remote_reader(files)
     if other is not None:
         return other.active(files, lines, masks, all_names)
     count = len(files)

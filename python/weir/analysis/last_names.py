@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from weir.analysis.columns import INTEGERS, Columns, merged
-from weir.analysis.elsewhere import pass_over_records
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.naming import Files
+from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
 from weir.trace.events import read_events
 from weir.trace.file import LOST

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weir.analysis.columns import Columns, class_codes, merged, rows
-from weir.analysis.elsewhere import pass_over_records
 from weir.analysis.names import NO_NAME, NameTable, fold
+from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
 from weir.trace.ops import MPI_IO, POSIX, op_named, ops
 

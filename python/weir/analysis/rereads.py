@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from weir.analysis.columns import Columns, class_codes, merged, starts
-from weir.analysis.elsewhere import pass_over_records
 from weir.analysis.flow import NEVER, FileFlow, Flow, FlowStep, Moved, Row
 from weir.analysis.names import NameTable
+from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData, name_numbers
 from weir.trace._abi import EXTENT, READ_OF, USE, Clock, Reads, reads_functions
 from weir.trace.file import threads_for

@@ -16,10 +16,9 @@ import numpy as np
 from weir.analysis.alignment import Alignment, align
 from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
-from weir.analysis.elsewhere import Elsewhere
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
-from weir.trace.file import LOST, threads_for
+from weir.trace.file import LOST, FileReader, threads_for
 from weir.trace.ops import EVENTS
 
 _LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?")
@@ -84,7 +83,7 @@ class StepData:
         return np.fromiter(map(wanted, self.members), bool, len(self.members))
 
 
-def read_step(step: Step, names: NameTable, reader: Elsewhere | None = None) -> StepData:
+def read_step(step: Step, names: NameTable, reader: FileReader | None = None) -> StepData:
     """Read all trace files of a step, here or where `reader` does. Damage becomes problems; what is whole is there."""
     problems: list[Problem] = []
     files: list[TraceFile] = []

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.analysis.clock import Line
-from weir.analysis.elsewhere import elsewhere
 from weir.trace import TraceFile
 from weir.trace._abi import NO_ROW, TILE, Clock, Window, tiles_function
-from weir.trace.file import threads_for
+from weir.trace.file import remote_reader, threads_for
 
 NOWHERE = NO_ROW  # the row of processes, and 255 the group of files, that count nowhere
 HIDDEN_GROUP = 255
@@ -69,7 +68,7 @@ def tiles(
     rows_of: the row of each process of each file (NOWHERE: left out). groups_of: the group of each text of each file.
     all_names: pipes and devices too. threads: as many as are worth while when not given. Raises MemoryError.
     """
-    other = elsewhere(files)
+    other = remote_reader(files)
     if other is not None:
         return other.tiles(files, lines, rows_of, grid, rows=rows, groups_of=groups_of, groups=groups, all_names=all_names)
     by_row, by_group = np.zeros((rows, grid.bins), TILE), np.zeros((groups, grid.bins), TILE)

@@ -143,11 +143,11 @@ def _packed(processes: np.ndarray, ids: np.ndarray) -> np.ndarray:
 class ClusterFile(TraceFile):
     """A trace file that a worker has scanned. Whoever asks for its records in this process maps it here.
 
-    Of the processes that it is sent to, those are `elsewhere`'s workers, none has an elsewhere of its own.
+    Of the processes that it is sent to, those are workers of `remote`, `remote` is None.
     """
 
-    def __init__(self, file: Identity, tables: Tables, elsewhere: Any):
-        self.identity, self.tables, self.elsewhere = file, tables, elsewhere
+    def __init__(self, file: Identity, tables: Tables, remote: Any):
+        self.identity, self.tables, self.remote = file, tables, remote
         self.path, self.header = file.shown, Header.from_buffer_copy(tables.header)
 
     def __del__(self) -> None:

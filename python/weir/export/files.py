@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from weir._errors import StorageError
-from weir.analysis.elsewhere import elsewhere, for_each
 from weir.analysis.names import NameTable
+from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
 from weir.export._place import new_folder
 from weir.query import TABLES, Run
@@ -18,6 +18,7 @@ from weir.query._arrow import arrow_schema, pyarrow
 from weir.query.events import EventSource
 from weir.query.output import write_result
 from weir.query.schema import EVENTS, table_named
+from weir.trace.file import remote_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,7 @@ def _write_events(run: Run, folder: str, told: Told) -> None:
             os.makedirs(place, exist_ok=True)
             parts.append((index, os.path.join(os.path.abspath(place), f"part-{number}.parquet")))
             number += 1
-        if elsewhere(step.data.files) is None:
+        if remote_reader(step.data.files) is None:
             for part in parts:
                 _write_part(step.data, run.report.names, *part, told)
         else:

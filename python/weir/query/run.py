@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
-    from weir.analysis.elsewhere import Elsewhere
+    from weir.analysis.remote import RemoteReader
 
 RESULT_ROWS = 1 << 16
 
@@ -294,7 +294,7 @@ def query_error(error: Exception) -> UsageError:
 
 
 def open_run(
-    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: Elsewhere | None = None
+    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: RemoteReader | None = None
 ) -> Run:
     """The run in a folder, or one of its steps, launchers and all.
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from weir.analysis.active import Active, active_time
 from weir.analysis.columns import Columns
-from weir.analysis.elsewhere import Elsewhere
 from weir.analysis.file_systems import UNKNOWN, FileSystemTotals, Mount, file_system_totals, mount_of
 from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.flow import Flow
@@ -25,13 +24,14 @@ from weir.analysis.names import NameTable, is_mpi_segment
 from weir.analysis.naming import Naming, files_behind, namings, unlinked
 from weir.analysis.output import StepOutput, step_output
 from weir.analysis.phase_rules import PhaseRule
+from weir.analysis.remote import RemoteReader
 from weir.analysis.requests import Requests, requests
 from weir.analysis.routines import FileDetail, RoutineTable, file_details, routine_table
 from weir.analysis.step import Member, StepData, read_step
 from weir.analysis.totals import Totals, totals, totals_by_rank
 from weir.analysis.units import FortranUnit, fortran_units
-from weir.analysis.waits.summary import Synchronisation, synchronisation
 from weir.analysis.variables import Variable, variables
+from weir.analysis.waits.summary import Synchronisation, synchronisation
 from weir.trace import Problem, RunNotFound, find_run
 from weir.trace.process import LEVELS
 
@@ -379,7 +379,7 @@ class Report(_Summed):
 
 def build(
     run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None, all: bool = False,
-    phase_rules: tuple[PhaseRule, ...] = (), reader: Elsewhere | None = None,
+    phase_rules: tuple[PhaseRule, ...] = (), reader: RemoteReader | None = None,
 ) -> Report:
     """Read a run (or one step of it) and make its report; damage is in the report's problems.
 

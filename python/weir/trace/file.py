@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,13 +43,20 @@ def threads_for(size_bytes: int) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), size_bytes // _BYTES_A_THREAD))
 
 
+class FileReader(Protocol):
+    """Who opens trace files: other processes (weir.cluster)."""
+
+    def open(self, paths: Sequence[Path]) -> list[TraceFile | Problem]:
+        """Each file, scanned, or why nothing of it can be read."""
+
+
 class TraceFile:
     """A trace file. Opening walks its chunks; scan() passes over all records once.
 
     Raises DamagedFile when nothing of it can be read. Arrays keep the mapping alive.
     """
 
-    elsewhere: Any = None  # who passes over the records instead of this process (weir.analysis.elsewhere)
+    remote: Any = None  # who reads the records instead of this process (weir.analysis.remote)
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = os.fspath(path)
@@ -175,3 +184,8 @@ class TraceFile:
             Problem(self.path, int(one["offset"]), self._lib.weir_reader_reason(int(one["reason"])).decode(), int(one["count"]))
             for one in self.array("problems")
         ]
+
+
+def remote_reader(files: Sequence[TraceFile]) -> Any:
+    """Who reads the records of a step's files (weir.analysis.remote.RemoteReader); None: this process."""
+    return files[0].remote if files else None

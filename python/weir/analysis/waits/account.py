@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.analysis.elsewhere import for_each
 from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
 from weir.analysis.waits.awaited import Waits, awaited_in, completions_of, met_in_waits, waiting_ns, waits_of
+from weir.analysis.waits.busy import Busy, busy_at
 from weir.analysis.waits.completion import met_at_completion
+from weir.analysis.waits.critical import CriticalTime, by_task, critical_time, stretches
 from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
-from weir.analysis.waits.busy import Busy, busy_at
 from weir.analysis.waits.intervals import Price, Shares
-from weir.analysis.waits.critical import CriticalTime, by_task, critical_time, stretches
 from weir.analysis.waits.records import Calls, Records, calls_of
 from weir.analysis.waits.tasks import Tasks
 

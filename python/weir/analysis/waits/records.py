@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from weir.analysis.columns import class_codes
-from weir.analysis.elsewhere import for_each
 from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.remote import for_each
 from weir.analysis.step import StepData, name_numbers
 from weir.trace._abi import Cursor
 from weir.trace.events import Events, next_events

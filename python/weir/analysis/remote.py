@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where passes over records are made: in this process, or in others that see the same files (weir.cluster).
+"""Reading records in this process, or in others that see the same files (weir.cluster).
 
-What is asked is the same at both places, and so are the answers, to the last digit: other processes run the functions of this package.
+Other processes run the functions of this package; their results are equal to the last digit.
 """
 
 from __future__ import annotations
@@ -11,30 +11,26 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from weir.trace import Problem, TraceFile
-
-if TYPE_CHECKING:
-    from weir.analysis.active import Active
-    from weir.analysis.clock import Line
-    from weir.analysis.names import NameTable
-    from weir.analysis.step import StepData
-    from weir.analysis.tiles import Grid
+from weir.analysis.active import Active
+from weir.analysis.clock import Line
+from weir.analysis.names import NameTable
+from weir.analysis.step import StepData
+from weir.analysis.tiles import Grid
+from weir.trace import TraceFile
+from weir.trace.file import FileReader, remote_reader
 
 Answer = TypeVar("Answer")
 
 
-class Elsewhere(Protocol):
-    """Other processes that read trace files. Its files are TraceFiles whose `elsewhere` it is."""
+class RemoteReader(FileReader, Protocol):
+    """Other processes that read trace files. The TraceFiles that it opens have it as their `remote`."""
 
     def expect(self, paths: Iterable[Path]) -> None:
         """These files are asked for next: begin with them."""
-
-    def open(self, paths: Sequence[Path]) -> list[TraceFile | Problem]:
-        """Each file, scanned, or why nothing of it can be read."""
 
     def active(self, files: Sequence[TraceFile], lines: Sequence[Line], masks: list[np.ndarray] | None, all_names: bool) -> Active:
         """weir.analysis.active.active_time()."""
@@ -52,14 +48,9 @@ class Elsewhere(Protocol):
         """The function's answer from one process that has the whole step."""
 
 
-def elsewhere(files: Sequence[TraceFile]) -> Elsewhere | None:
-    """Who passes over the records of a step's files; None: this process."""
-    return files[0].elsewhere if files else None
-
-
 def for_each(function: Callable[..., Answer], data: StepData, names: NameTable, pieces: Sequence[tuple]) -> list[Answer]:
     """function(data, names, *piece) of each piece of a step (a task, a process), some at once: numpy and the reader work without the interpreter's lock."""
-    other = elsewhere(data.files)
+    other = remote_reader(data.files)
     if other is not None:
         return other.map(function, data, names, pieces)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -74,7 +65,7 @@ def pass_over_records(function: Pass) -> Pass:
 
     @functools.wraps(function)
     def made(data: StepData, *arguments: Any, **named: Any) -> Any:
-        other = elsewhere(data.files)
+        other = remote_reader(data.files)
         return function(data, *arguments, **named) if other is None else other.call(made, data, *arguments, **named)
 
     return made  # type: ignore[return-value]
