@@ -20,9 +20,9 @@ from weir.analysis.tiles import TILE
 from weir.analysis.timeline import timeline
 from weir.cluster import ClusterError, connect
 from weir.export import export_parquet
-from weir.report import build
+from weir.report import build, report_json
 from weir.report.html.overtime import has_calls, span_of
-from weir.report.kind import ALL
+from weir.report.kind import ALL, Options
 
 open_run = weir.open  # `weir` is a fixture in the tests below
 
@@ -30,7 +30,7 @@ open_run = weir.open  # `weir` is a fixture in the tests below
 def everything_of(run: Path, **choice) -> str:
     """All figures that a report has, as text."""
     made = build(run, **choice)
-    figures = made.to_json(tables=(ALL, "graph", "reads"))
+    figures = report_json(made, Options(tables=(ALL, "graph", "reads")))
     return json.dumps(figures, indent=1)
 
 
@@ -82,7 +82,7 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, nodes_run):
     pids = cluster.client.run(os.getpid)
     for worker in holders:
         os.kill(pids[worker], signal.SIGKILL)
-    figures = made.to_json(tables=(ALL, "graph", "reads"))
+    figures = report_json(made, Options(tables=(ALL, "graph", "reads")))
     assert json.dumps(figures, indent=1) == here
 
 

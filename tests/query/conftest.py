@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from query_runs import TWO_STEPS, write_run
 
-from weir.report.build import build
+from weir.report import build, report_json
 
 GOLDEN = sorted((Path(__file__).resolve().parents[1] / "reader" / "golden").glob("*.txt"))
 
@@ -30,6 +30,6 @@ def report():
     """``report(run)``: what `weir report --json` tells of a run; everything=True: with --all."""
 
     def call(run: Path, everything: bool = False) -> dict:
-        return json.loads(json.dumps(build(run, all=everything).to_json()))
+        return json.loads(json.dumps(report_json(build(run, all=everything))))
 
     return call

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from weir._errors import InputError, UsageError
 from weir.analysis.compare import check, home_folders, match_files, parse_threshold
 from weir.analysis.files import FileTotals
-from weir.report import build
+from weir.report import build, report_json
 from weir.report.compare import compare, comparison_json, comparison_tables
 
 MS = 10**6
@@ -84,7 +84,7 @@ def test_imbalance_is_the_busiest_task_over_the_mean(runs):
 def test_the_figures_are_those_of_the_reports(runs):
     made = compared(runs)
     for side, run in zip("ab", runs):
-        report = build(run).to_json()
+        report = report_json(build(run))
         for step in report["steps"]:
             pair = next(one for one in made["steps"] if one["name"] == step["name"])["figures"]
             assert [pair[key][side] for key in ("wall", "active", "seconds", "calls", "bytes", "files")] == [

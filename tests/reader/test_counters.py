@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from weir.report import build
+from weir.report import build, report_json
 from weir.trace import TraceFile
 from weir.trace._synthetic import TraceWriter, counter
 from weir.trace.counters import counters_in
@@ -46,7 +46,7 @@ def test_traces_of_version_1_are_read_as_ever(tmp_path):
             assert (older[key] == newer[key]).all(), (table, key)
     assert len(files[1].array("histograms")) == 2 * 2 * 3
     assert files[0].array("problems").tolist() == files[1].array("problems").tolist() == []
-    first, second = (json.dumps(build(tmp_path / str(version)).to_json()) for version in (1, 2))
+    first, second = (json.dumps(report_json(build(tmp_path / str(version)))) for version in (1, 2))
     assert first.replace(str(tmp_path / "1"), "") == second.replace(str(tmp_path / "2"), "")
 
 

@@ -13,7 +13,7 @@ from golden_trace import GoldenTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.report import build
+from weir.report import build, report_json
 from weir.report.flow import flow_json, flow_tables, graph_json, reads_json, report_flow
 from weir.trace._synthetic import TraceWriter, event
 
@@ -86,7 +86,7 @@ def test_matrix_and_edges_are_those_of_a_walk_over_the_records(made):
         write_run(Path(folder), made)
         report = build(folder)
         found = report_flow(report)
-        figures, graph = report.to_json(), graph_json(report)
+        figures, graph = report_json(report), graph_json(report)
     use = {(file.text, step): one for row in found.rows for file in row.files for step, one in enumerate(file.uses) if one is not None}
     for way, key in (("r", "read"), ("w", "written")):
         model = defaultdict(int)

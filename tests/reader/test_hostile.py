@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.report import build, render_text, trace_lines
+from weir.report import build, render_text, report_json, trace_lines
 from weir.report.kind import ALL, Options
 from weir.trace import DamagedFile, TraceFile
 from weir.trace._synthetic import TraceWriter, counter, event, records, sync
@@ -58,7 +58,7 @@ def read_everything(raw: bytes):
         path.parent.mkdir(parents=True)
         path.write_bytes(raw)
         report = build(Path(folder) / "run")
-        report.to_json()
+        report_json(report)
         render_text(report, io.StringIO())
         render_text(report, io.StringIO(), Options((ALL,)))
         assert sum(1 for _ in trace_lines(report)) >= 0

@@ -16,7 +16,7 @@ import pytest
 from query_runs import write_run
 
 from weir._errors import Error
-from weir.report import build
+from weir.report import build, report_json
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.txt"))
 MUTATIONS = int(os.environ.get("WEIR_TEST_MUTATIONS", "60"))
@@ -65,7 +65,7 @@ def report_in_a_child(run: Path) -> int:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         status = 1
         try:
-            build(run).to_json()
+            report_json(build(run))
             status = 0
         except Error:
             status = 0

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from weir.report import build, render_text
+from weir.report import build, render_text, report_json
 from weir.report.kind import ALL, Options
 from weir.report.notes import notes
 from weir.trace._synthetic import TraceWriter, event
@@ -91,7 +91,7 @@ def test_what_libweir_does_is_in_no_total_and_its_calls_count_once(run):
 
 def test_json_has_the_same_figures_and_one_rank_its_own(run, tmp_path):
     report = run()
-    made = report.to_json()["output"][0]
+    made = report_json(report)["output"][0]
     assert made["put_bytes"] == 5 * FRAME and made["effective_s"] == pytest.approx(0.07) and made["busy_s"] == {"2": 0.06, "3": 0.04}
     alone = build(tmp_path / "run", rank=2).output[0]
     assert not [sentence for sentence in notes(build(tmp_path / "run", rank=0)) if "output" in sentence]
@@ -136,4 +136,4 @@ def test_the_tables_are_there_only_with_output(run, tmp_path):
         writer.process(1, 0, 1).events(event("stat", writer.created_ticks, 10))
     other, plain = build(tmp_path / "other"), StringIO()
     render_text(other, plain, Options((ALL,)))
-    assert "Output of" not in plain.getvalue() and json.loads(json.dumps(other.to_json()))["output"] == []
+    assert "Output of" not in plain.getvalue() and json.loads(json.dumps(report_json(other)))["output"] == []

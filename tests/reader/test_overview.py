@@ -10,7 +10,7 @@ from wait_trace import WaitTrace
 from weir_pages import STEPS, write_step
 
 from weir._errors import UsageError
-from weir.report import build, render_text
+from weir.report import build, render_text, report_json
 from weir.report.kind import ALL, Options
 from weir.report.registry import KINDS, named, report_tables
 
@@ -92,9 +92,9 @@ def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
     assert [row.split()[-1] for row in rows] == ["/scratch/out"]
     assert "I/O delays the run by 1 s" in text and "is I/O on the file /scratch/out." in text
     assert "- 3 calls and 15000.000 MB of 3 shared-memory files of MPI libraries" in text
-    as_json = build(tmp_path / "run").to_json()
+    as_json = report_json(build(tmp_path / "run"))
     assert as_json["mpi_segments"] == {"files": 3, "calls": 3, "bytes": 15 * 10**9} and as_json["total"]["calls"] == 1
-    everything = build(tmp_path / "run", all=True).to_json()
+    everything = report_json(build(tmp_path / "run", all=True))
     assert len(everything["files"]) == 4
 
 

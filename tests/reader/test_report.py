@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.report import build
+from weir.report import build, report_json
+from weir.report.kind import Options
 from weir.trace import RunNotFound
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import BELOW, NESTED, ops
@@ -99,7 +100,7 @@ def test_every_table_adds_up_to_the_records(made):
         details = [one for step in report.steps for one in step.details()]
         assert sum(one.table.total.bytes for one in details) == wanted["bytes"]
         assert sum(one.table.total.calls for one in details) == wanted["calls"]
-        text = json.dumps(report.to_json())
+        text = json.dumps(report_json(report))
         assert json.loads(text)["total"]["bytes"] == report.all.bytes
         everything = build(folder, all=True).all
         left_out = [step.left_out()[0] for step in report.steps]
@@ -117,7 +118,7 @@ def run(tmp_path) -> Path:
 
 
 def test_json_has_the_keys_that_users_rely_on(run):
-    made = build(run).to_json()
+    made = report_json(build(run))
     half = {"calls", "bytes", "seconds", "files"}
     assert {"steps", "total", "files", "lost_events", "complete", "problems", "not_files", "launchers", "fortran_units", "processes"} <= set(made)
     for step in made["steps"]:
@@ -159,12 +160,12 @@ def test_a_step_without_a_trace_is_incomplete(tmp_path):
     (tmp_path / "s0" / "job.json").write_text(json.dumps({"format": 1, "level": "trace", "started_realtime_ns": 5, "ended_realtime_ns": 7}))
     report = build(tmp_path)
     assert (report.is_complete, report.wall_ns, report.all.calls) == (False, 2, 0)
-    assert "no trace file" in report.to_json()["notes"][1]
+    assert "no trace file" in report_json(report)["notes"][1]
 
 
 @pytest.mark.parametrize("by", ["msec", "mb", "rate", "calls", "file"])
 def test_files_are_sorted_by_each_key(run, by):
-    files = build(run).to_json(by=by)["files"]
+    files = report_json(build(run), Options(by=by))["files"]
     key = {
         "msec": lambda f: -f["seconds"],
         "mb": lambda f: -f["bytes_read"] - f["bytes_written"],
@@ -173,4 +174,4 @@ def test_files_are_sorted_by_each_key(run, by):
         "file": lambda f: f["file"],
     }[by]
     assert files == sorted(files, key=key)
-    assert len(build(run).to_json(by=by, top=1)["files"]) == 1
+    assert len(report_json(build(run), Options(by=by, top=1))["files"]) == 1

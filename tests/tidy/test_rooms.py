@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,26 @@ def _weir_imports(name: Path, tree: ast.Module) -> list[str]:
     return [t[1] for t in targets if t and t[0] == "weir" and len(t) > 1 ]
 
 
+def _module(name: Path) -> str:
+    return ".".join(name.parts[1:]).removesuffix(".py").removesuffix(".__init__")
+
+
+def _imported_modules(name: Path, known: set[str]) -> set[str]:
+    """Modules of weir that a module imports, for types alone too; a package is its __init__.py."""
+    found = set()
+    for node in ast.walk(ast.parse(text_of(name) or "")):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            package = list(name.parts[1:-1])[: len(name.parts) - 1 - node.level] if node.level else []
+            base = ".".join(package + (node.module.split(".") if node.module else []))
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            found |= names & known
+            if names - known:
+                found.add(base)
+    return (found & known) - {_module(name)}
+
+
 def test_native_includes_follow_the_arrows():
     files = [f for f in source_files() if f.parts[0] == "native" and f.suffix in (".cc", ".h", ".c", ".def")]
     assert files
@@ -104,6 +125,16 @@ def test_the_arrows_have_no_cycle():
             free = [r for r in rules if r not in order and set(rules[r]["may_use"]) <= set(order)]
             assert free, f"a cycle among {set(rules) - set(order)}"
             order += free
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    modules = {_module(f): f for f in source_files() if f.parts[:2] == ("python", "weir") and f.suffix == ".py"}
+    imported = {module: _imported_modules(f, set(modules)) for module, f in modules.items()}
+    assert "weir.trace" in imported["weir.analysis.step"]  # an import is seen
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        none([" imports ".join(reversed(error.args[1]))])
 
 
 @pytest.mark.parametrize(

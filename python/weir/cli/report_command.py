@@ -148,9 +148,11 @@ def _print_kinds() -> None:
 def _print_json(made: Any, options: Any) -> None:
     import json
     import sys
+    from dataclasses import replace
 
-    figures = made.to_json(**{**vars(options), "top": options.top or None})
-    json.dump(figures, sys.stdout, indent=1)
+    from weir.report import report_json
+
+    json.dump(report_json(made, replace(options, top=options.top or None)), sys.stdout, indent=1)
     sys.stdout.write("\n")
 
 

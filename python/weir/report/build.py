@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -368,13 +367,6 @@ class Report(_Summed):
     @property
     def _masks(self) -> list[np.ndarray]:
         return [step.members for step in self.steps]
-
-    def to_json(self, **options: Any) -> dict[str, Any]:
-        """The report as plain data. options: those of weir.report.kind.Options; see weir.report.json."""
-        from weir.report.json import report_json
-        from weir.report.kind import Options
-
-        return report_json(self, Options(**options))
 
 
 def build(
