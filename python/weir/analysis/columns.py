@@ -138,3 +138,8 @@ def merged(columns: Columns, *keys: str) -> Columns:
         first_ns=np.minimum.reduceat(ordered.first_ns, begins),
         last_ns=np.maximum.reduceat(ordered.last_ns, begins),
     )
+
+
+def file_keys(columns: Columns) -> np.ndarray:
+    """One number for a name in a member."""
+    return columns.member.astype(np.int64) << 32 | columns.name.astype(np.int64) & 0xFFFFFFFF

@@ -8,7 +8,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from weir.analysis.columns import Columns, merged
+from weir.analysis.columns import Columns, file_keys, merged
+from weir.analysis.dirtied import dirtied_bytes
 from weir.analysis.starts import Untraced, untraced_programs
 from weir.analysis.step import StepData
 from weir.trace import TraceFile
@@ -19,7 +20,6 @@ MOST_UNSEEN_SHARE = 0.01
 MOST_UNSEEN_BYTES = 1 << 20
 NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a process, in each direction
 _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
-_DIRTIED_BYTES = 16 << 10  # by a small call: the pages at both its ends, blocks of metadata
 _PROGRAM_TEXT_BYTES = 512 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
 _IN_MEMORY = ("/dev/shm/", "/memfd:")  # file systems without storage
 _UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar and wchar
@@ -145,7 +145,7 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
     for one in untraced:
         groups.setdefault(family.reaper(one), []).append(one)
     figures, bytes_of = [], {}
-    mapped, rings, calls_that_dirty = _evidence(data)
+    (mapped, shared, rings), dirtied = _evidence(data), dirtied_bytes(data.columns, len(data.members))
     for index, member in enumerate(data.members):
         process = member.process
         calls, ns, seen_read, seen_written = (int(column[index]) for column in seen)
@@ -164,7 +164,7 @@ def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
                 one = replace(one, kernel_read=kernel[0] - parts[0], kernel_written=kernel[1] - parts[1])
                 parts = [0, 0]
             elif process.has_own_figures and not member.is_launcher:  # whose mappings are segments shared with its tasks (PMIx)
-                explained = seen_written + parts[1] + 2 * process.own_written + _DIRTIED_BYTES * int(calls_that_dirty[index])
+                explained = seen_written + parts[1] + 2 * process.own_written + int(dirtied[index]) + int(shared[index])
                 more_read, more_written = kernel[2] - seen_read - parts[0], max(0, kernel[3] - explained)
                 parts += _past_calls(more_read, more_written, int(mapped[index]), bool(rings[index]))
             one = replace(one, **dict(zip(("unseen_read", "unseen_written", "past_calls_read", "past_calls_written"), parts)))
@@ -189,25 +189,26 @@ def _past_calls(more_read: int, more_written: int, mapped: int, has_ring: bool) 
 def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool, no_room: str) -> str:
     ways = []
     if one.past_calls_read or one.past_calls_written:
-        ways.append("io_uring" if has_ring else "a mapping of files" if is_mapped else "libaio, or a mapping")
+        ways.append("io_uring" if has_ring else "a mapping of files" if is_mapped else "libaio, io_uring or a mapping")
     if one.unseen_read or one.unseen_written:
         ways.append(f"its children: {no_room}" if no_room else "direct system calls, or single characters through getc_unlocked and putc_unlocked")
     return "; ".join(ways)
 
 
 def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each member: bytes of files with storage that it mapped (segments of MPI libraries are no files, native/wire/paths.h);
-    rings whose requests no hook saw; calls that may have made pages dirty."""
+    """Of each member: bytes of files with storage that it mapped, bytes of what is no file (segments of MPI libraries are none,
+    native/wire/paths.h), and rings whose requests no hook saw."""
     columns, count = data.columns, len(data.members)
-    is_mapping = (columns.op == op_named("mmap").value) & columns.is_file
+    is_mmap = columns.op == op_named("mmap").value
+    is_mapping = is_mmap & columns.is_file
     is_mapping &= ~np.isin(columns.name, _in_memory(data, np.unique(columns.name[is_mapping])))
     is_ring, enters = columns.op == op_named("io_uring_setup").value, columns.op == op_named("io_uring_enter").value
     made = []
-    for part in (np.where(is_mapping, columns.bytes, 0), np.where(is_ring, columns.calls, 0), np.where(columns.by_code("WMO"), columns.calls, 0)):
+    for mask, part in ((is_mapping, columns.bytes), (is_mmap & ~columns.is_file, columns.bytes), (is_ring, columns.calls - columns.errors)):
         sums = np.zeros(count, np.int64)
-        np.add.at(sums, columns.member, part)
+        np.add.at(sums, columns.member, np.where(mask, part, 0))
         made.append(sums)
-    made[1][np.unique(columns.member[enters])] = 0
+    made[2][np.unique(columns.member[enters])] = 0
     return made[0], made[1], made[2]
 
 
@@ -336,14 +337,9 @@ def _more_below(data: StepData, code: str, count: int) -> np.ndarray:
     is_last = np.r_[(np.diff(by_layer.member) != 0) | (np.diff(by_layer.name) != 0), True]
     lowest = by_layer.where(is_last & (by_layer.layer > EVENTS))
     program = data.columns.where(data.columns.by_code(code) & np.isin(data.columns.name, lowest.name))
-    files, at = np.unique(np.r_[_file_keys(lowest), _file_keys(program)], return_inverse=True)
+    files, at = np.unique(np.r_[file_keys(lowest), file_keys(program)], return_inverse=True)
     more = np.zeros(len(files), np.int64)
     np.add.at(more, at, np.r_[lowest.bytes, -program.moved])
     below = at[: len(lowest)]
     np.add.at(sums, lowest.member, np.maximum(more[below], 0))
     return sums
-
-
-def _file_keys(columns: Columns) -> np.ndarray:
-    """One number for a name in a member."""
-    return columns.member.astype(np.int64) << 32 | columns.name.astype(np.int64) & 0xFFFFFFFF
