@@ -32,7 +32,7 @@ def test_the_slow_file_costs_most_and_it_is_task_0_that_reads_it(found):
     assert list(worst["ops"])[0] == "fortran_read"
     assert worst["critical_s"] >= 0.8 * worst["io_s"]
     assert worst["waited_s"] >= 0.8 * (RANKS - 1) * worst["exposed_s"]
-    assert any("wavelet.cv" in note and "critical I/O time" in note for note in found["notes"])
+    assert any("wavelet.cv" in note and "I/O delays the step by" in note for note in found["notes"])
 
 
 def test_the_tables_agree_with_one_another(found):
