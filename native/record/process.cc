@@ -129,7 +129,11 @@ void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKi
 
 void Process::end(wire::End how) {
   calibrate();
-  if (!os::sealed()) read_io(&chunk_->io_last, &chunk_->storage_last);
+  if (!os::sealed()) {
+    read_io(&chunk_->io_last, &chunk_->storage_last);
+    const bool is_other = static_cast<uint32_t>(os::system_call(SYS_geteuid)) != user_;
+    if (is_other && chunk_->io_known != 0) chunk_->io_known |= wire::kIoOtherUser;
+  }
   chunk_->end_ticks = os::ticks();
   if (chunk_->end_kind != wire::End::kSignal) chunk_->end_kind = how;  // MPI_Abort ends in exit or _exit
 }

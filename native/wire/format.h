@@ -113,7 +113,7 @@ struct IoFigures {
 struct StorageFigures {
   uint64_t read_bytes, write_bytes;
 };
-enum IoKnown : uint32_t { kIoRead = 1, kIoOwn = 2 };
+enum IoKnown : uint32_t { kIoRead = 1, kIoOwn = 2, kIoOtherUser = 4 };
 
 struct ProcessChunk {
   ChunkHeader header;

@@ -20,6 +20,7 @@ from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST, FileReader, threads_for
 from weir.trace.ops import EVENTS
+from weir.trace.process import LEVELS
 
 _LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?")
 
@@ -77,6 +78,11 @@ class StepData:
     def first_member(self, file: int) -> int:
         """Index of the first process of a file among the members."""
         return sum(len(one.processes) for one in self.files[:file])
+
+    def lost_events_of(self, member: Member) -> int:
+        """Calls without a record where records were asked for, and calls of which not even a counter was kept."""
+        process = member.process
+        return process.lost_events + (process.counted_calls if self.files[member.file].header.level == LEVELS.index("trace") else 0)
 
     def member_mask(self, wanted: Callable[[Member], bool]) -> np.ndarray:
         """A boolean per member."""

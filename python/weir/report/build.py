@@ -192,12 +192,7 @@ class StepReport(_Summed):
     @cached_property
     def lost_events(self) -> int:
         """Calls without a record where records were asked for, and calls of which not even a counter was kept."""
-        lost = 0
-        for member in self.data.members:
-            lost += member.process.lost_events
-            if self.data.files[member.file].header.level == 3:
-                lost += member.process.counted_calls
-        return lost
+        return sum(map(self.data.lost_events_of, self.data.members))
 
     @property
     def is_complete(self) -> bool:

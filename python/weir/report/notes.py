@@ -60,22 +60,12 @@ def _of_step(step: StepReport) -> list[str]:
         found.append("no trace file: nothing was recorded (was the program started, and linked dynamically?)")
     if step.level == "summary":
         found.append("level summary tells no files apart: pipes and terminals are in the figures")
-    if step.lost_events:
-        budget = max((file.header.budget_bytes for file in step.data.files), default=0)
-        found.append(
-            f"{step.lost_events} calls have no record (the trace reached its budget of {size(budget)} a node, or could not "
-            "grow: the disk is full, or ulimit -f); calls and bytes below include those of them that were counted; active "
-            "time includes none of them, so it is too low"
-        )
-    failures = sum(process.failures for process in processes)
-    if failures:
-        found.append(
-            f"{failures} times the trace had no room for what weir records: calls are then counted without a record, or without their file's name; "
-            "causes: WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare"
-        )
-    stepped = sum(0 < p.level_now < step.data.files[m.file].header.level for m, p in zip(step.data.members, processes))
+    found += _of_losses(step)
+    stepped = sum(
+        0 < p.level_now < step.data.files[m.file].header.level and not p.changed_user for m, p in zip(step.data.members, processes)
+    )
     if stepped:
-        least = min(p.level_now for p in processes if p.whole)
+        least = min(p.level_now for p in processes if p.whole and not p.changed_user)
         found.append(
             f"{stepped} of {len(processes)} processes recorded less from some time on, at level {LEVELS[least % 4]}: the trace "
             "came near its budget (WEIR_BUDGET sets a larger one)"
@@ -98,6 +88,35 @@ def _of_step(step: StepReport) -> list[str]:
     found += phase_findings(step)
     for file in step.mpi_files:
         found += mpi_io_findings(file, step.data.cwd)
+    return found
+
+
+def _of_losses(step: StepReport) -> list[str]:
+    """Calls without a record, and what else the trace had no room for, with the cause."""
+    processes = [member.process for member in step.data.members]
+    found = []
+    losers = [one for member, one in zip(step.data.members, processes) if step.data.lost_events_of(member) or one.failures]
+    named = [one for one in losers if one.changed_user]
+    who = "; ".join(f"{one.command_line[:60]} (pid {one.pid})" for one in named[:MOST_NAMES])
+    user = f"the process changed its user and may not open the trace any more: {who}" if named else ""
+    is_only = bool(named) and len(named) == len(losers)
+    if step.lost_events:
+        budget = max((file.header.budget_bytes for file in step.data.files), default=0)
+        cause = (
+            f"the trace reached its budget of {size(budget)} a node, or could not grow: the disk is full, or ulimit -f, "
+            "or the process had changed its user"
+        )
+        found.append(
+            f"{step.lost_events} calls have no record ({user if is_only else '; '.join(filter(None, (user, cause)))}); calls and bytes "
+            "below include those of them that were counted; active time includes none of them, so it is too low"
+        )
+    failures = sum(process.failures for process in processes)
+    if failures:
+        causes = user if is_only else "; ".join(filter(None, (user, "WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare, another user")))
+        found.append(
+            f"{failures} times the trace had no room for what weir records: calls are then counted without a record, or without their file's name; "
+            f"causes: {causes}"
+        )
     return found
 
 

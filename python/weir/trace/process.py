@@ -52,6 +52,7 @@ class Process:
     parent: int = 0
     io_known: bool = False
     io_began: bool = False
+    changed_user: bool = False  # and had another one at its end than the one who opened the trace
     kernel_read: int = 0
     kernel_written: int = 0
     kernel_read_ever: int = 0
@@ -112,6 +113,7 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
         # those of the start where the kernel refused it (another user after setuid).
         io_known=bool(one["io_known"]) and not np.array_equal(one["io_last"], one["io_start"]),
         io_began=bool(one["io_known"]),
+        changed_user=bool(one["io_known"] & 4),
         kernel_read=max(0, int(one["io_last"][0]) - int(one["io_start"][0])),
         kernel_written=max(0, int(one["io_last"][1]) - int(one["io_start"][1])),
         kernel_read_ever=int(one["io_last"][0]),
