@@ -108,16 +108,17 @@ void Process::calibrate() {
   chunk_->last_ticks = now.ticks;
 }
 
-void Process::read_io(wire::IoFigures* to, wire::StorageFigures* storage) {
+bool Process::read_io(wire::IoFigures* to, wire::StorageFigures* storage) {
   const os::SignalsBlocked blocked;  // a handler would find, or leave for ever, a file that is open
   char text[512];
   const long size = os::read_file("/proc/self/io", text, sizeof text);
-  if (size <= 0) return;
+  if (size <= 0) return false;
   *to = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"), io_value(text, "syscw:")};
   *storage = {io_value(text, "\nread_bytes:"), io_value(text, "\nwrite_bytes:")};
   chunk_->io_known = wire::kIoRead | wire::kIoOwn;
   base::fetch_add(&chunk_->own_read, last_io_read_);
   last_io_read_ = static_cast<uint64_t>(size);  // not in these figures, but in those to come
+  return true;
 }
 
 void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi) {
@@ -129,8 +130,8 @@ void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKi
 
 void Process::end(wire::End how) {
   calibrate();
-  if (!os::sealed()) {
-    read_io(&chunk_->io_last, &chunk_->storage_last);
+  // The kernel refuses the figures after a change of user, but not only then (chroot without /proc).
+  if (!os::sealed() && !read_io(&chunk_->io_last, &chunk_->storage_last)) {
     const bool is_other = static_cast<uint32_t>(os::system_call(SYS_geteuid)) != user_;
     if (is_other && chunk_->io_known != 0) chunk_->io_known |= wire::kIoOtherUser;
   }

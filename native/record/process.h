@@ -52,7 +52,7 @@ class Process {
   bool take_first_chunks(uint32_t parent, Refusal* refusal);
   void fill_process_chunk(uint32_t parent);
   void calibrate();
-  void read_io(wire::IoFigures* to, wire::StorageFigures* storage);
+  bool read_io(wire::IoFigures* to, wire::StorageFigures* storage);
 
   TraceFile file_;
   Names names_;
