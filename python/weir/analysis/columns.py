@@ -140,6 +140,13 @@ def merged(columns: Columns, *keys: str) -> Columns:
     )
 
 
+def sums_by_member(columns: Columns, part: np.ndarray, members: int) -> np.ndarray:
+    """A part of each row, added up for each of so many members."""
+    sums = np.zeros(members, np.int64)
+    np.add.at(sums, columns.member, part)
+    return sums
+
+
 def file_keys(columns: Columns) -> np.ndarray:
     """One number for a name in a member."""
     return columns.member.astype(np.int64) << 32 | columns.name.astype(np.int64) & 0xFFFFFFFF

@@ -7,7 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from weir.analysis.columns import Columns, file_keys, merged
+from weir.analysis.columns import Columns, file_keys, merged, sums_by_member
+from weir.analysis.names import NO_NAME
 from weir.trace.ops import POSIX, STDIO, ops
 
 _PAGE_BYTES = 4 << 10
@@ -17,7 +18,6 @@ _CHANGES = (
     "removexattr fsync fdatasync syncfs sync sync_file_range msync aio_fsync lio_listio"
 ).split()
 _OPENS = "open openat fopen freopen".split()
-_NO_NAME = -1
 
 
 @cache
@@ -34,15 +34,9 @@ def dirtied_bytes(columns: Columns, members: int) -> np.ndarray:
     chosen = columns.where(columns.is_file & np.isin(columns.layer, (POSIX, STDIO)))
     done = np.maximum(chosen.calls - chosen.errors, 0)
     changes = _is(*_CHANGES)[chosen.op] | (chosen.by_code("W") & (chosen.layer == POSIX))
-    calls = _sums(chosen, np.where(changes, done, 0), members)
+    calls = sums_by_member(chosen, np.where(changes, done, 0), members)
     calls += _opened(chosen, members) + _stream_writes(chosen, done, members)
     return calls * _DIRTIED_BYTES
-
-
-def _sums(columns: Columns, part: np.ndarray, members: int) -> np.ndarray:
-    sums = np.zeros(members, np.int64)
-    np.add.at(sums, columns.member, part)
-    return sums
 
 
 def _opened(columns: Columns, members: int) -> np.ndarray:
@@ -51,7 +45,7 @@ def _opened(columns: Columns, members: int) -> np.ndarray:
     files = merged(opens, "member", "name")
     is_read = np.isin(file_keys(files), file_keys(reads))
     done = np.maximum(files.calls - files.errors, 0)
-    return _sums(files, np.where(files.name == _NO_NAME, done, np.where(is_read, 0, np.minimum(done, 1))), members)
+    return sums_by_member(files, np.where(files.name == NO_NAME, done, np.where(is_read, 0, np.minimum(done, 1))), members)
 
 
 def _stream_writes(columns: Columns, done: np.ndarray, members: int) -> np.ndarray:
@@ -59,7 +53,7 @@ def _stream_writes(columns: Columns, done: np.ndarray, members: int) -> np.ndarr
     set the buffer."""
     is_stream, is_write = columns.layer == STDIO, columns.by_code("W")
     calls, size, others, buffers = (
-        _sums(columns, np.where(is_stream & mask, part, 0), members)
+        sums_by_member(columns, np.where(is_stream & mask, part, 0), members)
         for mask, part in (
             (is_write, done), (is_write, columns.bytes), (columns.by_code("MCO"), columns.calls), (_is("setvbuf")[columns.op], columns.calls),
         )

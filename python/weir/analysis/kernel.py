@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from weir.analysis.columns import Columns, file_keys, merged
+from weir.analysis.columns import Columns, file_keys, merged, sums_by_member
 from weir.analysis.dirtied import dirtied_bytes
 from weir.analysis.starts import Untraced, untraced_programs
 from weir.analysis.step import StepData
@@ -203,13 +203,14 @@ def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     is_mapping = is_mmap & columns.is_file
     is_mapping &= ~np.isin(columns.name, _in_memory(data, np.unique(columns.name[is_mapping])))
     is_ring, enters = columns.op == op_named("io_uring_setup").value, columns.op == op_named("io_uring_enter").value
-    made = []
-    for mask, part in ((is_mapping, columns.bytes), (is_mmap & ~columns.is_file, columns.bytes), (is_ring, columns.calls - columns.errors)):
-        sums = np.zeros(count, np.int64)
-        np.add.at(sums, columns.member, np.where(mask, part, 0))
-        made.append(sums)
-    made[2][np.unique(columns.member[enters])] = 0
-    return made[0], made[1], made[2]
+    mapped, shared, rings = (
+        sums_by_member(columns, np.where(mask, part, 0), count)
+        for mask, part in (
+            (is_mapping, columns.bytes), (is_mmap & ~columns.is_file, columns.bytes), (is_ring, columns.calls - columns.errors),
+        )
+    )  # fmt: skip
+    rings[np.unique(columns.member[enters])] = 0
+    return mapped, shared, rings
 
 
 def _in_memory(data: StepData, mapped: np.ndarray) -> list[int]:
@@ -224,13 +225,10 @@ def _in_memory(data: StepData, mapped: np.ndarray) -> list[int]:
 
 def _uncounted(data: StepData) -> list[np.ndarray]:
     """Bytes that each member read and wrote by calls that the kernel's rchar and wchar leave out."""
-    columns, made = data.columns, []
-    for code in "RW":
-        sums = np.zeros(len(data.members), np.int64)
-        rows = columns.by_code(code) & np.isin(columns.op, [op_named(name).value for name in _UNCOUNTED])
-        np.add.at(sums, columns.member, np.where(rows, columns.moved, 0))
-        made.append(sums)
-    return made
+    columns = data.columns
+    is_uncounted = np.isin(columns.op, [op_named(name).value for name in _UNCOUNTED])
+    parts = (np.where(columns.by_code(code) & is_uncounted, columns.moved, 0) for code in "RW")
+    return [sums_by_member(columns, part, len(data.members)) for part in parts]
 
 
 class _Family:
@@ -318,12 +316,8 @@ class _Family:
 def _seen(data: StepData) -> tuple[np.ndarray, ...]:
     """Application calls, own ns, bytes read and written of each member, exactly."""
     columns, count = data.columns, len(data.members)
-    made = []
-    for part in (columns.app_calls, columns.own_ns, *(np.where(columns.by_code(code), columns.moved, 0) for code in "RW")):
-        sums = np.zeros(count, np.int64)
-        np.add.at(sums, columns.member, part)
-        made.append(sums)
-    calls, ns, read, written = made
+    parts = (columns.app_calls, columns.own_ns, *(np.where(columns.by_code(code), columns.moved, 0) for code in "RW"))
+    calls, ns, read, written = (sums_by_member(columns, part, count) for part in parts)
     return calls, ns, read + _more_below(data, "R", count), written + _more_below(data, "W", count)
 
 

@@ -143,7 +143,7 @@ def _packed(processes: np.ndarray, ids: np.ndarray) -> np.ndarray:
 class ClusterFile(TraceFile):
     """A trace file that a worker has scanned. Whoever asks for its records in this process maps it here.
 
-    Of the processes that it is sent to, those are workers of `remote`, `remote` is None.
+    `remote` is None in the workers themselves.
     """
 
     def __init__(self, file: Identity, tables: Tables, remote: Any):
