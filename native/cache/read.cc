@@ -22,7 +22,7 @@ int64_t read_fully(Opening& o, const iovec* pieces, int count, uint64_t bytes, u
   if (got <= 0 || static_cast<uint64_t>(got) == bytes) return got;
   uint64_t done = static_cast<uint64_t>(got);
   iovec rest[kPieces];
-  for (int tries = 0; done < bytes && tries < kTries; ++tries) {
+  while (done < bytes) {
     int n = 0;
     uint64_t skip = done;
     for (int i = 0; i < count; ++i) {
@@ -41,10 +41,18 @@ int64_t read_fully(Opening& o, const iovec* pieces, int count, uint64_t bytes, u
   return static_cast<int64_t>(done);
 }
 
-int64_t direct(Opening& o, void* to, uint32_t n, uint64_t offset) {
+// A short answer in front of bytes that are known to be there is not the end of the file.
+int64_t direct(Opening& o, void* to, uint64_t n, uint64_t offset) {
   count(o, kDirect);
   const iovec piece{to, n};
-  return o.below.read(o.below.context, &piece, 1, n, offset);
+  const int64_t got = o.below.read(o.below.context, &piece, 1, n, offset);
+  if (WEIR_LIKELY(got <= 0 || static_cast<uint64_t>(got) == n)) return got;
+  const uint64_t end = offset + static_cast<uint64_t>(got);
+  const FileEntry& e = entry(o);
+  if (end >= base::load(&e.stamp.size) && end >= base::load(&e.extent)) return got;
+  const iovec rest{static_cast<char*>(to) + got, n - static_cast<uint64_t>(got)};
+  const int64_t more = read_fully(o, &rest, 1, rest.iov_len, end);
+  return more < 0 ? more : got + more;
 }
 
 // What loading may have cost beyond what it has saved: this much on either side of none.
