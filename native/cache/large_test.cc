@@ -23,6 +23,81 @@ struct Large : CacheTest {
   }
 };
 
+TEST_F(Large, whole_blocks_without_dirty_bytes_are_written_by_one_request) {
+  for (const bool keeps : {true, false}) {
+    const pid_t child = start([&] {
+      Task t{shared_, -1};
+      const Policy policy{keeps, false, 1'000'000};
+      if (ftruncate(fd_, 0) != 0 || !t.open(path_, {kBlock, 16}, 0, policy)) _exit(3);
+      if (!put(t, 'a', 0, 5 * kBlock + 100)) _exit(4);
+      if (shared_->writes != 1 || shared_->written_bytes != 5 * kBlock) _exit(5);
+      if (shared_->counts[0][kDirect] != 1 || shared_->counts[0][kAccepted] != 1) _exit(6);
+      if (!put(t, 'b', 100, 5 * kBlock)) _exit(7);  // the first block and the last are parts
+      if (shared_->writes != 2 || shared_->written_bytes != 9 * kBlock) _exit(8);
+      if (!holds(t, 'a', 0, 100) || !holds(t, 'b', 100, 5 * kBlock)) _exit(9);
+      t.finish();
+    });
+    wait_for(child);
+    std::vector<char> file(5 * kBlock + 100);
+    ASSERT_EQ(static_cast<ssize_t>(file.size()), pread(fd_, file.data(), file.size(), 0));
+    for (size_t i = 0; i < file.size(); ++i) ASSERT_EQ(i < 100 ? 'a' : 'b', file[i]) << i;
+    memset(shared_, 0, sizeof *shared_);
+  }
+}
+
+TEST_F(Large, a_block_with_dirty_bytes_takes_the_bytes_of_a_large_write) {
+  const pid_t child = start([&] {
+    Task t{shared_, -1}, other{shared_, -1};
+    if (!t.open(path_, {kBlock, 16}, 0) || !other.open(path_, {kBlock, 16}, 1)) _exit(3);
+    if (!put(other, 'a', 3 * kBlock + 10, 10) || shared_->writes != 0) _exit(4);
+    if (!put(t, 'b', 0, 8 * kBlock)) _exit(5);
+    // three blocks, that one, four
+    if (shared_->writes != 3 || shared_->counts[0][kAccepted] != 1) _exit(6);
+    if (!holds(other, 'b', 0, 8 * kBlock)) _exit(7);
+    t.finish();
+    other.finish();
+  });
+  wait_for(child);
+}
+
+TEST_F(Large, blocks_that_are_kept_are_forgotten_after_a_large_write) {
+  fill(8 * kBlock);
+  const pid_t child = start([&] {
+    Task t{shared_, -1}, other{shared_, -1};
+    if (!t.open(path_, {kBlock, 16}, 0) || !other.open(path_, {kBlock, 16}, 1)) _exit(3);
+    std::vector<char> data(8 * kBlock);
+    if (cache::read(other.o, data.data(), data.size(), 0) != 8 * kBlock) _exit(4);
+    if (shared_->reads != 8) _exit(4);
+    if (!put(t, 'b', kBlock, 6 * kBlock) || shared_->writes != 1) _exit(5);
+    if (!holds(other, 'b', kBlock, 6 * kBlock) || shared_->reads != 8 + 6) _exit(6);
+    t.finish();
+    other.finish();
+  });
+  wait_for(child);
+}
+
+TEST_F(Large, a_write_that_is_cut_short_goes_on_behind_what_was_written) {
+  const pid_t child = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {kBlock, 16}, 0)) _exit(3);
+    const auto all = t.o.below.write;
+    static decltype(t.o.below.write) whole;
+    whole = all;
+    t.o.below.write = [](void* context, const iovec* pieces, int, uint64_t bytes, uint64_t offset) {
+      const uint64_t part = bytes > 3 ? bytes / 3 : bytes;
+      const iovec first{pieces[0].iov_base, part < pieces[0].iov_len ? part : pieces[0].iov_len};
+      return whole(context, &first, 1, first.iov_len, offset);
+    };
+    std::vector<char> data(8 * kBlock), got(8 * kBlock);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = byte_at(i);
+    if (cache::write(t.o, data.data(), data.size(), 0) != 8 * kBlock) _exit(4);
+    if (cache::read(t.o, got.data(), got.size(), 0) != 8 * kBlock || got != data) _exit(5);
+    t.finish();
+    if (pread(fd_, got.data(), got.size(), 0) != 8 * kBlock || got != data) _exit(6);
+  });
+  wait_for(child);
+}
+
 unsigned chance;
 // As a file system that moves fewer bytes than asked for, one time of three.
 template <auto move>
@@ -75,6 +150,45 @@ TEST_F(Large, short_answers_change_no_byte) {
     });
     wait_for(child);
   }
+}
+
+TEST_F(Large, a_read_that_keeps_nothing_makes_one_request_beside_what_is_dirty) {
+  fill(8 * kBlock);
+  const pid_t child = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {kBlock, 16}, 0, {false, false, 1'000'000})) _exit(3);
+    std::vector<char> data(8 * kBlock), model(8 * kBlock);
+    for (size_t i = 0; i < model.size(); ++i) model[i] = byte_at(i);
+    if (cache::read(t.o, data.data(), data.size(), 0) != 8 * kBlock || data != model) _exit(4);
+    if (shared_->reads != 1) _exit(4);
+    if (cache::read(t.o, data.data(), 3 * kBlock, 100) != 3 * kBlock) _exit(5);
+    if (shared_->reads != 2) _exit(5);
+    if (!put(t, 'b', 3 * kBlock + 10, 10)) _exit(6);
+    memset(model.data() + 3 * kBlock + 10, 'b', 10);
+    if (cache::read(t.o, data.data(), data.size(), 0) != 8 * kBlock || data != model) _exit(7);
+    if (shared_->reads != 2 + 3) _exit(8);  // what is before that block, it, what follows
+    if (cache::read(t.o, data.data(), data.size(), 4 * kBlock) != 4 * kBlock) _exit(9);
+    if (shared_->reads != 6) _exit(10);  // the file ends there
+    t.finish();
+  });
+  wait_for(child);
+}
+
+TEST_F(Large, a_read_past_what_the_file_has_gets_zeros_up_to_accepted_bytes) {
+  fill(kBlock + 100);
+  const pid_t child = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {kBlock, 16}, 0, {false, false, 1'000'000})) _exit(3);
+    if (!put(t, 'b', 6 * kBlock + 10, 10)) _exit(4);
+    std::vector<char> data(8 * kBlock, 'x'), model(6 * kBlock + 20);
+    for (size_t i = 0; i < kBlock + 100; ++i) model[i] = byte_at(i);
+    memset(model.data() + 6 * kBlock + 10, 'b', 10);
+    if (cache::read(t.o, data.data(), data.size(), 0) != 6 * kBlock + 20) _exit(5);
+    data.resize(model.size());
+    if (data != model) _exit(6);
+    t.finish();
+  });
+  wait_for(child);
 }
 
 }  // namespace

@@ -79,6 +79,11 @@ void earn(Opening& o, uint64_t bytes) {
 }
 
 bool keeps_reads(const Opening& o) { return o.policy.keeps_reads && (bypassed(o) & kReadsBypassed) == 0; }
+// Whether a block that is not there is loaded for a read.
+bool loads(const Opening& o) {
+  return keeps_reads(o) &&
+         !(o.policy.several_nodes && base::load_relaxed(&entry(o).writers) != 0);
+}
 
 int64_t fetch(Opening& o, Slot& s, uint64_t block) {
   Cache& c = *o.cache;
@@ -261,7 +266,7 @@ bool at_end(Opening& o, uint64_t at) {
 int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   const uint64_t wanted = tag(o, block);
-  const bool keeps = keeps_reads(o) && !(o.policy.several_nodes && base::load_relaxed(&entry(o).writers) != 0);
+  const bool keeps = loads(o);
   bool loaded = false;
   int helped = 0, written = 0;
   for (int tries = 0; tries < kTries; ++tries) {
@@ -301,6 +306,18 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
   return direct(o, to, n, block * c.block_bytes + lo);
 }
 
+// Bytes of a read from `offset` on that one request can take from the file: of blocks that are not
+// there and are not loaded.
+uint64_t in_one_request(Opening& o, uint64_t bytes, uint64_t offset) {
+  const Cache& c = *o.cache;
+  if (loads(o)) return 0;
+  uint64_t run = 0;
+  while (run < bytes && find(c, tag(o, (offset + run) / c.block_bytes)) == nullptr) {
+    run += in_block(c, bytes - run, offset + run);
+  }
+  return run;
+}
+
 // Bytes that the file does not have yet, but has to its readers: up to the end of what was accepted there are zeros.
 uint64_t zeros_to_end(Opening& o, char* to, uint64_t done, uint64_t bytes, uint64_t offset) {
   const uint64_t end = base::load(&entry(o).end);
@@ -337,24 +354,33 @@ int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
   if (WEIR_UNLIKELY(base::load_relaxed(&e.looked_ns) == 0)) look(o);
   if (WEIR_UNLIKELY(at_end(o, offset))) return 0;
   o.loaded = false;
+  bool one_by_one = false;
   while (done < bytes) {
     // What is there goes to the program first: it asks again if it wants to know about the end.
     if (done > 0 && offset + done >= base::load_relaxed(&e.stamp.size) && offset + done >= base::load_relaxed(&e.extent)) break;
-    const uint64_t block = (offset + done) / c.block_bytes;
-    const auto lo = static_cast<uint32_t>((offset + done) % c.block_bytes);
-    const uint64_t left = bytes - done;
-    const uint32_t n = left < c.block_bytes - lo ? static_cast<uint32_t>(left) : c.block_bytes - lo;
-    int64_t got = read_block(o, at + done, block, lo, n);
-    if (got == 0 && find(c, tag(o, block)) != nullptr && !at_end(o, offset + done)) {  // the block ends before it: has the file grown since?
+    const uint64_t begin = offset + done, block = begin / c.block_bytes;
+    const auto lo = static_cast<uint32_t>(begin % c.block_bytes);
+    const uint32_t n = in_block(c, bytes - done, begin);
+    const bool one = one_by_one || n == bytes - done;
+    const uint64_t run = one ? 0 : in_one_request(o, bytes - done, begin);
+    int64_t got = run > n ? direct(o, at + done, run, begin)
+                          : read_block(o, at + done, block, lo, n);
+    // the block ends before it: has the file grown since?
+    if (got == 0 && find(c, tag(o, block)) != nullptr && !at_end(o, begin)) {
       look(o);
-      if (!at_end(o, offset + done)) {
+      if (!at_end(o, begin)) {
         invalidate(o);
         got = read_block(o, at + done, block, lo, n);
       }
     }
     if (got < 0) return done > 0 ? static_cast<int64_t>(done) : got;
     done += static_cast<uint64_t>(got);
-    o.next_block = lo + static_cast<uint64_t>(got) == c.block_bytes ? block + 1 : block;
+    o.next_block = (offset + done) / c.block_bytes;
+    if (run > n && got > 0) {
+      // the file ends there, unless bytes that it does not have yet follow
+      one_by_one = static_cast<uint64_t>(got) < run;
+      continue;
+    }
     if (static_cast<uint32_t>(got) < n) {
       const uint64_t zeros = zeros_to_end(o, at, done, done + (n - static_cast<uint64_t>(got)), offset);
       done += zeros;

@@ -45,6 +45,11 @@ inline bool past_end(const Opening& o, uint64_t offset) {
   return offset >= base::load(&e.stamp.size) && offset >= base::load(&e.extent);
 }
 inline uint64_t tag(const Opening& o, uint64_t block) { return tag_of(o.file, block); }
+// Of `bytes` from `offset` on, those of the first block.
+inline uint32_t in_block(const Cache& c, uint64_t bytes, uint64_t offset) {
+  const uint64_t room = c.block_bytes - offset % c.block_bytes;
+  return static_cast<uint32_t>(bytes < room ? bytes : room);
+}
 inline void count(Opening& o, Count what, uint64_t n = 1) {
   if (o.counts != nullptr) base::fetch_add(&o.counts[what], n);
 }

@@ -168,5 +168,51 @@ TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_o
   }
 }
 
+// A task is stopped in a write of whole blocks, which one request takes to the file. Meanwhile
+// another one reads them and writes into one.
+TEST_F(SteppedTest, a_large_write_is_there_whatever_is_read_and_written_before_it_ends) {
+  constexpr uint64_t kBlock = 16384, kBytes = 4 * kBlock, kAt = kBlock + 100, kPart = 60;
+  setenv("WEIR_LOCK_WAIT_MS", "5", 1);
+  at_steps([&](long steps) {
+    const pid_t parent = start([&] {
+      const std::vector<char> old(kBytes, 'a'), large(kBytes, 'b'), part(kPart, 'c');
+      if (pwrite(fd_, old.data(), kBytes, 0) != static_cast<ssize_t>(kBytes)) _exit(2);
+      const pid_t task = start([&] {
+        Task t{shared_, -1};
+        if (!t.open(path_, {kBlock, 8}, 0)) _exit(3);
+        begin_steps();
+        if (cache::write(t.o, large.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(4);
+        if (steps != kEnd) t.finish();
+      });
+      Task t{shared_, -1};
+      std::vector<char> got(kBytes), file(kBytes);
+      if (!t.open(path_, {kBlock, 8}, 1)) _exit(5);
+      if (cache::read(t.o, got.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(6);
+      shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
+      if (steps == kEnd) _exit(0);
+      if (cache::read(t.o, got.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(7);
+      for (const char c : got) {
+        if (c != 'a' && c != 'b') _exit(8);
+      }
+      if (cache::write(t.o, part.data(), kPart, kAt) != static_cast<int64_t>(kPart)) _exit(9);
+      if (cache::read(t.o, got.data(), kPart, kAt) != static_cast<int64_t>(kPart)) _exit(10);
+      ptrace(PTRACE_DETACH, task, nullptr, nullptr);
+      int status = -1;
+      waitpid(task, &status, 0);
+      if (status != 0) _exit(11);
+      if (cache::read(t.o, got.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(12);
+      const char either = got[kAt];
+      if (either != 'b' && either != 'c') _exit(13);
+      for (uint64_t i = 0; i < kBytes; ++i) {
+        if (got[i] != (i >= kAt && i < kAt + kPart ? either : 'b')) _exit(14);
+      }
+      t.finish();
+      if (pread(fd_, file.data(), kBytes, 0) != static_cast<ssize_t>(kBytes)) _exit(15);
+      if (file != got) _exit(16);
+    });
+    wait_for(parent);
+  });
+}
+
 }  // namespace
 }  // namespace weir::cache

@@ -77,16 +77,38 @@ void forget_older(Opening& o, uint64_t wanted) {
 }
 
 // Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older ones to the drain helper.
-int64_t through(Opening& o, const char* from, uint32_t n, uint64_t offset) {
+int64_t through(Opening& o, const char* from, uint64_t n, uint64_t offset) {
   count(o, kDirect);
   const iovec piece{const_cast<char*>(from), n};
   const int64_t done = o.below.write(o.below.context, &piece, 1, n, offset);
-  if (done > 0) {
-    base::fetch_add(&entry(o).written, uint64_t{1});
-    raise(&entry(o).extent, offset + static_cast<uint64_t>(done));
+  if (done <= 0) return done;
+  const uint64_t end = offset + static_cast<uint64_t>(done), block_bytes = o.cache->block_bytes;
+  base::fetch_add(&entry(o).written, uint64_t{1});
+  raise(&entry(o).extent, end);
+  for (uint64_t block = offset / block_bytes; block * block_bytes < end; ++block) {
+    forget_older(o, tag(o, block));
   }
-  if (done > 0) forget_older(o, tag(o, offset / o.cache->block_bytes));
   return done;
+}
+
+// Bytes of a write from `offset` on that one request can take past the cache: of blocks of which
+// nothing is dirty, whole ones or, when writes bypass the cache, any. What is being read of them
+// may be older.
+uint64_t in_one_request(Opening& o, uint64_t bytes, uint64_t offset) {
+  Cache& c = *o.cache;
+  // write_block() renews what was taken away
+  if (WEIR_UNLIKELY(base::load_relaxed(&c.directory->revoked) != 0)) return 0;
+  const bool parts = (bypassed(o) & kWritesBypassed) != 0;
+  uint64_t run = 0;
+  while (run < bytes) {
+    const uint64_t n = in_block(c, bytes - run, offset + run);
+    if (n < c.block_bytes && !parts) break;
+    Slot* const s = find(c, tag(o, (offset + run) / c.block_bytes));
+    if (s != nullptr && is_dirty(*s)) break;
+    if (s != nullptr) base::store(&s->discard, 1u);
+    run += n;
+  }
+  return run;
 }
 
 // Past the cache. What it has of the block that is dirty goes to the file first.
@@ -183,11 +205,12 @@ int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset) {
   const auto* at = static_cast<const char*>(from);
   uint64_t done = 0;
   while (done < bytes) {
-    const uint64_t block = (offset + done) / c.block_bytes;
-    const auto lo = static_cast<uint32_t>((offset + done) % c.block_bytes);
-    const uint64_t left = bytes - done;
-    const uint32_t n = left < c.block_bytes - lo ? static_cast<uint32_t>(left) : c.block_bytes - lo;
-    const int64_t put = write_block(o, at + done, block, lo, n);
+    const uint64_t begin = offset + done;
+    const uint32_t n = in_block(c, bytes - done, begin);
+    const uint64_t run = n < bytes - done ? in_one_request(o, bytes - done, begin) : 0;
+    const auto lo = static_cast<uint32_t>(begin % c.block_bytes);
+    const int64_t put = run > n ? through(o, at + done, run, begin)
+                                : write_block(o, at + done, begin / c.block_bytes, lo, n);
     if (put < 0) return done > 0 ? static_cast<int64_t>(done) : put;
     done += static_cast<uint64_t>(put);
   }

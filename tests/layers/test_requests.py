@@ -23,6 +23,23 @@ for i in range(50): assert os.pread(fd, 100, 40000 + i * 10) == b""
 for i in range(5): assert os.fstat(fd).st_size == 40000
 os.close(fd)
 """
+# Large calls from memory that does not begin at a page, by one opening of two: the first writes,
+# then both read.
+LARGE = """
+import mmap, os, sys
+MIB, memory = 1 << 20, mmap.mmap(-1, 5 << 20)
+def part(at): return memoryview(memory)[at:at + 4 * MIB]
+writer, reader = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), os.open(sys.argv[1], os.O_RDONLY)
+for i in range(4):
+    part(100)[:] = bytes(range(i, i + 128)) * (MIB // 32)
+    assert os.pwrite(writer, part(100), i * 4 * MIB) == 4 * MIB
+if sys.argv[2:] == ["read"]:
+    for i in range(4):
+        for fd in reader, writer:
+            assert os.preadv(fd, [part(300)], i * 4 * MIB) == 4 * MIB
+            assert part(300) == bytes(range(i, i + 128)) * (MIB // 32), i
+os.close(reader), os.close(writer)
+"""
 # Every other piece first, then those between.
 COMBED = """
 import os, sys
@@ -124,11 +141,11 @@ class Seen:
 def played(weir, execute, testfs, tmp_path):
     """``played(PIECES)`` plain, ``played(PIECES, "bufa")`` under a stack: what one program asks a file system for."""
 
-    def play(program: str, stack: str | None = None) -> Seen:
+    def play(program: str, stack: str | None = None, *arguments: str) -> Seen:
         fs = testfs("direct")
         for piece in ("p1", "p2"):
             (fs.backing / piece).mkdir()
-        command = [sys.executable, "-c", program, fs.path / "a.dat"]
+        command = [sys.executable, "-c", program, fs.path / "a.dat", *arguments]
         fs.reset()
         if stack is None:
             execute(command).ok()
@@ -224,3 +241,16 @@ def test_a_file_whose_reads_bypass_the_cache_is_one_file_to_all_ranks(played):
     assert ("global", "random") in layered.left
     assert layered.figures["global", "loads"] <= 2 * 8 * (1 + 3), "for the node and each opening, with as much saved in advance"
     assert layered.figures["global", "accepted"] > 0
+
+
+@pytest.mark.parametrize(
+    "stack", ["global:64KiB:16", "gather:64KiB:16", "global:1MiB:16", "gather:1MiB:16"])
+def test_large_calls_pass_in_one_piece_where_no_block_holds_anything(played, stack):
+    """In two: FUSE makes two requests of 1 MiB from memory that does not begin at a page."""
+    plain, layered = played(LARGE), played(LARGE, stack)
+    assert layered.counted["write"] == plain.counted["write"] <= 4 * 5
+    assert layered.table["writes"] == layered.figures[stack.split(":")[0], "passed_on"] == 4
+    if stack.startswith("gather"):
+        plain, layered = played(LARGE, None, "read"), played(LARGE, stack, "read")
+        assert layered.counted["read"] == plain.counted["read"] <= 8 * 5
+        assert layered.table["reads"] == 8

@@ -82,8 +82,9 @@ def cases(pieces: Sequence[int] = PIECES, ranks: Sequence[int] = RANKS, patterns
 
 
 def quick() -> Iterator[Case]:
-    """A few cases of each kind."""
-    return cases((256, 65536), (1, 8), ("interleaved", "random"))
+    """A few cases of each kind, and of pieces that are larger than blocks."""
+    yield from cases((256, 65536), (1, 8), ("interleaved", "random"))
+    yield from cases((1 << 20, 16 << 20), (2,), ("random",))
 
 
 def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
