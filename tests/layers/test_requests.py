@@ -254,3 +254,10 @@ def test_large_calls_pass_in_one_piece_where_no_block_holds_anything(played, sta
         plain, layered = played(LARGE, None, "read"), played(LARGE, stack, "read")
         assert layered.counted["read"] == plain.counted["read"] <= 8 * 5
         assert layered.table["reads"] == 8
+
+
+def test_a_large_read_of_a_striped_file_is_a_request_for_each_directory(played):
+    layered = played(LARGE, "stripe:dirs={fs}/p1,{fs}/p2:unit=64KiB", "read")
+    assert layered.figures["stripe", "piece_reads"] == layered.table["reads"] == 8 * 2
+    # in the order of their bytes, a unit each
+    assert layered.figures["stripe", "piece_writes"] == 4 * 64

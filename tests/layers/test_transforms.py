@@ -161,6 +161,41 @@ def test_gfortran_writes_rewinds_appends_and_reads(layered, execute, fc, tmp_pat
         assert unblocked(found.read_bytes()) == (plain / "layered_scf").read_bytes()
 
 
+# Large reads of a file whose directories fail now and then: each ends in front of the first byte
+# that did not come. Then with holes.
+FAILING = """
+import os, random, sys
+path, control = sys.argv[1], sys.argv[2:]
+data, chance, cut = random.Random(1).randbytes(600_000), random.Random(2), 0
+with open(path, "wb", buffering=0) as file: assert file.write(data) == len(data)
+fd = os.open(path, os.O_RDWR)
+assert os.spawnvp(os.P_WAIT, control[0], control + ["fail=read:EIO:0.1:5"]) == 0
+for i in range(100):
+    at, n = chance.randrange(500_000), chance.choice((50_000, 600_000))
+    try: got = os.pread(fd, n, at)
+    except OSError as error:
+        assert error.errno == 5
+        continue
+    assert got == data[at:at + len(got)], (at, n, len(got))
+    cut += len(got) < len(data[at:at + n])
+assert os.spawnvp(os.P_WAIT, control[0], control + ["fail=none"]) == 0
+assert os.pread(fd, 600_000, 0) == data
+os.pwrite(fd, b"end", 900_000)
+assert os.pread(fd, 1_000_000, 100) == data[100:] + bytes(300_000) + b"end"
+print(cut > 0)
+"""
+
+
+def test_a_large_read_of_a_striped_file_ends_where_a_directory_fails(layered, testfs):
+    fs = testfs("direct")
+    for name in "abc":
+        (fs.backing / name).mkdir()
+    stack = f"stripe:dirs={fs.path}/a,{fs.path}/b,{fs.path}/c:unit=4KiB"
+    control = [sys.executable, "-m", "weir", "testfs", "control", fs.path]
+    done = layered(stack, sys.executable, "-c", FAILING, fs.path / "layered", *control)
+    assert done.stdout == "True\n"
+
+
 BY_NAME = r"""
 import os, sys
 path = sys.argv[1]

@@ -20,6 +20,7 @@ using namespace stripe;
 enum Statistics { kPieceReads, kPieceWrites, kSizeRequests, kCount };
 constexpr uint64_t kDefaultUnit = 1u << 20;
 constexpr unsigned kPermissions = 0777;
+constexpr int kJoined = 64;  // units of a piece in one request
 
 struct State {
   uint64_t unit;
@@ -147,14 +148,64 @@ Result size(Layer& layer) {
   return static_cast<Result>(most);
 }
 
+// A read of more than one round: a request for each piece, whose units lie one after another in it.
+// The bytes that have come, up to the first that has not.
+uint64_t read_rounds(Layer& layer, uint8_t* memory, uint64_t bytes, uint64_t offset) {
+  const State& s = state(layer);
+  const uint64_t first = offset / s.unit, end = offset + bytes;
+  uint64_t there = bytes;
+  for (uint64_t u = first; u < first + s.pieces && u * s.unit < end; ++u) {
+    iovec units[kJoined];
+    int count = 0;
+    uint64_t want = 0;
+    for (uint64_t next = u; next * s.unit < end; next += s.pieces) {
+      const uint64_t lo = next == first ? offset : next * s.unit;
+      const uint64_t hi = (next + 1) * s.unit < end ? (next + 1) * s.unit : end;
+      units[count++] = {memory + (lo - offset), hi - lo};
+      want += hi - lo;
+    }
+    const Place at = place_of(u == first ? offset : u * s.unit, s.unit, s.pieces);
+    const Transfer part{units, count, want, at.offset, s.descriptor[at.piece]};
+    const Result moved = read_below(layer, part);
+    base::fetch_add(&layer.statistics[kPieceReads], uint64_t{1});
+    if (moved == static_cast<Result>(want)) continue;
+    uint64_t rest = moved > 0 ? static_cast<uint64_t>(moved) : 0;
+    const iovec* unit = units;
+    for (; rest >= unit->iov_len; ++unit) rest -= unit->iov_len;
+    const auto* missing = static_cast<uint8_t*>(unit->iov_base) + rest;
+    if (missing < memory + there) there = static_cast<uint64_t>(missing - memory);
+  }
+  return there;
+}
+
+// Of a read of `bytes` from `offset` on, what read_rounds() takes at a time; 0: no piece has two
+// units of it.
+uint64_t in_rounds(const State& s, uint64_t bytes, uint64_t offset) {
+  const uint64_t most = uint64_t{kJoined} * s.pieces * s.unit - offset % s.unit;
+  if ((offset + bytes - 1) / s.unit - offset / s.unit < s.pieces) return 0;
+  return bytes < most ? bytes : most;
+}
+
 // Runs of one piece, one after another. A short one ends the transfer, but for a hole while reading.
 Result transfer(Layer& layer, const Transfer& t, uint64_t bytes, Call call, bool reads, uint64_t* requests) {
   const State& s = state(layer);
   uint64_t done = 0;
+  // A failed write ends at the first byte that is not in the file: so writes stay in the order of
+  // their bytes.
+  bool in_parts = !reads;
   for (int i = 0; i < t.count && done < bytes; ++i) {
     auto* memory = static_cast<uint8_t*>(t.pieces[i].iov_base);
     uint64_t left = t.pieces[i].iov_len < bytes - done ? t.pieces[i].iov_len : bytes - done;
     while (left > 0) {
+      const uint64_t rounds = in_parts ? 0 : in_rounds(s, left, t.offset + done);
+      if (rounds > 0) {
+        const uint64_t there = read_rounds(layer, memory, rounds, t.offset + done);
+        in_parts = there < rounds;  // a hole, the end or an error: as the single requests find it
+        memory += there;
+        left -= there;
+        done += there;
+        continue;
+      }
       const Place at = place_of(t.offset + done, s.unit, s.pieces);
       const uint64_t want = left < at.run ? left : at.run;
       const iovec piece{memory, want};
