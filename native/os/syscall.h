@@ -56,6 +56,10 @@ inline long read_fd(int fd, void* to, size_t n) { return system_call(SYS_read, f
 inline long write_fd(int fd, const void* from, size_t n) {
   return system_call(SYS_write, fd, reinterpret_cast<long>(from), static_cast<long>(n));
 }
+inline long read_at(int fd, void* to, size_t n, uint64_t offset) {
+  const auto at = static_cast<long>(offset);
+  return system_call(SYS_pread64, fd, reinterpret_cast<long>(to), static_cast<long>(n), at);
+}
 inline long write_at(int fd, const void* from, size_t n, uint64_t offset) {
   return system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from), static_cast<long>(n), static_cast<long>(offset));
 }

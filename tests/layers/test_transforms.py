@@ -196,6 +196,32 @@ def test_a_large_read_of_a_striped_file_ends_where_a_directory_fails(layered, te
     assert done.stdout == "True\n"
 
 
+# A striped file whose index cannot be read for a while, then in parts.
+UNREADABLE = """
+import errno, os, sys
+path, control = sys.argv[1], sys.argv[2:]
+data = bytes(range(256)) * 400
+with open(path, "wb", buffering=0) as file: assert file.write(data) == len(data)
+assert os.spawnvp(os.P_WAIT, control[0], control + ["fail=read:EIO"]) == 0
+for flags in os.O_RDONLY, os.O_WRONLY, os.O_RDWR | os.O_TRUNC, os.O_WRONLY | os.O_CREAT | os.O_APPEND:
+    try: fd = os.open(path, flags)
+    except OSError as error: assert error.errno == errno.EIO, error
+    else: print("open", os.write(fd, b"over the index") if flags != os.O_RDONLY else "")
+assert os.spawnvp(os.P_WAIT, control[0], control + ["fail=none"]) == 0
+with open(path, "rb") as file: assert file.read() == data
+"""
+
+
+def test_a_striped_file_whose_index_cannot_be_read_is_not_opened(layered, testfs):
+    fs = testfs("direct")
+    for name in "ab":
+        (fs.backing / name).mkdir()
+    stack = f"stripe:dirs={fs.path}/a,{fs.path}/b:unit=4KiB"
+    control = [sys.executable, "-m", "weir", "testfs", "control", fs.path]
+    assert layered(stack, sys.executable, "-c", UNREADABLE, fs.path / "layered", *control).stdout == ""
+    assert len(read_index(fs.backing / "layered").pieces) == 2
+
+
 BY_NAME = r"""
 import os, sys
 path = sys.argv[1]

@@ -34,6 +34,11 @@ base::Text last_part(base::Text path) {
 
 }  // namespace
 
+bool is_cut(base::Text text) {
+  const size_t n = text.size < sizeof kFirstLine - 1 ? text.size : sizeof kFirstLine - 1;
+  return memcmp(text.data, kFirstLine, n) == 0 && (n == 0 || text.data[text.size - 1] != '\n');
+}
+
 bool parse(base::Text text, Index* to) {
   *to = {};
   if (!begins(text, kFirstLine, sizeof kFirstLine - 1)) return false;

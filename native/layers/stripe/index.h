@@ -19,6 +19,8 @@ struct Index {
   base::Text path[kMostPieces];  // into a buffer of the caller's
 };
 
+// Whether an index may begin with the text and go on: it ends with a line.
+bool is_cut(base::Text text);
 // False when the text is no index.
 bool parse(base::Text text, Index* to);
 // For a new file: a piece in each of the comma-separated folders, named after the file and a hash of its whole name and

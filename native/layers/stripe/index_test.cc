@@ -40,6 +40,15 @@ TEST(Index, anything_else_is_none) {
   }
 }
 
+TEST(Index, is_read_on_when_it_ends_within_a_line) {
+  for (const char* text : {"", "w", "weir stripe", "weir stripe 1\nunit_bytes 5\npiece /a\npie"}) {
+    EXPECT_TRUE(is_cut(base::text(text))) << text;
+  }
+  for (const char* text : {"C", "weir stripe 2", "weir strip\n", "weir stripe 1\nunit_bytes 5\n"}) {
+    EXPECT_FALSE(is_cut(base::text(text))) << text;
+  }
+}
+
 // Against writing byte by byte.
 TEST(Places, pieces_hold_what_they_should) {
   for (const uint64_t unit : {1, 3, 8}) {

@@ -69,16 +69,42 @@ Result open_pieces(State& s, const Index& index, int flags, unsigned mode) {
   return 0;
 }
 
-enum class Found { nothing, index, other };
+enum class Found { nothing, index, other, unknown };
 
-Found look_at(int directory, const char* path, char* text, Index* index) {
+// Bytes of the file, as many as an index has that is there; -errno.
+long read_text(int fd, char* text) {
+  size_t n = 0;
+  while (n < kIndexBytes && is_cut({text, n})) {
+    const long got = os::read_at(fd, text + n, kIndexBytes - n, n);
+    if (got == -EINTR) continue;
+    if (got < 0) return got;
+    if (got == 0) break;
+    n += static_cast<size_t>(got);
+  }
+  return static_cast<long>(n);
+}
+
+bool is_regular(int directory, const char* path) {
+  struct stat about;
+  const auto to = reinterpret_cast<long>(&about);
+  const auto name = reinterpret_cast<long>(path);
+  return os::system_call(SYS_newfstatat, directory, name, to, 0) == 0 && S_ISREG(about.st_mode);
+}
+
+// unknown: a regular file that cannot be read, *error says why. Taken for a plain one, an index
+// would be overwritten.
+Found look_at(int directory, const char* path, char* text, Index* index, Result* error) {
   const os::HoldsDescriptor held;
   const long fd = os::open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (os::failed(fd)) return fd == -ENOENT ? Found::nothing : Found::other;
-  const long size = os::read_fd(static_cast<int>(fd), text, kIndexBytes);
-  os::close_fd(static_cast<int>(fd));
+  if (fd == -ENOENT) return Found::nothing;
+  const long size = os::failed(fd) ? fd : read_text(static_cast<int>(fd), text);
+  if (!os::failed(fd)) os::close_fd(static_cast<int>(fd));
   if (size == 0) return Found::nothing;
-  return size > 0 && parse({text, static_cast<size_t>(size)}, index) ? Found::index : Found::other;
+  if (size > 0) {
+    return parse({text, static_cast<size_t>(size)}, index) ? Found::index : Found::other;
+  }
+  *error = size;
+  return is_regular(directory, path) ? Found::unknown : Found::other;
 }
 
 // Of the index's file: one that is made under the name of a file which was renamed, or is open still, has pieces of its own. All
@@ -109,7 +135,9 @@ Result open(Layer& layer, Opening& o) {
   char text[kIndexBytes];
   Index index;
   const int access = o.flags & O_ACCMODE;
-  const Found found = look_at(o.directory, o.path, text, &index);
+  Result error = 0;
+  const Found found = look_at(o.directory, o.path, text, &index, &error);
+  if (WEIR_UNLIKELY(found == Found::unknown)) return error;
   const bool empties = (o.flags & O_TRUNC) != 0 && access != O_RDONLY;
   const bool makes = access != O_RDONLY && (found == Found::nothing || (found == Found::other && empties));
   Opening below = o;
