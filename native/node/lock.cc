@@ -66,11 +66,18 @@ bool read_about(uint32_t id, uint32_t* start, char* state, uint64_t* threads) {
   return true;
 }
 
-// Of a process. A program may end its first thread alone: that one is then a zombie among living threads.
+bool has_number(uint32_t pid) { return os::system_call(SYS_kill, pid, 0) != -ESRCH; }
+
+// Whether a process of that number runs, and when it started; 0: unknown. Where /proc does not show
+// it (another root directory, another user's with hidepid), its number is all there is. A program
+// may end its first thread alone: that one is then a zombie among living threads.
 bool read_start(uint32_t pid, uint32_t* start) {
   char state = 0;
   uint64_t threads = 0;
-  return read_about(pid, start, &state, &threads) && state != 'X' && (state != 'Z' || threads > 1);
+  *start = 0;
+  if (!has_number(pid)) return false;
+  if (!read_about(pid, start, &state, &threads)) return has_number(pid);
+  return state != 'X' && (state != 'Z' || threads > 1);
 }
 
 // Processes that lived when their start was read, with the numbers of their directories in /proc, which no later process of the same
@@ -99,16 +106,19 @@ bool has_memory(uint32_t pid) {
 
 enum class Owner { kGone, kStopped, kRuns };
 
-// The owner is known by 9 bits of its start time alone.
+// The owner is known by 9 bits of its start time alone; by none where it could not read them.
 Owner owner_of(uint32_t word) {
-  const uint32_t thread = word & kPidMask;
-  if (os::system_call(SYS_tkill, thread, 0) == -ESRCH) return Owner::kGone;
-  if (self().start == 0) return Owner::kRuns;  // no /proc: the number is all there is
+  const uint32_t thread = word & kPidMask, begun = word >> kPidBits & kStartMask;
+  const auto is_there = [=] { return os::system_call(SYS_tkill, thread, 0) != -ESRCH; };
   uint32_t start = 0;
   char state = 0;
   uint64_t threads = 0;
-  if (!read_about(thread, &start, &state, &threads) || state == 'X' || state == 'Z') return Owner::kGone;
-  if ((start & kStartMask) != (word >> kPidBits & kStartMask)) return Owner::kGone;
+  if (!is_there()) return Owner::kGone;
+  if (!read_about(thread, &start, &state, &threads)) {
+    return is_there() ? Owner::kRuns : Owner::kGone;  // as read_start()
+  }
+  if (state == 'X' || state == 'Z') return Owner::kGone;
+  if (begun != 0 && (start & kStartMask) != begun) return Owner::kGone;
   return state == 'T' || state == 't' ? Owner::kStopped : Owner::kRuns;
 }
 
@@ -123,6 +133,11 @@ uint32_t this_thread() {
     own_word = (thread & kPidMask) | (start & kStartMask) << kPidBits;
   }
   return own_word;
+}
+
+// Another start time than this one, and none that is unknown (0).
+uint32_t other_start(uint32_t begun) {
+  return begun == kStartMask ? kStartMask >> 1 : begun ^ kStartMask;
 }
 
 Stuck& stuck_at(const Lock& lock) { return stuck[reinterpret_cast<uintptr_t>(&lock) / 64 % (sizeof stuck / sizeof stuck[0])]; }
@@ -227,17 +242,18 @@ uint32_t start_of(uint32_t pid) {
 
 bool runs(uint32_t pid) {
   uint32_t start = 0;
-  return os::system_call(SYS_kill, pid, 0) != -ESRCH && read_start(pid, &start);
+  return read_start(pid, &start);
 }
 
 bool alive(Identity who) {
-  if (who.pid == 0 || os::system_call(SYS_kill, who.pid, 0) == -ESRCH) return false;
-  if (self().start == 0) return true;
+  if (who.pid == 0 || !has_number(who.pid)) return false;
   const uint64_t number = number_in_proc(who.pid);
   Met& met = met_before[who.pid % kMet];
   if (number != 0 && met.number == number && met.who == who && has_memory(who.pid)) return true;
   uint32_t start = 0;
-  if (!read_start(who.pid, &start) || start != who.start) return false;
+  if (!read_start(who.pid, &start)) return false;
+  if (start == 0 || who.start == 0) return true;
+  if (start != who.start) return false;
   met = {who, number};
   return true;
 }
@@ -307,7 +323,10 @@ void forfeit_held() {
   while (held.count > 0) {
     Lock& lock = *held.locks[--held.count];
     uint32_t seen = base::load(&lock.word);
-    while ((seen & ~kSleepers) == me && !base::compare_exchange(&lock.word, &seen, seen ^ kStartMask << kPidBits)) {}
+    const uint32_t dead = (me & kPidMask) | other_start(me >> kPidBits) << kPidBits;
+    while ((seen & ~kSleepers) == me &&
+           !base::compare_exchange(&lock.word, &seen, dead | (seen & kSleepers))) {
+    }
     wake(&lock.word, 1);
   }
 }

@@ -95,6 +95,61 @@ TEST(Lock, a_zombie_is_dead) {
   waitpid(child, nullptr, 0);
 }
 
+// In another root directory nobody's start time can be read: numbers are all there is.
+TEST(Lock, of_the_living_is_not_taken_where_proc_is_not_seen) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can change its root directory";
+  setenv("WEIR_LOCK_WAIT_MS", "5", 1);
+  read_lock_wait();
+  char root[] = "/tmp/weir-lock-XXXXXX";
+  ASSERT_NE(mkdtemp(root), nullptr);
+  struct Both {
+    Lock ours, theirs;
+    Identity parent, child, dead;
+  };
+  Both* both = shared<Both>();
+  both->parent = self();
+  ASSERT_TRUE(try_acquire(both->ours));
+  const pid_t gone = fork();
+  if (gone == 0) {
+    forked();
+    both->dead = self();
+    _exit(0);
+  }
+  waitpid(gone, nullptr, 0);
+  int stop[2];
+  ASSERT_EQ(pipe(stop), 0);
+  for (const bool knows_itself : {true, false}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      forked();
+      if (knows_itself) self();
+      if (chroot(root) != 0 || chdir("/") != 0) _exit(1);
+      const Identity me = self();
+      if ((me.start != 0) != knows_itself || alive(both->dead)) _exit(2);
+      if (!alive(both->parent) || !runs(both->parent.pid)) _exit(2);
+      if (take(both->ours) != Taken::kNot || release_if_dead(both->ours)) _exit(3);
+      if (take(both->theirs) == Taken::kNot) _exit(4);
+      __atomic_store(&both->child, &me, __ATOMIC_SEQ_CST);
+      char byte;
+      _exit(read(stop[0], &byte, 1) == 1 ? 0 : 5);
+    }
+    const auto runs_still = [=] { return waitpid(child, nullptr, WNOHANG) == 0; };
+    while (weir::base::load(&both->child.pid) == 0 && runs_still()) usleep(1000);
+    EXPECT_TRUE(alive(both->child));
+    EXPECT_EQ(take(both->theirs), Taken::kNot);
+    EXPECT_EQ(write(stop[1], "x", 1), 1);
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_FALSE(alive(both->child));
+    EXPECT_EQ(take(both->theirs), Taken::kFromDead);
+    release(both->theirs);
+    both->child = {};
+  }
+  release(both->ours);
+  rmdir(root);
+}
+
 TEST(Lock, excludes_others_while_some_of_them_are_killed) {
   struct Both {
     Lock lock;
