@@ -15,6 +15,7 @@ namespace weir::hook {
 void before_fork() {
   stack::before_fork();
   if (os::any_held()) os::wait_for_held();
+  os::wait_for_beginning();
 }
 
 void after_fork_in_parent() {

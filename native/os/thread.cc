@@ -12,10 +12,11 @@
 namespace weir::os {
 namespace {
 
-constinit uint32_t running = 0;
+constinit uint32_t running = 0, beginning = 0;
 WEIR_THREAD bool is_own = false;
 
 void* run(void* body) {
+  base::fetch_add(&beginning, ~0u);
   void* const result = reinterpret_cast<void* (*)(void*)>(body)(nullptr);
   base::fetch_add(&running, ~0u);
   return result;
@@ -47,11 +48,15 @@ bool start_thread(void* (*body)(void*), size_t stack_bytes) {
   pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
   bool started = false;
   base::fetch_add(&running, 1u);
+  base::fetch_add(&beginning, 1u);
   for (size_t bytes = stack_bytes; bytes <= stack_bytes << 6 && !started; bytes <<= 3) {
     pthread_t made;
     started = pthread_attr_setstacksize(&how, bytes) == 0 && pthread_create(&made, &how, run, reinterpret_cast<void*>(body)) == 0;
   }
-  if (!started) base::fetch_add(&running, ~0u);
+  if (!started) {
+    base::fetch_add(&running, ~0u);
+    base::fetch_add(&beginning, ~0u);
+  }
   pthread_attr_destroy(&how);
   return started;
 }
@@ -69,7 +74,18 @@ void end_process_without_program() {
   if (look_at_process(&state, &threads) && state == 'Z' && threads <= 1 + own_threads()) exit(0);
 }
 
-void forget_threads() { base::store(&running, 0u); }
+void forget_threads() {
+  base::store(&running, 0u);
+  base::store(&beginning, 0u);
+}
+
+void wait_for_beginning() {
+  constexpr int kPatience = 10000;  // 100 us each: not for ever
+  for (int i = 0; i < kPatience && base::load(&beginning) != 0 && !sealed(); ++i) {
+    const timespec step{0, 100'000};
+    system_call(SYS_nanosleep, reinterpret_cast<long>(&step), 0);
+  }
+}
 
 void begin_thread(const char* name) {
   const uint64_t programs = ~kSignalsOfLibc;

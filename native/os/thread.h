@@ -17,6 +17,10 @@ WEIR_COLD bool start_thread(void* (*body)(void*), size_t stack_bytes);
 // Threads of weir's that run in this process, and a forked child's view: none.
 uint32_t own_threads();
 void forget_threads();
+// Before a child is made as a copy of this process. Of one that was made by a bare fork libc believes
+// that the parent's threads are there: it would wait for ever for one that was just beginning, when
+// the child changes its user or group. Waits 1 s at most.
+void wait_for_beginning();
 // Whether the thread that asks and threads of weir's are all that runs of the process.
 WEIR_COLD bool only_own_threads_besides_this();
 // For a thread of weir's: ends the process, as libc does with its last thread, when main() has left by pthread_exit and the program's other

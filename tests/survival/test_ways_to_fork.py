@@ -58,3 +58,38 @@ def test_bytes_of_both_are_written_once(family, way, layer):
     trace = family(way, STACKS[layer])
     assert len(trace.processes) == 2
     assert all(p.failures == 0 for p in trace.processes.values())
+
+
+# On one CPU, where a thread that was started does not run before this one sleeps.
+AT_ONCE = """
+int main(void) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  const struct sched_param first = {.sched_priority = 1};
+  MUST(sched_setaffinity(0, sizeof one, &one) == 0);
+  if (sched_setscheduler(0, SCHED_FIFO, &first) != 0) return 77;
+  const int fd = open_new("at_once.dat");
+  const pid_t child = (pid_t)syscall(SYS_fork);
+  if (child == 0) _exit(setgid(getgid()) != 0);
+  int status = -1;
+  MUST(waitpid(child, &status, 0) == child && status == 0);
+  return close(fd);
+}
+"""
+
+
+@pytest.mark.parametrize("layer", STACKS)
+def test_a_child_that_is_made_while_a_thread_of_weirs_begins_may_change_its_group(
+    guest, traced, layer
+):
+    """libc of the child waits for ever for a thread that it believes to be beginning."""
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={STACKS[layer]}\n"
+    try:
+        done = traced([guest(AT_ONCE)], timeout=20, WEIR_RULES=rules, WEIR_JOB=job).done
+    finally:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+    if done.returncode == 77:
+        pytest.skip("SCHED_FIFO needs CAP_SYS_NICE")
+    assert done.returncode == 0, done.stderr
