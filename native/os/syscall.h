@@ -73,11 +73,14 @@ inline bool lies_in_memory(int fd) {
   return about.f_type == 0x01021994 || about.f_type == 0x858458f6;
 }
 // Largest size this process may give a file: past it the kernel sends SIGXFSZ, which ends most programs.
-inline uint64_t largest_size() {
+inline uint64_t soft_limit(int which) {
   uint64_t limits[2] = {~uint64_t{0}, 0};
-  system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limits));
+  system_call(SYS_prlimit64, 0, which, 0, reinterpret_cast<long>(limits));
   return limits[0];
 }
+inline uint64_t largest_size() { return soft_limit(RLIMIT_FSIZE); }
+// Bytes that may be mapped (ulimit -v), of this process and of programs that it starts.
+inline uint64_t address_space() { return soft_limit(RLIMIT_AS); }
 // Of weir's own files: beyond the limit -EFBIG, and no signal.
 inline long resize(int fd, uint64_t bytes) {
   return bytes > largest_size() ? -EFBIG : system_call(SYS_ftruncate, fd, static_cast<long>(bytes));

@@ -50,7 +50,7 @@ const char* reason(long error) {
   switch (-error) {
     case 13: return ": no permission; the program runs without a trace";
     case 1: case 40: return ": the node's trace file there is another user's, or a link; the program runs without a trace";
-    case 12: return ": no memory or no descriptor to spare; the program runs without a trace";
+    case 12: return ": no memory (ulimit -v) or no descriptor to spare (ulimit -n); the program runs without a trace";
     case 24: return ": no descriptor to spare; the program runs without a trace";
     case 2: return ": no such folder; the program runs without a trace";
     case 20: return ": not a folder; the program runs without a trace";

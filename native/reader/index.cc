@@ -172,7 +172,8 @@ std::string read_header(const Mapping& file, Index& index, uint64_t& place) {
   out.created_mono_ns = head.created_mono_ns;
   out.created_ticks = head.created_ticks;
   out.refused = head.refused & wire::kRefusedCount;
-  out.by_size_limit = (head.refused & wire::kRefusedBySizeLimit) != 0;
+  out.refused_by = (head.refused & wire::kRefusedBySizeLimit) != 0 ? WEIR_READER_BY_SIZE_LIMIT : 0;
+  out.refused_by |= (head.refused & wire::kRefusedByMemory) != 0 ? WEIR_READER_BY_MEMORY : 0;
   out.ns_per_tick = head.ns_per_tick;
   std::memcpy(out.node, head.node, sizeof out.node - 1);
   return "";

@@ -15,6 +15,8 @@ extern "C" {
 
 #define WEIR_READER_ABI 2
 #define WEIR_READER_BINS 36
+#define WEIR_READER_BY_SIZE_LIMIT 1u /* RLIMIT_FSIZE */
+#define WEIR_READER_BY_MEMORY 2u     /* no memory (RLIMIT_AS), or no descriptor to spare */
 
 typedef struct weir_reader weir_reader;
 
@@ -24,7 +26,7 @@ typedef struct {
   uint64_t created_realtime_ns, created_mono_ns, created_ticks;
   double ns_per_tick;
   char node[64];
-  uint32_t refused, by_size_limit; /* programs that found no room in the file; 1: RLIMIT_FSIZE was a cause */
+  uint32_t refused, refused_by; /* programs that found no room in the file; causes, of one at least */
 } weir_reader_header;
 
 typedef struct { /* a chunk that may be read: [offset, offset + 64 + entries * entry size) lies in the mapping */

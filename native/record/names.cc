@@ -44,11 +44,10 @@ bool names_a_file(base::Text prefix, base::Text name) {
 
 }  // namespace
 
-bool Names::begin(wire::ChunkHeader* first) {
+bool Names::reserve_table() {
   const long memory = os::map(kSlots * sizeof *slots_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   if (os::failed(memory)) return false;
   slots_ = reinterpret_cast<uint64_t*>(memory);
-  chunk_ = first;
   return true;
 }
 

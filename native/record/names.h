@@ -12,8 +12,10 @@ namespace weir::record {
 
 class Names {
  public:
-  // The first chunk, already begun; the table's memory. False when there is no memory.
-  bool begin(wire::ChunkHeader* first);
+  // The table's memory; before begin(). False when there is none.
+  bool reserve_table();
+  // The first chunk, already begun.
+  void begin(wire::ChunkHeader* first) { chunk_ = first; }
   // In a forked child: entries so far stay known, new ones go to the child's own chunk.
   void begin_after_fork(wire::ChunkHeader* first);
 

@@ -12,6 +12,7 @@ namespace weir::record {
 namespace {
 
 constexpr uint64_t kFirstNamesBytes = 8192;
+constexpr uint64_t kAmpleSpaceBytes = 1u << 30;  // in it weir finds room beside most programs
 constexpr uint64_t kFirstBytes = wire::kPageBytes + kFirstNamesBytes;
 constinit Process the_process{};
 
@@ -36,8 +37,11 @@ long Process::begin(const Settings& settings, bool* speaks) {
   const long opened = file_.open(settings);
   if (os::failed(opened)) return opened;
   wiped_by_kernel_ = !os::failed(os::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK, Linux 4.14 */));
-  Refusal refusal = Refusal::none;
-  if (!take_first_chunks(0, &refusal)) return refusal == Refusal::passing ? -12 /* ENOMEM */ : file_.refuse(kFirstBytes, speaks);
+  // What needs most of the address space comes first: without it there is no process in the trace.
+  Refusal refusal = Refusal::passing;
+  if (!names_.reserve_table() || !take_first_chunks(0, &refusal)) {
+    return file_.refuse(kFirstBytes, refusal, speaks);
+  }
   user_ = static_cast<uint32_t>(getauxval(AT_EUID));
   names_.set_working_directory();
   wanted = 1;
@@ -57,11 +61,10 @@ bool Process::take_first_chunks(uint32_t parent, Refusal* refusal) {
   begin_chunk(names, wire::Kind::kNames, kFirstNamesBytes, number_, 0, 0);
   if (parent != 0) {
     names_.begin_after_fork(names);
-    return true;
+  } else {
+    names_.begin(names);
   }
-  if (names_.begin(names)) return true;
-  *refusal = Refusal::passing;
-  return false;
+  return true;
 }
 
 void Process::fill_process_chunk(uint32_t parent) {
@@ -108,16 +111,35 @@ void Process::calibrate() {
   chunk_->last_ticks = now.ticks;
 }
 
-bool Process::read_io(wire::IoFigures* to, wire::StorageFigures* storage) {
+namespace {
+
+bool find_figures(Figures* to) {
   const os::SignalsBlocked blocked;  // a handler would find, or leave for ever, a file that is open
   char text[512];
   const long size = os::read_file("/proc/self/io", text, sizeof text);
   if (size <= 0) return false;
-  *to = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"), io_value(text, "syscw:")};
-  *storage = {io_value(text, "\nread_bytes:"), io_value(text, "\nwrite_bytes:")};
+  to->io = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"), io_value(text, "syscw:")};
+  to->storage = {io_value(text, "\nread_bytes:"), io_value(text, "\nwrite_bytes:")};
+  to->text_bytes = static_cast<uint64_t>(size);
+  return true;
+}
+
+}  // namespace
+
+bool Process::read_io(wire::IoFigures* to, wire::StorageFigures* storage) {
+  Figures now{};
+  if (!find_figures(&now)) return false;
+  *to = now.io;
+  *storage = now.storage;
   chunk_->io_known = wire::kIoRead | wire::kIoOwn;
   base::fetch_add(&chunk_->own_read, last_io_read_);
-  last_io_read_ = static_cast<uint64_t>(size);  // not in these figures, but in those to come
+  last_io_read_ = now.text_bytes;
+  return true;
+}
+
+bool Process::read_figures(Figures* to) {
+  if (!find_figures(to)) return false;
+  count_own_read(to->text_bytes);
   return true;
 }
 
@@ -152,8 +174,10 @@ base::Text Process::why_unseen(char* const* environment, char* to, size_t size) 
   }
   if (!has_library || !has_directory) return base::text("environment");
   const auto user = static_cast<uint64_t>(os::system_call(SYS_geteuid));
-  if (user == user_) return {};
-  return base::Writer(to, size).add("user ").add_number(user).view();
+  if (user != user_) return base::Writer(to, size).add("user ").add_number(user).view();
+  const uint64_t space = os::address_space();
+  if (space >= kAmpleSpaceBytes) return {};
+  return base::Writer(to, size).add("memory ").add_number(space).view();
 }
 
 void Process::note_start(uint64_t pid, uint64_t ticks, base::Text why, base::Text program) {
@@ -162,6 +186,17 @@ void Process::note_start(uint64_t pid, uint64_t ticks, base::Text why, base::Tex
   base::Writer text(room.data(), os::Scratch::kBytes);
   text.add("start\n").add_number(pid).add("\n").add_number(number_).add("\n").add_number(ticks).add("\n");
   text.add(why).add("\n").add(program);
+  names_.note(text.view());
+}
+
+void Process::note_end(uint64_t pid, uint64_t ticks, uint64_t signal, const Figures* figures) {
+  char room[192];
+  base::Writer text(room, sizeof room);
+  text.add("end\n").add_number(pid).add("\n").add_number(ticks).add("\n").add_number(signal);
+  if (figures != nullptr) {
+    const uint64_t all[] = {figures->io.rchar, figures->io.wchar, figures->storage.read_bytes, figures->storage.write_bytes};
+    for (const uint64_t one : all) text.add("\n").add_number(one);
+  }
   names_.note(text.view());
 }
 

@@ -13,6 +13,13 @@
 
 namespace weir::record {
 
+// What the kernel counted for this process and for the children that it waited for.
+struct Figures {
+  wire::IoFigures io;
+  wire::StorageFigures storage;
+  uint64_t text_bytes;  // read to find them: not in these figures, but in those to come
+};
+
 class Process {
  public:
   // Begins recording. 0, or -errno; then the process stays idle. speaks: as TraceFile::refuse has it.
@@ -29,6 +36,10 @@ class Process {
   // A program is about to be started (docs/formats/trace.md, section 3.2). why: empty, or what makes it likely that it leaves no
   // records. Also in a forked child that has no chunk of its own.
   void note_start(uint64_t pid, uint64_t ticks, base::Text why, base::Text program);
+  // A child was waited for. signal: that killed it, or 0; figures: what it and the children that it waited for brought in, null: unknown.
+  void note_end(uint64_t pid, uint64_t ticks, uint64_t signal, const Figures* figures);
+  // False where the kernel refuses them. They count as read by the recorder.
+  bool read_figures(Figures* to);
   // Empty, or why a program that is started with this environment will leave no records; lies in `to`.
   base::Text why_unseen(char* const* environment, char* to, size_t size) const;
   void forked();  // in the child

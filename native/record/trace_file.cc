@@ -290,17 +290,19 @@ void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, voi
   return chunk;
 }
 
-long TraceFile::refuse(uint64_t size, bool* speaks) {
+long TraceFile::refuse(uint64_t size, Refusal refusal, bool* speaks) {
   const uint64_t end = base::load(&header_->end_bytes), largest = os::largest_size();
-  const bool by_limit = largest < end || largest - end < size;
+  const bool by_memory = refusal == Refusal::passing;
+  const bool by_limit = !by_memory && (largest < end || largest - end < size);
   uint32_t before = base::load(&header_->refused);
   uint32_t after = 0;
   do {
     after = before + ((before & wire::kRefusedCount) != wire::kRefusedCount ? 1 : 0);
-    after |= (by_limit ? wire::kRefusedBySizeLimit : 0) | (*speaks ? wire::kRefusedSaid : 0);
+    after |= (by_limit ? wire::kRefusedBySizeLimit : 0) | (by_memory ? wire::kRefusedByMemory : 0);
+    after |= *speaks ? wire::kRefusedSaid : 0;
   } while (!base::compare_exchange(&header_->refused, &before, after));
   *speaks = *speaks && (before & wire::kRefusedSaid) == 0;
-  return by_limit ? -EFBIG : -ENOSPC;
+  return by_memory ? -ENOMEM : by_limit ? -EFBIG : -ENOSPC;
 }
 
 void TraceFile::forked() { base::store(&opening, 0u); }

@@ -45,9 +45,10 @@ class TraceFile {
   // replaced, set to null once it is touched; null: wherever there is room.
   void* take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal, void** over = nullptr);
 
-  // After a refusal for good: counts this program in the file's header. *speaks: whether it would say so on stderr; set to false when
-  // another program has said it. -EFBIG or -ENOSPC.
-  long refuse(uint64_t size, bool* speaks);
+  // After a refusal: counts this program, which leaves no records, in the file's header. *speaks:
+  // whether it would say so on stderr; set to false when another program has said it. -EFBIG,
+  // -ENOSPC or, where it was passing, -ENOMEM.
+  long refuse(uint64_t size, Refusal refusal, bool* speaks);
 
   // In a forked child: what the parent's other threads were at is over.
   static void forked();

@@ -79,7 +79,7 @@ struct FileHeader {
   uint64_t created_ticks;
   double ns_per_tick;
   Level level;
-  uint32_t refused;  // programs that found no room for themselves, kRefusedSaid, kRefusedBySizeLimit
+  uint32_t refused;  // programs that found no room for themselves, kRefusedSaid, kRefusedBySizeLimit, kRefusedByMemory
   char node[64];
   uint64_t launch;    // whose trace it is, of programs that were started without `weir trace`; 0: of anybody
   uint64_t launcher;  // the mpirun (srun, ...) that has this file, or 0
@@ -89,7 +89,8 @@ static_assert(offsetof(FileHeader, node) == 80 && offsetof(FileHeader, launch) =
 
 constexpr uint32_t kRefusedBySizeLimit = 1u << 31;  // one of them at least: RLIMIT_FSIZE
 constexpr uint32_t kRefusedSaid = 1u << 30;         // one has said it on stderr
-constexpr uint32_t kRefusedCount = kRefusedSaid - 1;
+constexpr uint32_t kRefusedByMemory = 1u << 29;    // one of them at least: no memory (RLIMIT_AS)
+constexpr uint32_t kRefusedCount = kRefusedByMemory - 1;
 
 struct ChunkHeader {
   uint32_t magic;

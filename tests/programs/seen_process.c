@@ -39,6 +39,31 @@ SEEN(exit, "child end=1") {
   if (in_child(file)) CALL(exit)(6);
 }
 
+// Of what they wait for there are notes, which are no records.
+#define WAITED(symbol, call)                                            \
+  SEEN(symbol, "open; close") {                                         \
+    int status = 0;                                                     \
+    siginfo_t about;                                                    \
+    memset(&about, 0, sizeof about);                                    \
+    for (int signal = 0; signal <= SIGKILL; signal += SIGKILL) {        \
+      const pid_t child = fork();                                       \
+      if (child == 0) {                                                 \
+        if (signal != 0) raise(signal);                                 \
+        _exit(6);                                                       \
+      }                                                                 \
+      const long result = call;                                         \
+      say("  %d %x %d", result == child || result == 0, (unsigned)status, about.si_status); \
+      errno = 0;                                                        \
+      tell(call);                                                       \
+    }                                                                   \
+    close(open(file, O_RDWR | O_CREAT, 0644));                          \
+  }
+WAITED(wait, CALL(wait)(&status))
+WAITED(waitpid, CALL(waitpid)(-1, &status, 0))
+WAITED(wait3, CALL(wait3)(&status, 0, NULL))
+WAITED(wait4, CALL(wait4)(-1, &status, 0, NULL))
+WAITED(waitid, CALL(waitid)(P_ALL, 0, &about, WEXITED))
+
 SEEN(prctl, "open; close") {
   tell(CALL(prctl)(PR_GET_SECCOMP, 0, 0, 0, 0));
   close(open(file, O_RDWR | O_CREAT, 0644));

@@ -266,3 +266,112 @@ def test_ranks_without_an_environment_are_named(traced, mpi):
 def test_healthy_programs_raise_no_alarm(traced, big, script):
     status, reported, first, made = traced("bash", "-c", script)
     assert (reported, made["unseen"]["statement"]) == (0, None), first
+
+
+KILLED = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+  static char bytes[3 << 20];
+  int fd = open("out", O_RDWR | O_CREAT | O_TRUNC, 0600);
+  syscall(SYS_write, fd, bytes, sizeof bytes);
+  if (!strcmp(arguments[1], "SIGABRT")) abort();
+  if (!strcmp(arguments[1], "SIGSEGV")) *(volatile int *)8 = 1;
+  raise(SIGKILL);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["summary", "trace"])
+@pytest.mark.parametrize("signal", ["SIGSEGV", "SIGABRT", "SIGKILL"])
+def test_a_child_that_is_killed_is_named_with_its_signal(traced, cc, signal, level):
+    killed = cc(KILLED, "-w", name="killed")
+    command = f"{killed} {signal} 2>/dev/null; true"
+    _, status, _, made = traced("bash", "-c", command, level=level)
+    bash, *_, child = made["processes"]  # and the shell that was forked, before it is the program
+    assert (bash["end"], child["end"]) == ("exit", signal) and child["command"].startswith(str(killed))
+    assert bash["kernel_bytes_written"] == bash["seen_bytes_written"]  # bash is not blamed
+    assert child["kernel_bytes_written"] >= 3 << 20 and status == 0
+    (note,) = (one for one in made["notes"] if " did not end in order: " in one)
+    assert note.startswith("step main: 1 of ") and note.count("(pid ") == 1
+    assert note.endswith(f"(pid {child['pid']}: killed by {signal})")
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_what_a_killed_child_moved_unseen_is_its_own(traced, cc, static):
+    """Bytes of system calls that no hook saw, of a child that could not ask for its figures."""
+    source = KILLED.replace("syscall(SYS_write, ", "raw(SYS_write, ").replace(
+        "int main",
+        "static void raw(long a, long b, void *c, long d) "
+        '{ __asm__ volatile("syscall" : "+a"(a) : "D"(b), "S"(c), "d"(d) : "rcx", "r11", "memory"); }'
+        "\nint main",
+    )
+    killed = cc(source, "-w", *(["-static"] if static else []), name="hidden")
+    _, status, first, made = traced("bash", "-c", f"{killed} SIGSEGV 2>/dev/null; true")
+    assert status == 4 and "bash" not in first and "3.1 MB" in first
+    if static:
+        (program,) = made["unseen"]["programs"]
+        assert (program["signal"], program["program"]) == (11, str(killed))
+        assert "killed by SIGSEGV" in first and 3 << 20 <= program["group_bytes"] < 3.1 * (1 << 20)
+    else:
+        (blamed,) = made["unseen"]["processes"]
+        assert blamed["command"] == f"{killed} SIGSEGV"
+
+
+def test_a_killed_command_is_named_with_its_signal(traced, cc):
+    _, _, _, made = traced(cc(KILLED, "-w", name="killed"), "SIGKILL")
+    assert made["processes"][0]["end"] == "SIGKILL"
+
+
+def test_a_killed_child_of_a_parent_that_polls_is_the_likely_way(traced):
+    """timeout(1) and mpirun find ended children without blocking: their bytes are in one sum."""
+    script = "dd if=/dev/zero of=z bs=1M count=3 status=none; kill -9 $$"
+    _, _, _, made = traced("timeout", "60", "bash", "-c", script)
+    assert [one["end"] for one in made["processes"] if one["command"].startswith("bash")] == [
+        "SIGKILL"
+    ]
+    assert made["unseen"]["bytes"] == 0  # what dd moved was seen, whoever waited for it
+
+
+@pytest.mark.parametrize("level", ["summary", "trace"])
+def test_programs_without_records_have_their_own_bytes(traced, cc, level):
+    static = cc(KILLED.replace("syscall(SYS_write", "if (count == 2) syscall(SYS_write"), "-w",
+                "-static", name="static")  # fmt: skip
+    script = f"{static} SIGKILL 2>&-; env -i /bin/dd if=/dev/zero of=z bs=1M count=5 2>&-; true"
+    _, status, first, made = traced("bash", "-c", script, level=level)
+    one, other = sorted(made["unseen"]["programs"], key=lambda program: program["group_bytes"])
+    assert status == 4 and one["program"] == str(static) and other["program"] == "/bin/dd"
+    assert 3 << 20 <= one["group_bytes"] < 3.1 * (1 << 20)
+    assert 10 << 20 <= other["group_bytes"] < 10.1 * (1 << 20)
+    assert first.index("/bin/dd (pid") < first.index(f"{static} (pid") and ", 10.5 MB: " in first
+
+
+def test_programs_that_share_their_bytes_say_so(traced):
+    """A parent with two threads cannot part what its children brought in."""
+    program = (
+        "import subprocess, threading\n"
+        "event = threading.Event()\n"
+        "threading.Thread(target=event.wait).start()\n"
+        "for n in '35': subprocess.run(['/bin/dd', 'if=/dev/zero', 'of=z', 'bs=1M', 'count=' + n],"
+        " env={}, stderr=subprocess.DEVNULL)\n"
+        "event.set()"
+    )
+    _, status, first, made = traced("python3", "-c", program)
+    one, other = made["unseen"]["programs"]
+    assert status == 4 and one["group_pids"] == other["group_pids"] == [one["pid"], other["pid"]]
+    assert f"MB together with pid {other['pid']}: " in first
+
+
+@pytest.mark.parametrize("kilobytes", [8000, 12000])
+def test_a_limit_on_the_address_space_is_the_reason(traced, kilobytes):
+    """Less than the loader needs for the library, and less than the recorder needs."""
+    script = f"ulimit -v {kilobytes}; dd if=/dev/zero of=z bs=64k count=50 2>&-; true"
+    _, status, first, made = traced("bash", "-c", script)
+    limit = f"its address space is limited to {kilobytes * 1024 / 1e6:.0f} MB (ulimit -v)"
+    assert status == 4 and "1 program left no records: /usr/bin/dd (pid " in first
+    assert limit in first and [one["command"][:4] for one in made["processes"]] == ["bash"]

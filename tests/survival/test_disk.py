@@ -162,7 +162,7 @@ def test_programs_under_a_limit_on_file_size_are_said_once_and_reported(weir, tm
     assert done.stderr.count("weir: ") == 1 and "(ulimit -f)" in done.stderr, done.stderr
     statement = json.loads(weir("report", tmp_path / "run", "--json").stdout)["unseen"]["statement"]
     assert statement.startswith("INCOMPLETE") and "direct system calls" not in statement
-    assert "no room in the trace for 21 programs: a limit on the size of files (ulimit -f)" in statement  # seq and the 20
+    assert "weir could not record 21 programs: a limit on the size of files (ulimit -f)" in statement  # seq and the 20
 
 
 def test_lost_calls_are_counted_once(guest, traced):

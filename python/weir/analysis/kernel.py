@@ -13,14 +13,17 @@ from weir.analysis.dirtied import dirtied_bytes
 from weir.analysis.starts import Untraced, untraced_programs
 from weir.analysis.step import StepData
 from weir.trace import TraceFile
+from weir.trace.children import signal_name
 from weir.trace.ops import EVENTS, NOTES, op_named
-from weir.trace.process import END_KINDS
+from weir.trace.process import END_KINDS, EXEC
 
 MOST_UNSEEN_SHARE = 0.01
 MOST_UNSEEN_BYTES = 1 << 20
 NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a process, in each direction
 _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
-_PROGRAM_TEXT_BYTES = 512 << 20  # the loader maps programs and libraries: taken for those as long as nothing says otherwise
+# The loader maps programs and libraries: taken for those as long as nothing says otherwise.
+_PROGRAM_TEXT_BYTES = 512 << 20
+_MOST_NAMES = 3
 _IN_MEMORY = ("/dev/shm/", "/memfd:")  # file systems without storage
 _UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar and wchar
 
@@ -32,12 +35,15 @@ def is_unseen(unseen: int, counted: int) -> bool:
 
 @dataclass(frozen=True)
 class ProcessFigures:
-    """kernel_*: rchar and wchar of /proc/self/io over the life of the process, less what children that it waited for brought in and
-    what the recorder itself read and wrote; None: unknown.
+    """Bytes of one process.
 
-    seen_*: reads and writes of all names, pipes included; of a file under layers what reached the file system, where that is more
-    (a task reads ahead, or writes what others left with it). unseen_*: what the kernel counted more, beside what streams passed over;
-    past_calls_*: bytes that went to or came from storage without a call that the kernel counts (mappings, libaio, io_uring), roughly.
+    kernel_*: rchar and wchar of /proc/self/io over the life of the process, less what children that
+    it waited for brought in and what the recorder itself read and wrote; None: unknown.
+    seen_*: reads and writes of all names, pipes included; of a file under layers what reached the
+    file system, where that is more (a rank reads ahead, or writes what others left with it).
+    unseen_*: what the kernel counted more, beside what streams passed over.
+    past_calls_*: bytes that went to or came from storage without a call that the kernel counts
+    (mappings, libaio, io_uring), roughly.
     """
 
     step: str
@@ -75,7 +81,11 @@ class ProcessFigures:
 
 @dataclass(frozen=True)
 class Group:
-    """Programs that left no records and whose bytes the kernel added to one process that waited for them. bytes: None: unknown."""
+    """Programs that left no records, and the bytes of all of them together; None: unknown.
+
+    More than one where the kernel added their bytes to one process that waited for them, and that
+    process could not note the bytes of each.
+    """
 
     programs: tuple[Untraced, ...]
     bytes: int | None
@@ -138,43 +148,107 @@ def _account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
 
 
 def _make_account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
-    seen, uncounted = _seen(data), _uncounted(data)
     untraced = untraced_programs(data)
-    family = _Family(data, seen, untraced)
-    groups: dict[int | None, list[Untraced]] = {}
-    for one in untraced:
-        groups.setdefault(family.reaper(one), []).append(one)
-    figures, bytes_of = [], {}
-    (mapped, shared, rings), dirtied = _evidence(data), dirtied_bytes(data.columns, len(data.members))
-    for index, member in enumerate(data.members):
+    account = _Account(data, untraced)
+    figures = [account.figures_of(index) for index in range(len(data.members))]
+    return figures, account.groups()
+
+
+class _Account:
+    """Shares out what the kernel counted among processes and programs without records."""
+
+    def __init__(self, data: StepData, untraced: list[Untraced]) -> None:
+        self._data = data
+        self._seen, self._uncounted = _seen(data), _uncounted(data)
+        self._mapped, self._shared, self._rings = _evidence(data)
+        self._dirtied = dirtied_bytes(data.columns, len(data.members))
+        self._family = _Family(data, self._seen, untraced)
+        self._single = [one for one in untraced if one.figures is not None]
+        self._pooled: dict[int | None, list[Untraced]] = {}
+        for one in untraced:
+            if one.figures is None:
+                self._pooled.setdefault(self._family.reaper(one), []).append(one)
+        self._bytes_of: dict[int | None, int | None] = {}
+        if _JOB in self._pooled:
+            self._bytes_of[_JOB] = self._family.job_excess()
+
+    def figures_of(self, index: int) -> ProcessFigures:
+        """Of one member; what is in its figures for programs that left no records is not its own."""
+        member, kernel = self._data.members[index], self._family.own(index)
         process = member.process
-        calls, ns, seen_read, seen_written = (int(column[index]) for column in seen)
-        kernel = family.own(index)
-        end = END_KINDS[process.end_kind] if process.end_kind < len(END_KINDS) else "unknown"
+        calls, ns, seen_read, seen_written = (int(column[index]) for column in self._seen)
         one = ProcessFigures(
-            data.step.name, data.files[member.file].node, process.pid, member.rank, process.command_line, end, calls,
-            ns / 1e9, *(None, None) if kernel is None else kernel[:2], seen_read, seen_written, member.is_launcher,
+            self._data.step.name, self._data.files[member.file].node, process.pid, member.rank,
+            process.command_line, self._end(index), calls, ns / 1e9,
+            *(None, None) if kernel is None else kernel[:2], seen_read, seen_written,
+            member.is_launcher,
         )  # fmt: skip
-        if kernel is not None:
-            over_read = kernel[0] - process.passed_over - seen_read + int(uncounted[0][index])
-            over_written = kernel[1] - seen_written + int(uncounted[1][index])
-            parts = [int(part) if part > noise else 0 for part, noise in ((over_read, _LOADER_BYTES), (over_written, NOISE_BYTES))]
-            if index in groups:
-                bytes_of[index] = sum(parts)
-                one = replace(one, kernel_read=kernel[0] - parts[0], kernel_written=kernel[1] - parts[1])
-                parts = [0, 0]
-            elif process.has_own_figures and not member.is_launcher:  # whose mappings are segments shared with its tasks (PMIx)
-                explained = seen_written + parts[1] + 2 * process.own_written + int(dirtied[index]) + int(shared[index])
-                more_read, more_written = kernel[2] - seen_read - parts[0], max(0, kernel[3] - explained)
-                parts += _past_calls(more_read, more_written, int(mapped[index]), bool(rings[index]))
-            one = replace(one, **dict(zip(("unseen_read", "unseen_written", "past_calls_read", "past_calls_written"), parts)))
-            if one.unseen:
-                one = replace(one, way=_way(one, bool(mapped[index]), bool(rings[index]), data.files[member.file].no_room))
-        figures.append(one)
-    job = family.job_excess()
-    if _JOB in groups:
-        bytes_of[_JOB] = job
-    return figures, [Group(tuple(some), bytes_of.get(reaper)) for reaper, some in groups.items()]
+        if kernel is None:
+            return one
+        over = self._over(index, one)
+        if index in self._pooled:
+            self._bytes_of[index] = sum(over)
+            return replace(
+                one, kernel_read=kernel[0] - over[0], kernel_written=kernel[1] - over[1]
+            )
+        past = [0, 0]
+        if process.has_own_figures and not member.is_launcher:
+            past = self._past(index, kernel, one, over)  # a launcher maps what its ranks share (PMIx)
+        names = ("unseen_read", "unseen_written", "past_calls_read", "past_calls_written")
+        one = replace(one, **dict(zip(names, (*over, *past))))
+        return replace(one, way=self._way(index, one)) if one.unseen else one
+
+    def groups(self) -> list[Group]:
+        """after: figures_of() of all members."""
+        made = [Group((one,), self._family.bytes_of(one)) for one in self._single]
+        for reaper, some in self._pooled.items():
+            made.append(Group(tuple(some), self._bytes_of.get(reaper)))
+        return sorted(made, key=lambda group: group.programs[0].start_ticks)
+
+    def _over(self, index: int, one: ProcessFigures) -> list[int]:
+        """Bytes read and written by calls that the kernel counted and weir did not see."""
+        passed_over = self._data.members[index].process.passed_over
+        uncounted = [int(part[index]) for part in self._uncounted]
+        read = (one.kernel_read or 0) - passed_over - one.seen_read + uncounted[0]
+        written = (one.kernel_written or 0) - one.seen_written + uncounted[1]
+        parts = ((read, _LOADER_BYTES), (written, NOISE_BYTES))
+        return [part if part > noise else 0 for part, noise in parts]
+
+    def _past(
+        self, index: int, kernel: list[int], one: ProcessFigures, over: list[int]
+    ) -> list[int]:
+        """Bytes read from storage and written to it without a call that the kernel counts."""
+        own = 2 * self._data.members[index].process.own_written
+        explained = one.seen_written + over[1] + own
+        explained += int(self._dirtied[index]) + int(self._shared[index])
+        more_read, more_written = kernel[2] - one.seen_read - over[0], max(0, kernel[3] - explained)
+        return _past_calls(
+            more_read, more_written, int(self._mapped[index]), bool(self._rings[index])
+        )
+
+    def _end(self, index: int) -> str:
+        process = self._data.members[index].process
+        if self._family.is_replaced(index):
+            return END_KINDS[EXEC]
+        if signal := self._data.signals.get(index):
+            return signal_name(signal)
+        return END_KINDS[process.end_kind] if process.end_kind < len(END_KINDS) else "unknown"
+
+    def _way(self, index: int, one: ProcessFigures) -> str:
+        member = self._data.members[index]
+        if killed := self._family.without_figures(index):
+            names = [_named(self._data, child) for child in killed[:_MOST_NAMES]]
+            more = len(killed) - len(names)
+            rest = f" and {more} more" if more else ""
+            return f"its killed children, whose own figures are not known: {', '.join(names)}{rest}"
+        no_room = self._data.files[member.file].no_room
+        return _way(one, bool(self._mapped[index]), bool(self._rings[index]), no_room)
+
+
+def _named(data: StepData, index: int) -> str:
+    process = data.members[index].process
+    signal = data.signals.get(index)
+    return f"{process.command_line[:60]} (pid {process.pid}{f', {signal_name(signal)}' if signal else ''})"
 
 
 def _past_calls(more_read: int, more_written: int, mapped: int, has_ring: bool) -> list[int]:
@@ -232,10 +306,12 @@ def _uncounted(data: StepData) -> list[np.ndarray]:
 
 
 class _Family:
-    """Who waited for whom: Linux adds the figures of a child to its parent when the parent waits for it. Figures are rchar, wchar, read_bytes,
-    write_bytes."""
+    """Who waited for whom: Linux adds the figures of a child to its parent when the parent waits
+    for it. Figures are rchar, wchar, read_bytes, write_bytes."""
 
-    def __init__(self, data: StepData, seen: tuple[np.ndarray, ...], untraced: list[Untraced]) -> None:
+    def __init__(
+        self, data: StepData, seen: tuple[np.ndarray, ...], untraced: list[Untraced]
+    ) -> None:
         self._data = data
         self._left = [self._left_by(index, seen) for index in range(len(data.members))]
         self._members_of: dict[tuple[int, int], list[int]] = {}
@@ -243,26 +319,67 @@ class _Family:
             self._members_of.setdefault((member.file, member.process.pid), []).append(index)
         self._replaced = {one.starter for one in untraced if one.is_replaced}
         self._foster: dict[int, list[tuple[int, int]]] = {}
+        self._final: dict[int, list[int]] = {}  # of those replaced by a program without records
+        self._spawned: dict[int, list[list[int]]] = {}  # of children that left no records
         for one in untraced:
-            if one.starter is not None and not one.is_replaced and one.pid:
-                self._foster.setdefault(one.starter, []).append((data.members[one.starter].file, one.pid))
+            if one.starter is None or not one.pid:
+                continue
+            if one.is_replaced:
+                if one.figures is not None:
+                    self._final[one.starter] = list(one.figures)
+            elif one.figures is not None:
+                self._spawned.setdefault(one.starter, []).append(list(one.figures))
+            else:
+                key = (data.members[one.starter].file, one.pid)
+                self._foster.setdefault(one.starter, []).append(key)
+        self._wholes = self._find_wholes()
+
+    def is_replaced(self, index: int) -> bool:
+        """Whether a program that left no records took the member's place."""
+        return index in self._replaced
 
     def own(self, index: int) -> list[int] | None:
-        """Figures of the member itself, with those of programs that left no records; None: unknown."""
+        """Figures of the member itself, with those of programs that left no records and whose own
+        are not known; None: unknown."""
         process = self._data.members[index].process
         if not process.io_known:
             return None
+        storage = zip(process.kernel_storage_ever, process.kernel_storage_before)
         own = [
-            process.kernel_read - process.own_read, process.kernel_written - process.own_written,
-            *(last - first for last, first in zip(process.kernel_storage_ever, process.kernel_storage_before)),
-        ]  # fmt: skip
+            process.kernel_read - process.own_read,
+            process.kernel_written - process.own_written,
+            *(last - first for last, first in storage),
+        ]
         if index not in self._replaced:
             for child in self._children(index):
-                one = self._data.members[child].process
-                ended = one.end_ticks or one.last_ticks
-                if one.io_began and process.start_ticks <= ended <= max(process.last_ticks, process.end_ticks):
-                    own = [mine - its for mine, its in zip(own, self._whole(child))]
+                if self._is_within(child, index):
+                    own = [mine - its for mine, its in zip(own, self._wholes[child])]
+        for its_figures in self._spawned.get(index, ()):
+            own = [mine - its for mine, its in zip(own, its_figures)]
         return [max(0, part) for part in own]
+
+    def without_figures(self, index: int) -> list[int]:
+        """Children that were killed, and of which nobody could ask the kernel at their end."""
+        return [
+            child for child in self._children(index)
+            if (one := self._data.members[child].process).whole and not one.end_ticks
+            and one.end_kind != EXEC and child not in self._replaced
+            and one.start_ticks >= self._data.members[index].process.start_ticks
+        ]  # fmt: skip
+
+    def bytes_of(self, one: Untraced) -> int | None:
+        """Of a program without records whose figures are known: less what was there before it
+        started, and what traced children of it brought in."""
+        if one.figures is None or one.starter is None:
+            return None
+        member = self._data.members[one.starter]
+        bytes_ = sum(one.figures[:2])
+        if one.is_replaced:
+            bytes_ -= sum(self._left[one.starter][:2])
+        for child in self._data.children.get((member.file, one.pid), ()):
+            if self._data.members[child].process.start_ticks >= one.start_ticks:
+                bytes_ -= sum(self._wholes[child][:2])
+        return max(0, bytes_)
 
     def reaper(self, one: Untraced) -> int | None:
         """The member whose figures have those of a program without records; _JOB: whoever started the step; None: nobody known."""
@@ -288,20 +405,31 @@ class _Family:
         members = self._data.members
         keys = {(m.file, m.process.pid): None for m in members if (m.file, m.process.ppid) not in self._members_of}
         roots = [max(self._members_of[key], key=lambda index: members[index].process.start_ticks) for key in keys]
-        return max(0, sum(job.kernel_bytes) - sum(sum(self._whole(root)[:2]) for root in roots))
+        return max(0, sum(job.kernel_bytes) - sum(sum(self._wholes[root][:2]) for root in roots))
 
     def _children(self, index: int) -> list[int]:
         member = self._data.members[index]
         keys = [(member.file, member.process.pid), *self._foster.get(index, ())]
         return [child for key in keys for child in self._data.children.get(key, ()) if child != index]
 
-    def _whole(self, index: int) -> list[int]:
-        """What the member's parent finds: of one that was replaced by a program without records at least what that one waited for."""
-        whole = self._left[index]
-        if index in self._replaced:
-            for child in self._children(index):
-                whole = [mine + its for mine, its in zip(whole, self._left[child])]
-        return whole
+    def _is_within(self, child: int, index: int) -> bool:
+        process, one = self._data.members[index].process, self._data.members[child].process
+        ended = one.end_ticks or one.last_ticks
+        until = max(process.last_ticks, process.end_ticks)
+        return one.io_began and process.start_ticks <= ended <= until
+
+    def _find_wholes(self) -> list[list[int]]:
+        """What the parent of each member finds: of one whose figures at its end are not known at
+        least what its children brought in. A child is younger, whatever a damaged trace says."""
+        members, wholes = self._data.members, [list(one) for one in self._left]
+        order = [(one.process.start_ticks, index) for index, one in enumerate(members)]
+        for _, index in sorted(order, reverse=True):
+            if index in self._final:
+                wholes[index] = self._final[index]
+            elif index in self._replaced or not members[index].process.end_ticks:
+                younger = [one for one in self._children(index) if order[one] > order[index]]
+                wholes[index] = [sum(parts) for parts in zip(wholes[index], *(wholes[one] for one in younger))]
+        return wholes
 
     def _left_by(self, index: int, seen: tuple[np.ndarray, ...]) -> list[int]:
         """Figures of a member at its end: those that weir saw when it was killed before it could ask the kernel once more."""

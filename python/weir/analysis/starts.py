@@ -1,34 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that were started: which of them left no records, and what is known of why (docs/formats/trace.md, section 3.2)."""
+"""Programs that were started: which of them left no records, and what is known of why and of their
+end (docs/formats/trace.md, section 3.2)."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from weir.trace.children import Start
+from weir.trace.file import TraceFile
 
 if TYPE_CHECKING:
     from weir.analysis.step import StepData
 
-_HEAD = "start\n"
-_FAILED = "failed"
 _OWN = "weir"  # the command itself is not recorded: a job script may print a report
-
-
-class Start(NamedTuple):
-    """pid: of the program, 0 unknown. page: process field of the process that tells; why: `environment`, `user N` or empty."""
-
-    pid: int
-    page: int
-    ticks: int
-    why: str
-    program: str
 
 
 @dataclass(frozen=True)
 class Untraced:
-    """A program that was started and left no records. starter: member that was replaced by it, or whose child it was."""
+    """A program that was started and left no records.
+
+    starter: member that was replaced by it, or whose child it was. figures: rchar, wchar,
+    read_bytes and write_bytes of its pid at its end, None: unknown; signal: that killed it, or 0.
+    """
 
     node: str
     pid: int
@@ -37,28 +34,13 @@ class Untraced:
     starter: int | None
     rank: int
     is_replaced: bool  # the program took the place of the starter itself
+    start_ticks: int
+    signal: int = 0
+    figures: tuple[int, ...] | None = None
 
     @property
     def is_own(self) -> bool:
         return self.program.rpartition("/")[2] == _OWN
-
-
-def _parsed(text: str) -> Start | None:
-    parts = text.split("\n", 5)
-    if len(parts) < 6 or not all(part.isdecimal() for part in parts[1:4]):
-        return None
-    return Start(int(parts[1]), int(parts[2]), int(parts[3]), parts[4], parts[5])
-
-
-def _succeeded(told: list[Start]) -> list[Start]:
-    """Starts of one pid, in order, without those that came back."""
-    made: list[Start] = []
-    for one in sorted(told, key=lambda start: start.ticks):
-        if one.why != _FAILED:
-            made.append(one)
-        elif made:
-            made.pop()
-    return made
 
 
 def _reason(why: str, no_room: str) -> str:
@@ -66,6 +48,9 @@ def _reason(why: str, no_room: str) -> str:
         return "started without LD_PRELOAD or WEIR_TRACE_DIR in its environment"
     if why.startswith("user "):
         return f"runs as another user ({why[5:]}), who may not write the trace"
+    if why.startswith("memory ") and why[7:].isdecimal():
+        limit = f"its address space is limited to {int(why[7:]) / 1e6:.0f} MB (ulimit -v)"
+        return f"{limit}: too little for weir's library or its buffers; or it is static or setuid"
     if no_room:
         return no_room
     return "static, setuid, of another C library, or in a container"
@@ -73,29 +58,41 @@ def _reason(why: str, no_room: str) -> str:
 
 def untraced_programs(data: StepData) -> list[Untraced]:
     """Of one step, in the order in which they were started on each node."""
-    found: list[tuple[int, int, Untraced]] = []
-    for index, file in enumerate(data.files):
-        first = data.first_member(index)
-        begun: dict[int, list[int]] = defaultdict(list)
-        members: dict[int, list[int]] = defaultdict(list)
-        for number, process in enumerate(file.processes):
-            begun[process.pid].append(process.start_ticks)
-            members[process.page].append(first + number)
-        by_pid: dict[int, list[Start]] = defaultdict(list)
-        for text in file.texts:
-            if text.startswith(_HEAD) and (one := _parsed(text)) is not None:
-                by_pid[one.pid].append(one)
-        for pid, told in by_pid.items():
-            starts = _succeeded(told) if pid else told
-            ticks = sorted(begun[pid]) if pid else []
-            for at, one in enumerate(starts):
-                until = starts[at + 1].ticks if pid and at + 1 < len(starts) else None
-                next_one = bisect_right(ticks, one.ticks)
-                if pid and next_one < len(ticks) and (until is None or ticks[next_one] <= until):
-                    continue
-                starter = next(iter(members.get(one.page, ())), None)
-                process = data.members[starter].process if starter is not None else None
-                replaced = process is not None and process.pid == pid
-                rank = data.members[starter].rank if starter is not None and replaced and process is not None and process.rank >= 0 else -1
-                found.append((index, one.ticks, Untraced(file.node, pid, one.program, _reason(one.why, file.no_room), starter, rank, replaced)))
+    found = [
+        (index, one.start_ticks, one)
+        for index, file in enumerate(data.files)
+        for one in _of_file(data, index, file)
+    ]
     return [one for _, _, one in sorted(found, key=lambda entry: entry[:2])]
+
+
+def _of_file(data: StepData, index: int, file: TraceFile) -> Iterator[Untraced]:
+    first = data.first_member(index)
+    begun: dict[int, list[int]] = defaultdict(list)
+    members: dict[int, int] = {}
+    for number, process in enumerate(file.processes):
+        begun[process.pid].append(process.start_ticks)
+        members.setdefault(process.page, first + number)
+    for pid, starts in file.children.starts.items():
+        ticks = sorted(begun.get(pid, ())) if pid else []
+        for at, one in enumerate(starts):
+            until = starts[at + 1].ticks if pid and at + 1 < len(starts) else None
+            next_one = bisect_right(ticks, one.ticks)
+            recorded = ticks[next_one] if pid and next_one < len(ticks) else None
+            if recorded is None or (until is not None and recorded > until):
+                ends = [tick for tick in (recorded, until) if tick is not None]
+                yield _untraced(data, file, one, members.get(one.page), min(ends, default=None))
+
+
+def _untraced(
+    data: StepData, file: TraceFile, one: Start, starter: int | None, until: int | None
+) -> Untraced:
+    process = data.members[starter].process if starter is not None else None
+    replaced = process is not None and process.pid == one.pid
+    is_rank = replaced and process is not None and process.rank >= 0
+    rank = data.members[starter].rank if starter is not None and is_rank else -1
+    end = file.children.end_of(one.pid, one.ticks, until) if one.pid else None
+    return Untraced(
+        file.node, one.pid, one.program, _reason(one.why, file.no_room), starter, rank, replaced,
+        one.ticks, *(() if end is None else (end.signal, end.figures)),
+    )  # fmt: skip

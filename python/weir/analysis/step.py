@@ -75,6 +75,21 @@ class StepData:
             found.setdefault((file, self.members[index].process.ppid), []).append(index)
         return found
 
+    @cached_property
+    def signals(self) -> dict[int, int]:
+        """By member: the signal that killed it, where its parent noted it, or `weir trace` did."""
+        found = {i: one.process.signal for i, one in enumerate(self.members) if one.process.signal}
+        job, whole = self.step.job, [i for i, one in enumerate(self.members) if one.process.whole]
+        if job is not None and (job.exit_status or 0) < 0 and whole:
+            root = self.members[min(whole, key=lambda i: self.members[i].process.start_realtime_ns)]
+            its_programs = [
+                i for i in whole
+                if self.members[i].file == root.file and self.members[i].process.pid == root.process.pid
+            ]  # fmt: skip
+            last = max(its_programs, key=lambda i: self.members[i].process.start_ticks)
+            found.setdefault(last, -(job.exit_status or 0))
+        return found
+
     def first_member(self, file: int) -> int:
         """Index of the first process of a file among the members."""
         return sum(len(one.processes) for one in self.files[:file])

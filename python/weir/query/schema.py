@@ -194,8 +194,8 @@ PROCESSES = TableSchema(
         cwd text: where it began
         started_ns int ns: since 1970, on the clock that the nodes share
         ended_ns int? ns: the same; null: it had no orderly end
-        end_kind text: exit, _exit, exec, fatal signal, no orderly end
-        launcher bool: mpirun or its kin
+        end_kind text: exit, _exit, exec, fatal signal, no orderly end, or the signal that killed it (SIGSEGV)
+        launcher bool: mpirun, srun or another launcher
         events int: records
         counted_calls int: calls that are in counters alone
         lost_events int: calls of which nothing was kept

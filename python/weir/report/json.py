@@ -60,7 +60,11 @@ def _unseen(report: Report) -> dict[str, Any]:
             {"step": name, "pid": p.pid, "command": p.command, "bytes": p.unseen, "way": p.way} for name, one in steps for p in one.processes
         ],
         "programs": [
-            {"step": name, "pid": p.pid, "rank": p.rank, "program": p.program, "reason": p.reason, "group_bytes": group.bytes, "matters": group.matters}
+            {
+                "step": name, "node": p.node, "pid": p.pid, "rank": p.rank, "program": p.program,
+                "reason": p.reason, "signal": p.signal or None, "group_bytes": group.bytes,
+                "group_pids": [other.pid for other in group.programs], "matters": group.matters,
+            }
             for name, one in steps for group in one.groups for p in group.programs
         ],
     }  # fmt: skip

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,12 @@ from weir.report.mpi_io import mpi_io_findings
 from weir.report.output import output_findings
 from weir.report.phases import phase_findings, rule_findings
 from weir.report.waits import wait_findings
+from weir.trace.children import signal_name
 from weir.trace.process import LEVELS
 
 if TYPE_CHECKING:
+    from weir.analysis.kernel import Group, Unseen
+    from weir.analysis.starts import Untraced
     from weir.analysis.totals import Totals
     from weir.report.build import Report, StepReport
 
@@ -48,7 +50,8 @@ def notes(report: Report) -> list[str]:
         not_files, launchers, segments = zip(*(step.left_out() for step in report.steps))
         files = sum(part.files or 0 for part in segments)
         found += _left_out("pipes, sockets, devices, /proc and /sys", not_files)
-        found += _left_out(f"{files} shared-memory {'file' if files == 1 else 'files'} of MPI libraries", segments)
+        kind = f"shared-memory {'file' if files == 1 else 'files'} of MPI libraries"
+        found += _left_out(f"{files} {kind}", segments)
         found += _left_out("launchers (mpirun, srun, ...)", launchers)
     return found
 
@@ -57,30 +60,33 @@ def _of_step(step: StepReport) -> list[str]:
     found = []
     processes = [member.process for member in step.data.members]
     if not step.data.files:
-        found.append("no trace file: nothing was recorded (was the program started, and linked dynamically?)")
+        found.append(
+            "no trace file: nothing was recorded (was the program started, and linked dynamically?)"
+        )
     if step.level == "summary":
         found.append("level summary tells no files apart: pipes and terminals are in the figures")
     found += _of_losses(step)
     stepped = sum(
-        0 < p.level_now < step.data.files[m.file].header.level and not p.changed_user for m, p in zip(step.data.members, processes)
+        0 < p.level_now < step.data.files[m.file].header.level and not p.changed_user
+        for m, p in zip(step.data.members, processes)
     )
     if stepped:
         least = min(p.level_now for p in processes if p.whole and not p.changed_user)
         found.append(
-            f"{stepped} of {len(processes)} processes recorded less from some time on, at level {LEVELS[least % 4]}: the trace "
-            "came near its budget (WEIR_BUDGET sets a larger one)"
+            f"{stepped} of {len(processes)} processes recorded less from some time on, at level "
+            f"{LEVELS[least % 4]}: the trace came near its budget (WEIR_BUDGET sets a larger one)"
         )
-    replaced = {one.starter for group in step.unseen.groups for one in group.programs if one.is_replaced}
-    killed = sum(process.whole and not process.ended_in_order and index not in replaced for index, process in enumerate(processes))
-    if killed:
-        found.append(f"{killed} of {len(processes)} processes did not end in order (killed, crashed, or still running)")
+    found += _of_killed(step)
     found += _of_untraced(step)
     found += _of_clocks(step)
     job = step.data.step.job
     if job is not None and job.exit_status:
         found.append(f"the command {_ending(job.exit_status)}")
     if job is None or job.ended_realtime_ns is None:
-        found.append("no `weir trace` saw the command end (LD_PRELOAD alone, or `weir trace` was killed): Wall is from the first to the last record or sign of life of a process")
+        found.append(
+            "no `weir trace` saw the command end (LD_PRELOAD alone, or `weir trace` was killed): "
+            "Wall is from the first to the last record or sign of life of a process"
+        )
     found += _of_later_work(step)
     if step.output is not None:
         found += output_findings(step.output)
@@ -91,64 +97,148 @@ def _of_step(step: StepReport) -> list[str]:
     return found
 
 
+def _of_killed(step: StepReport) -> list[str]:
+    """Processes that did not end in order, by name; those that are known to be killed first."""
+    data = step.data
+    replaced = {
+        one.starter for group in step.unseen.groups for one in group.programs if one.is_replaced
+    }
+    found = [
+        (index not in data.signals, index) for index, one in enumerate(m.process for m in data.members)
+        if one.whole and index not in replaced and (index in data.signals or not one.ended_in_order)
+    ]  # fmt: skip
+    if not found:
+        return []
+    listed = [_killed(step, index) for _, index in sorted(found)[:MOST_NAMES]]
+    if len(found) > MOST_NAMES:
+        listed.append(f"{len(found) - MOST_NAMES} more")
+    return [
+        f"{len(found)} of {len(data.members)} processes did not end in order: {'; '.join(listed)}"
+    ]
+
+
+def _killed(step: StepReport, index: int) -> str:
+    """One process and its signal. The program is its last, as the line of its command may be that
+    of the shell from which it was forked."""
+    member, signal = step.data.members[index], step.data.signals.get(index)
+    process = member.process
+    how = f"killed by {signal_name(signal)}" if signal else "killed, crashed, or still running"
+    who = _who(step, process.pid, member.rank if process.rank >= 0 else -1, member.file)
+    return f"{process.command_line[:60]} ({who}: {how})"
+
+
+def _who(step: StepReport, pid: int, rank: int, file: int) -> str:
+    """What tells processes of one program apart: pid, rank and, in a run on several, the node."""
+    parts = [f"pid {pid}", f"rank {rank}" if rank >= 0 else ""]
+    if len(step.data.files) > 1:
+        parts.append(f"on {step.data.files[file].node}")
+    return ", ".join(filter(None, parts))
+
+
 def _of_losses(step: StepReport) -> list[str]:
     """Calls without a record, and what else the trace had no room for, with the cause."""
     processes = [member.process for member in step.data.members]
     found = []
-    losers = [one for member, one in zip(step.data.members, processes) if step.data.lost_events_of(member) or one.failures]
+    losers = [
+        one for member, one in zip(step.data.members, processes)
+        if step.data.lost_events_of(member) or one.failures
+    ]  # fmt: skip
     named = [one for one in losers if one.changed_user]
     who = "; ".join(f"{one.command_line[:60]} (pid {one.pid})" for one in named[:MOST_NAMES])
-    user = f"the process changed its user and may not open the trace any more: {who}" if named else ""
+    user = (
+        f"the process changed its user and may not open the trace any more: {who}" if named else ""
+    )
     is_only = bool(named) and len(named) == len(losers)
     if step.lost_events:
         budget = max((file.header.budget_bytes for file in step.data.files), default=0)
         cause = (
-            f"the trace reached its budget of {size(budget)} a node, or could not grow: the disk is full, or ulimit -f, "
-            "or the process had changed its user"
+            f"the trace reached its budget of {size(budget)} a node, or could not grow: "
+            "the disk is full, or ulimit -f, or the process had changed its user"
         )
         found.append(
-            f"{step.lost_events} calls have no record ({user if is_only else '; '.join(filter(None, (user, cause)))}); calls and bytes "
-            "below include those of them that were counted; active time includes none of them, so it is too low"
+            f"{step.lost_events} calls have no record "
+            f"({user if is_only else '; '.join(filter(None, (user, cause)))}); calls and bytes "
+            "below include those of them that were counted; active time includes none of them, "
+            "so it is too low"
         )
     failures = sum(process.failures for process in processes)
     if failures:
-        causes = user if is_only else "; ".join(filter(None, (user, "WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare, another user")))
+        common = (
+            "WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare, another user"
+        )
+        causes = user if is_only else "; ".join(filter(None, (user, common)))
         found.append(
-            f"{failures} times the trace had no room for what weir records: calls are then counted without a record, or without their file's name; "
-            f"causes: {causes}"
+            f"{failures} times the trace had no room for what weir records: calls are then counted "
+            f"without a record, or without their file's name; causes: {causes}"
         )
     return found
 
 
 def unseen_statement(report: Report) -> str | None:
-    """The first line of a report of which a part was not seen: how much, of which processes, and the likely way."""
-    told = []
+    """The first line of a report of which a part was not seen: how much, of which processes, and
+    the likely way."""
+    parts = []
     steps = [step.unseen for step in report.steps]
     missed, counted = sum(one.bytes for one in steps), sum(one.counted for one in steps)
     names = []
     if is_unseen(missed, counted):
-        told.append(f"{missed / 1e6:.1f} of {counted / 1e6:.1f} MB that the kernel counted were not seen")
-        worst = sorted((one for step in steps for one in step.processes), key=lambda one: -one.unseen)
-        names += [f"{one.command[:60]} (pid {one.pid}, {one.unseen / 1e6:.1f} MB, likely by {one.way})" for one in worst]
-    untraced = [one for step in steps for one in step.untraced]
+        parts.append(
+            f"{missed / 1e6:.1f} of {counted / 1e6:.1f} MB that the kernel counted were not seen"
+        )
+        worst = sorted((one for step in steps for one in step.processes), key=lambda p: -p.unseen)
+        names += [
+            f"{p.command[:60]} (pid {p.pid}, {p.unseen / 1e6:.1f} MB, likely by {p.way})"
+            for p in worst
+        ]
+    untraced = sum(len(one.untraced) for one in steps)
     if untraced:
-        told.append(f"{len(untraced)} {'program' if len(untraced) == 1 else 'programs'} left no records")
-        names += [f"{one.program[:60]} (pid {one.pid}{f', rank {one.rank}' if one.rank >= 0 else ''}: {one.reason})" for one in untraced]
+        parts.append(f"{_programs(untraced)} left no records")
+        names += [name for step in steps for name in _names_of_untraced(step)]
     if any(step.data.has_no_rank for step in report.steps):
-        told.append("no rank was traced, the launcher alone left records: its tasks were started without LD_PRELOAD and WEIR_TRACE_DIR")
-    if not told:
+        parts.append(
+            "no rank was traced, the launcher alone left records: its ranks were started without "
+            "LD_PRELOAD and WEIR_TRACE_DIR"
+        )
+    if not parts:
         return None
-    listed = "; ".join(names[:MOST_NAMES]) + (f"; and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
-    return f"INCOMPLETE: {'; '.join(told)}" + (f": {listed}" if listed else "")
+    listed = "; ".join(names[:MOST_NAMES])
+    if len(names) > MOST_NAMES:
+        listed += f"; and {len(names) - MOST_NAMES} more"
+    return f"INCOMPLETE: {'; '.join(parts)}" + (f": {listed}" if listed else "")
+
+
+def _programs(count: int) -> str:
+    return f"{count} {'program' if count == 1 else 'programs'}"
+
+
+def _names_of_untraced(step: Unseen) -> list[str]:
+    """Programs that left no records, those with the most bytes first."""
+    groups = sorted((one for one in step.groups if one.matters), key=lambda one: -(one.bytes or 0))
+    return [_untraced(one, group) for group in groups for one in group.programs]
+
+
+def _untraced(one: Untraced, group: Group) -> str:
+    who = [f"pid {one.pid}" if one.pid else "pid unknown", f"rank {one.rank}" if one.rank >= 0 else ""]
+    if group.bytes is not None and len(group.programs) == 1:
+        who.append(f"{group.bytes / 1e6:.1f} MB")
+    elif group.bytes is not None:
+        others = ", ".join(str(other.pid) for other in group.programs if other is not one)[:40]
+        who.append(f"{group.bytes / 1e6:.1f} MB together with pid {others}")
+    if one.signal:
+        who.append(f"killed by {signal_name(one.signal)}")
+    return f"{one.program[:60]} ({', '.join(filter(None, who))}: {one.reason})"
 
 
 def _of_untraced(step: StepReport) -> list[str]:
     """Programs without records of which the kernel says that they did next to nothing."""
-    harmless = [one for group in step.unseen.groups if not group.matters for one in group.programs if not one.reason.startswith("static")]
+    harmless = [
+        one for group in step.unseen.groups if not group.matters
+        for one in group.programs if not one.reason.startswith("static")
+    ]  # fmt: skip
     if not harmless:
         return []
     return [
-        f"{len(harmless)} {'program' if len(harmless) == 1 else 'programs'} left no records and moved next to nothing while waited for, "
+        f"{_programs(len(harmless))} left no records and moved next to nothing while waited for, "
         f"the first is {harmless[0].program[:60]}: {harmless[0].reason}"
     ]
 
@@ -156,10 +246,8 @@ def _of_untraced(step: StepReport) -> list[str]:
 def _ending(status: int) -> str:
     if status > 0:
         return f"ended with status {status}"
-    try:
-        return f"was killed by signal {-status} ({signal.Signals(-status).name})"
-    except ValueError:
-        return f"was killed by signal {-status}"
+    name = signal_name(-status)
+    return f"was killed by signal {-status}" + (f" ({name})" if name.startswith("SIG") else "")
 
 
 def _of_later_work(step: StepReport) -> list[str]:
@@ -170,7 +258,10 @@ def _of_later_work(step: StepReport) -> list[str]:
     later_ns = int(step.columns.last_ns.max()) - job.ended_realtime_ns
     if later_ns < LATER_NS:
         return []
-    return [f"I/O went on for {later_ns / 1e9:.1f} s after the command had ended (in the background): Wall and %WALL do not have that time"]
+    return [
+        f"I/O went on for {later_ns / 1e9:.1f} s after the command had ended (in the background): "
+        "Wall and %WALL do not have that time"
+    ]
 
 
 def _of_clocks(step: StepReport) -> list[str]:
@@ -181,10 +272,16 @@ def _of_clocks(step: StepReport) -> list[str]:
     found = []
     unaligned = sum(step.data.alignments[i].barriers == 0 for i in used) - 1
     if unaligned > 0:
-        found.append(f"{unaligned} of {len(used)} nodes share no barrier with the others: their clocks are trusted")
+        found.append(
+            f"{unaligned} of {len(used)} nodes share no barrier with the others: "
+            "their clocks are trusted"
+        )
     worst = max((step.data.alignments[i].error_ns or 0.0 for i in used), default=0.0)
     if worst > UNSURE_NS:
-        found.append(f"clocks of nodes may differ by up to {worst / 1e6:.1f} ms: active time is that uncertain where I/O is short")
+        found.append(
+            f"clocks of nodes may differ by up to {worst / 1e6:.1f} ms: "
+            "active time is that uncertain where I/O is short"
+        )
     return found
 
 

@@ -60,7 +60,7 @@ class Header(c.Structure):
         ("budget_bytes", c.c_uint64), ("end_bytes", c.c_uint64), ("file_bytes", c.c_uint64),
         ("created_realtime_ns", c.c_uint64), ("created_mono_ns", c.c_uint64), ("created_ticks", c.c_uint64),
         ("ns_per_tick", c.c_double), ("node", c.c_char * 64),
-        ("refused", c.c_uint32), ("by_size_limit", c.c_uint32),
+        ("refused", c.c_uint32), ("refused_by", c.c_uint32),
     ]  # fmt: skip
 
 

@@ -14,12 +14,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from weir.trace import _abi
+from weir.trace.children import Children, with_ends
 from weir.trace.errors import DamagedFile
 from weir.trace.process import Process, decode_process, text_of, unknown_process, with_successors
 
 EVENTS, COUNTERS = 3, 4
 LOST = np.uint32(2**32 - 1)
 _NO_PLACE = 2**64 - 1
+_REFUSED_BY = {
+    1: "a limit on the size of files (ulimit -f)",
+    2: "no memory for its buffers (ulimit -v), or no descriptor to spare (ulimit -n)",
+}
 _BYTES_A_THREAD = 16 << 20
 
 
@@ -82,9 +87,10 @@ class TraceFile:
         """Why programs of the node left no records in the file, or nothing."""
         if not self.header.refused:
             return ""
-        cause = "a limit on the size of files (ulimit -f)" if self.header.by_size_limit else "disk full, or WEIR_BUDGET too small"
+        causes = [text for bit, text in _REFUSED_BY.items() if self.header.refused_by & bit]
         programs = "1 program" if self.header.refused == 1 else f"{self.header.refused:,} programs"
-        return f"no room in the trace for {programs}: {cause}"
+        cause = " or ".join(causes) or "disk full, or WEIR_BUDGET too small"
+        return f"weir could not record {programs}: {cause}"
 
     def scan(self, threads: int = 1) -> TraceFile:
         """One pass over all records; needed before rows, histograms, units, syncs and the times of chunks.
@@ -135,7 +141,12 @@ class TraceFile:
                 made.append(decode_process(*figures, self.raw[offset : offset + 4096].tobytes()))
             else:
                 made.append(unknown_process(*figures))
-        return with_successors(made)
+        return with_ends(with_successors(made), self.children)
+
+    @cached_property
+    def children(self) -> Children:
+        """What was noted of programs that were started and of children that were waited for."""
+        return Children(self.texts)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ class Process:
     kernel_storage_before: tuple[int, int] = (0, 0)
     kernel_storage_ever: tuple[int, int] = (0, 0)
     has_own_figures: bool = False
+    signal: int = 0  # that killed it, as its parent noted; 0: none, or unknown
     own_read: int = 0
     own_written: int = 0
     passed_over: int = 0
@@ -71,7 +72,7 @@ class Process:
 
     @property
     def ended_in_order(self) -> bool:
-        return self.end_kind in (1, 2, EXEC)
+        return not self.signal and self.end_kind in (1, 2, EXEC)
 
     @property
     def program(self) -> str:
