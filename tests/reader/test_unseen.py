@@ -375,3 +375,58 @@ def test_a_limit_on_the_address_space_is_the_reason(traced, kilobytes):
     limit = f"its address space is limited to {kilobytes * 1024 / 1e6:.0f} MB (ulimit -v)"
     assert status == 4 and "1 program left no records: /usr/bin/dd (pid " in first
     assert limit in first and [one["command"][:4] for one in made["processes"]] == ["bash"]
+
+
+APPENDS = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+  static char hidden[8 << 20];
+  int log = open("log", O_WRONLY | O_CREAT | (arguments[1][0] == 'a' ? O_APPEND : O_TRUNC), 0600);
+  for (int i = 0; i < 20000; ++i) write(log, "a line of a program that writes many\\n", 37);
+  if (count > 2) {  /* as a ring does: pages become dirty without a call that is counted */
+    int fd = open("hidden", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ftruncate(fd, 8 << 20);
+    char *at = mmap(0, 8 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    memset(at, 1, 8 << 20);
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["summary", "detail", "trace"])
+@pytest.mark.parametrize("how", ["append", "write"])
+def test_small_writes_in_order_hide_no_output(traced, storage, cc, how, level):
+    appends = cc(APPENDS, "-w", name="appends")
+    _, status, first, made = traced(appends, how, level=level)
+    assert (status, made["unseen"]["statement"]) == (0, None), first
+    _, status, first, made = traced(appends, how, "hidden", level=level)
+    assert status == 4 and 6 << 20 < made["unseen"]["bytes"] < 10 << 20, first
+
+
+WRITERS = [
+    "for i in $(seq 3000); do echo line $i; done > log",
+    "for i in $(seq 300); do echo line $i >> log; done",
+    "for k in 1 2 3 4; do (for i in $(seq 2000); do echo line $i; done) & done > log; wait",
+    "python3 -c 'f = open(\"o\", \"r+b\", 0)\nfor i in range(1500): f.read(4093); f.write(b\"x\")'",
+    "python3 -c 'import os\nf = os.open(\"n\", os.O_WRONLY | os.O_CREAT | os.O_SYNC)\n"
+    "for i in range(300): os.write(f, b\"x\" * 100)'",
+    "python3 -c 'import random\nf = open(\"o\", \"r+b\", 0)\n"
+    "for i in range(1500): f.seek(random.randrange(8 << 20)); f.write(b\"x\")'",
+    "python3 -c 'import sqlite3\nd = sqlite3.connect(\"d\"); d.execute(\"create table t(a)\")\n"
+    "for i in range(150): d.execute(\"insert into t values(1)\"); d.commit()'",
+    "dd if=/dev/zero of=z bs=100 count=300 oflag=dsync status=none",
+    "zip -q z.zip o && unzip -qo z.zip -d u",
+    "rsync -a o copy && cp o o2 && mv o2 o3",
+]
+
+
+@pytest.mark.parametrize("script", WRITERS, ids=range(len(WRITERS)))
+def test_small_writes_raise_no_alarm(traced, big, tmp_path, script):
+    (tmp_path / "big").rename(tmp_path / "o")
+    _, status, first, made = traced("bash", "-c", script)
+    assert (status, made["unseen"]["statement"]) == (0, None), first

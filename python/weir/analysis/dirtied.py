@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many pages each process may have made dirty beside the bytes that it wrote: by small calls, and in blocks of metadata."""
+"""How many bytes each process may have made dirty beside the bytes that it wrote: the rest of the
+pages of small writes, and blocks of metadata.
+
+The kernel counts a page, whole, when a write finds it clean. Writes that follow one another in a
+file touch one page more than their bytes fill, whatever their number: pages are shared by them.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,18 @@ from weir.analysis.columns import Columns, file_keys, merged, sums_by_member
 from weir.analysis.names import NO_NAME
 from weir.trace.ops import POSIX, STDIO, ops
 
+_DIRTIED_BYTES = 16 << 10  # at one place: the pages at both its ends, blocks of metadata
 _PAGE_BYTES = 4 << 10
-_DIRTIED_BYTES = 16 << 10  # by such a call: the pages at both its ends, blocks of metadata
+_METADATA_PART = 64  # of the bytes of a file that grows: block maps of file systems without extents
+_SYNCHRONOUS_NS = 20_000  # a write that takes so long waits for storage (O_SYNC): its page is clean
 _CHANGES = (
-    "mkdir rename link symlink unlink rmdir mknod creat mkstemp tmpfile truncate ftruncate fallocate posix_fallocate chmod chown utime setxattr "
-    "removexattr fsync fdatasync syncfs sync sync_file_range msync aio_fsync lio_listio"
+    "mkdir rename link symlink unlink rmdir mknod creat mkstemp tmpfile truncate ftruncate "
+    "fallocate posix_fallocate chmod chown utime setxattr removexattr fsync fdatasync syncfs sync "
+    "sync_file_range msync aio_fsync lio_listio"
 ).split()
-_OPENS = "open openat fopen freopen".split()
+_OPENS = "open openat creat mkstemp tmpfile fopen freopen".split()
+_SEEKS = "lseek fseek rewind".split()
+_WITHOUT_OFFSET = "write writev dprintf sendfile splice".split()
 
 
 @cache
@@ -30,32 +40,60 @@ def _is(*names: str) -> np.ndarray:
 
 
 def dirtied_bytes(columns: Columns, members: int) -> np.ndarray:
-    """Of each member, at most: calls that cannot make a page dirty (stat, lseek, readdir, a file opened to be read) add nothing."""
+    """Of each member, at most: calls that cannot make a page dirty (stat, lseek, readdir, a file
+    opened to be read) add nothing."""
     chosen = columns.where(columns.is_file & np.isin(columns.layer, (POSIX, STDIO)))
     done = np.maximum(chosen.calls - chosen.errors, 0)
-    changes = _is(*_CHANGES)[chosen.op] | (chosen.by_code("W") & (chosen.layer == POSIX))
-    calls = sums_by_member(chosen, np.where(changes, done, 0), members)
-    calls += _opened(chosen, members) + _stream_writes(chosen, done, members)
-    return calls * _DIRTIED_BYTES
+    is_write = chosen.by_code("W")
+    is_in_order = is_write & ((chosen.layer == STDIO) | _is(*_WITHOUT_OFFSET)[chosen.op])
+    is_place = _is(*_CHANGES)[chosen.op] | (is_write & ~is_in_order)
+    places = sums_by_member(chosen, np.where(is_place, done, 0), members) + _opened(chosen, members)
+    return places * _DIRTIED_BYTES + _by_writes_in_order(chosen, done, is_in_order, members)
 
 
 def _opened(columns: Columns, members: int) -> np.ndarray:
-    """Files that were opened and not read, which may have been created; where no names are known each call."""
-    opens, reads = columns.where(_is(*_OPENS)[columns.op]), columns.where(columns.by_code("R"))
+    """Files that were opened and not read, which may have been created; where no names are known
+    each call."""
+    is_open = _is("open", "openat", "fopen", "freopen")[columns.op]
+    opens, reads = columns.where(is_open), columns.where(columns.by_code("R"))
     files = merged(opens, "member", "name")
     is_read = np.isin(file_keys(files), file_keys(reads))
     done = np.maximum(files.calls - files.errors, 0)
-    return sums_by_member(files, np.where(files.name == NO_NAME, done, np.where(is_read, 0, np.minimum(done, 1))), members)
+    created = np.where(is_read, 0, np.minimum(done, 1))
+    return sums_by_member(files, np.where(files.name == NO_NAME, done, created), members)
 
 
-def _stream_writes(columns: Columns, done: np.ndarray, members: int) -> np.ndarray:
-    """Writes that streams made at most: one when the buffer is full, one for each seek, flush and close; each call's where a program
-    set the buffer."""
-    is_stream, is_write = columns.layer == STDIO, columns.by_code("W")
-    calls, size, others, buffers = (
-        sums_by_member(columns, np.where(is_stream & mask, part, 0), members)
-        for mask, part in (
-            (is_write, done), (is_write, columns.bytes), (columns.by_code("MCO"), columns.calls), (_is("setvbuf")[columns.op], columns.calls),
-        )
-    )  # fmt: skip
-    return np.where(buffers > 0, calls, np.minimum(calls, size // _PAGE_BYTES + others))
+def _by_writes_in_order(
+    columns: Columns, done: np.ndarray, is_write: np.ndarray, members: int
+) -> np.ndarray:
+    """By writes at the position of their descriptor, file by file: no more places than calls, and
+    than moves of the position: opens, seeks, and what others and reads moved it on."""
+    sums = np.zeros(members, np.int64)
+    if not is_write.any():
+        return sums
+    files, of_file = np.unique(file_keys(columns), return_inverse=True)
+    names, of_name = np.unique(columns.name, return_inverse=True)
+    name_of = np.zeros(len(files), np.int64)
+    name_of[of_file] = of_name
+
+    def total(part: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
+        made = np.zeros(count, np.int64)
+        np.add.at(made, at, part)
+        return made
+
+    calls = total(np.where(is_write, done, 0), of_file, len(files))
+    written = total(np.where(is_write, columns.bytes, 0), of_file, len(files))
+    ns = total(np.where(is_write, columns.ns, 0), of_file, len(files))
+    span_s = total(np.where(is_write, columns.last_ns - columns.first_ns, 0), of_file, len(files))
+    span_s //= 10**9  # in each of which the kernel may have cleaned the page at the end
+    is_move = _is(*_OPENS, *_SEEKS)[columns.op]
+    moves = total(np.where(is_move, done, 0), of_name, len(names))[name_of]
+    is_transfer = columns.by_code("RW") & (columns.name != NO_NAME)
+    moved = total(np.where(is_transfer, columns.bytes, 0), of_name, len(names))[name_of]
+    elsewhere = np.maximum(moved - written, 0)
+    in_order = (moves + 1) * _DIRTIED_BYTES + elsewhere + span_s * _PAGE_BYTES
+    in_order += written // _METADATA_PART
+    each = calls * _DIRTIED_BYTES
+    most = np.where(ns >= calls * _SYNCHRONOUS_NS, each, np.minimum(each, in_order))
+    np.add.at(sums, files >> 32, most)
+    return sums
