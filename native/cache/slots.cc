@@ -39,7 +39,10 @@ bool take_memory(Cache& c, Slot& s) {
   while (first < c.pieces && blocks[first] != 0) ++first;  // of one who died here
   int got[kPieces];
   if (first < c.pieces && !drain::take_blocks(c.arena, got, c.pieces - first)) return false;
-  for (uint32_t piece = first; piece < c.pieces; ++piece) blocks[piece] = static_cast<uint32_t>(got[piece - first]) + 1;
+  for (uint32_t piece = first; piece < c.pieces; ++piece) {
+    drain::set_writer(c.arena, got[piece - first], &s.writer);
+    blocks[piece] = static_cast<uint32_t>(got[piece - first]) + 1;
+  }
   base::store(&s.backed, 1u);
   return true;
 }

@@ -17,6 +17,10 @@
 
 #include "base/compiler.h"
 
+namespace weir::node {
+struct Lock;
+}
+
 namespace weir::drain {
 
 inline constexpr uint32_t kRanges = 16;           // dirty ranges of one block that a list has; with more of them it has a map
@@ -110,5 +114,9 @@ bool lock_block_patiently(Arena* arena, int block);
 bool try_lock_block(Arena* arena, int block);
 void unlock_block(Arena* arena, int block);
 void free_block_of_dead(Arena* arena, int block);  // its lock, if the owner is dead
+// No block's lock is had while a request is at the file. What keeps two from writing the same bytes
+// at once, the older ones last, is this lock of the caller's, in the extra part: the helper takes it
+// before it writes bytes of the block, as everybody else must.
+void set_writer(Arena* arena, int block, const node::Lock* lock);
 
 }  // namespace weir::drain

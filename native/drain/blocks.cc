@@ -350,8 +350,8 @@ uint32_t free_blocks(const Arena* arena) {
 void* data(const Arena* arena, int block) { return arena->data + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes; }
 void* extra(Arena* arena) { return arena->extra_data; }
 
-// Whoever has a block's lock changes its list, or, the helper, writes it to its file. An owner that is stopped for longer than the
-// bound loses it; one that runs does so after ten times as long.
+// Whoever has a block's lock changes its list or its bytes. An owner that is stopped for longer than
+// the bound loses it; one that runs does so after ten times as long.
 bool lock_block(Arena* arena, int block) {
   constexpr uint64_t kSteps = 10 * node::kLockWaitNs / 20'000'000;
   node::Lock& lock = arena->blocks[block].lock;
@@ -366,6 +366,15 @@ bool lock_block(Arena* arena, int block) {
 bool lock_block_patiently(Arena* arena, int block) { return node::take(arena->blocks[block].lock) != node::Taken::kNot; }
 bool try_lock_block(Arena* arena, int block) { return node::try_acquire(arena->blocks[block].lock); }
 void free_block_of_dead(Arena* arena, int block) { node::release_if_dead(arena->blocks[block].lock); }
+node::Lock* writer_of(const Arena* arena, int block) {
+  const uint64_t place = base::load(&arena->blocks[block].writer);
+  if (place == 0 || place * sizeof(node::Lock) > arena->header->extra_bytes) return nullptr;
+  return reinterpret_cast<node::Lock*>(arena->extra_data) + (place - 1);
+}
+void set_writer(Arena* arena, int block, const node::Lock* lock) {
+  const auto place = lock - reinterpret_cast<node::Lock*>(arena->extra_data);
+  base::store(&arena->blocks[block].writer, static_cast<uint32_t>(place) + 1);
+}
 void unlock_block(Arena* arena, int block) { node::release(arena->blocks[block].lock); }
 
 }  // namespace weir::drain

@@ -13,7 +13,7 @@
 namespace weir::drain {
 
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
-inline constexpr uint32_t kVersion = 5;
+inline constexpr uint32_t kVersion = 6;
 inline constexpr uint32_t kPageBytes = 4096;
 inline constexpr uint32_t kParticipants = 1024;
 
@@ -65,7 +65,8 @@ struct alignas(64) Block {
   uint64_t offset, assignment;
   uint32_t active;
   uint32_t map_backed;  // its map has memory
-  uint32_t cleanings, unused;  // of the first: how often some of it became clean
+  uint32_t cleanings;  // how often some of it became clean
+  uint32_t writer;     // 1 + place among the words of the extra part of writer_of(); 0: none
   List lists[2];
 };
 static_assert(sizeof(Block) == 384);
@@ -120,6 +121,8 @@ struct Arena {
   char name[64];
 };
 
+// The lock that whoever writes the block's bytes to their file has meanwhile; null: there is none.
+node::Lock* writer_of(const Arena* arena, int block);
 // Points into a mapping whose header is there. False: it is none of ours, or torn.
 bool attach(Arena* arena, void* mapping, uint64_t bytes);
 // Backs part of the file with memory.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/drainer.h"
 
+#include <string.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 
 #include "helper/output.h"
@@ -28,7 +32,10 @@ struct Death {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
 constexpr uint64_t kPieceBytes = uint64_t{8} << 20;  // of one file, for one thread
+constexpr uint32_t kMostCopied = 1u << 20;           // of a shared block, for one request
+constexpr auto kPatience = std::chrono::seconds(30);  // for a living writer of a block
 
 // What one job found wrong, for one line in the report.
 struct Loss {
@@ -40,23 +47,86 @@ struct Loss {
   }
 };
 
-class BlockGuard {
+// The right to write a shared block's bytes to its file.
+class Right {
  public:
-  BlockGuard(drain::Arena* arena, int block, bool shared)
-      : arena_(arena), block_(block), shared_(shared), held_(!shared || drain::lock_block_patiently(arena, block)) {}
-  ~BlockGuard() {
-    if (shared_ && held_) drain::unlock_block(arena_, block_);
+  // patient: false once a living writer was waited for in vain.
+  Right(drain::Arena* arena, int block, bool* patient) : lock_(drain::writer_of(arena, block)) {
+    if (lock_ == nullptr) return;
+    const auto end = Clock::now() + kPatience;
+    had_ = node::take(*lock_) != node::Taken::kNot;
+    while (!had_ && *patient && Clock::now() < end && !node::owner_is_stopped(*lock_)) {
+      usleep(20'000);
+      had_ = node::take(*lock_) != node::Taken::kNot;
+    }
+    *patient = *patient && had_;
   }
-  // False: a living process has the block and does not go on. Its bytes are written by that one, or when it has died.
-  bool held() const { return held_; }
-  BlockGuard(const BlockGuard&) = delete;
-  BlockGuard& operator=(const BlockGuard&) = delete;
+  ~Right() {
+    if (lock_ != nullptr && had_) node::release(*lock_);
+  }
+  // False: a living process has it. The bytes are written by that one, or when it has died.
+  bool is_mine() const { return lock_ == nullptr || (had_ && node::is_mine(*lock_)); }
+  Right(const Right&) = delete;
+  Right& operator=(const Right&) = delete;
 
  private:
+  node::Lock* lock_;
+  bool had_ = false;
+};
+
+// A block that living processes go on using. Its lock is not had while a request is at the file:
+// what is written is a copy.
+class SharedBlock {
+ public:
+  SharedBlock(drain::Arena* arena, int block, int slot)
+      : arena_(arena), block_(block), slot_(slot), assignment_(number()) {}
+
+  void write(Output& output, const Right& right, Loss* loss) {
+    for (uint32_t from = 0; right.is_mine() && copy_next(from); from = range_.hi) {
+      const char* const bytes = copy_.data();
+      const uint64_t at = offset_ + range_.lo;
+      uint64_t done = 0;
+      const int error = output.write_at(bytes, range_.hi - range_.lo, at, &done);
+      if (done > 0) note_written(right, static_cast<uint32_t>(done));
+      if (error != 0) loss->add(error, range_.hi - range_.lo - done);
+    }
+  }
+
+ private:
+  // The next dirty bytes behind `from`. False: there are none, or the block is another's by now.
+  bool copy_next(uint32_t from) {
+    if (!drain::lock_block_patiently(arena_, block_)) return false;
+    offset_ = drain::offset_of(arena_, block_);
+    bool there = is_same() && offset_ != drain::kAtEnd;
+    there = there && drain::next_dirty(arena_, block_, from, &range_);
+    there = there && range_.lo < range_.hi && range_.hi <= arena_->block_bytes;
+    if (there) {
+      if (range_.hi - range_.lo > kMostCopied) range_.hi = range_.lo + kMostCopied;
+      copy_.assign(data() + range_.lo, data() + range_.hi);
+    }
+    drain::unlock_block(arena_, block_);
+    return there;
+  }
+  // What has changed meanwhile stays dirty: who changed it writes it.
+  void note_written(const Right& right, uint32_t bytes) {
+    if (!drain::lock_block_patiently(arena_, block_)) return;
+    const uint32_t lo = range_.lo;
+    if (right.is_mine() && is_same() && memcmp(data() + lo, copy_.data(), bytes) == 0) {
+      drain::mark_clean(arena_, block_, lo, lo + bytes);
+    }
+    drain::unlock_block(arena_, block_);
+  }
+  uint64_t number() const { return base::load(&arena_->blocks[block_].assignment); }
+  bool is_same() const {
+    return drain::slot_of(arena_, block_) == slot_ && number() == assignment_;
+  }
+  const char* data() const { return static_cast<const char*>(drain::data(arena_, block_)); }
+
   drain::Arena* arena_;
-  int block_;
-  bool shared_;
-  bool held_;
+  int block_, slot_;
+  uint64_t assignment_, offset_ = 0;
+  drain::Range range_{0, 0};
+  std::vector<char> copy_;
 };
 
 void write_block(Output& output, drain::Arena* arena, int block, Loss* loss) {
@@ -115,9 +185,14 @@ void write_blocks(Errors& errors, Death& death, const Job& job) {
   }
   Output output(file, descriptor);
   Loss loss;
+  bool patient = true;
   for (const int block : job.blocks) {
-    const BlockGuard guard(&held.arena, block, held.shared());
-    if (!guard.held() || drain::slot_of(&held.arena, block) != slot) continue;
+    if (held.shared()) {
+      const Right right(&held.arena, block, &patient);
+      SharedBlock(&held.arena, block, slot).write(output, right, &loss);
+      continue;
+    }
+    if (drain::slot_of(&held.arena, block) != slot) continue;
     if (drain::offset_of(&held.arena, block) == drain::kAtEnd) append_block(output, &held.arena, block, &loss);
     else write_block(output, &held.arena, block, &loss);
   }

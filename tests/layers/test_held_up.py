@@ -4,7 +4,10 @@
 import os
 import random
 import signal
+import struct
 import subprocess
+import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -72,3 +75,61 @@ def test_a_rank_stopped_at_any_instant_holds_up_nobody(pair, tmp_path):
         first.send_signal(signal.SIGCONT)
     finish(first, "x")
     assert_whole(tmp_path / "a.dat")
+
+
+# One of two processes with one block; the other's bytes are being written by the helper, whose
+# request hangs.
+ACCEPTS = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.pwrite(fd, b"d" * 100, 0 if sys.argv[2] == "dies" else 100)
+print("ready", flush=True)
+sys.stdin.readline()
+os.pwrite(fd, b"l" * 150, 50)
+print("accepted", flush=True)
+sys.stdin.readline()
+os.close(fd)
+"""
+
+
+def is_writing(helper: int) -> bool:
+    """Whether a thread of it is within pwrite."""
+    states = Path(f"/proc/{helper}/task").glob("*/syscall")
+    return any(state.read_text().split()[0] == "18" for state in states)
+
+
+def test_a_block_that_the_helper_writes_takes_bytes_meanwhile(preload, testfs):
+    fs, job = testfs("direct"), f"pytest-{uuid.uuid4().hex[:12]}"
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=global:16384:8:always=1|system\n"
+    env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = []
+    try:
+        for what in "dies", "lives":
+            command = [sys.executable, "-c", ACCEPTS, fs.path / "a.dat", what]
+            started.append(subprocess.Popen(command, env=clean_environment(env), **pipes))
+            assert started[-1].stdout.readline() == "ready\n"
+        dead, living = started
+        pulse = Path(f"/dev/shm/weir.{os.geteuid()}.{job}/0/pulse")
+        helper = struct.unpack("4I", pulse.read_bytes()[:16])[2]
+        os.kill(helper, signal.SIGSTOP)
+        dead.kill()
+        dead.wait()  # its end is a request, too
+        fs.control(hang=15)
+        os.kill(helper, signal.SIGCONT)
+        for _ in range(1000):
+            if is_writing(helper):
+                break
+            time.sleep(0.01)
+        print("go on", file=living.stdin, flush=True)
+        assert living.stdout.readline() == "accepted\n"
+        assert is_writing(helper), "the request came first"
+        fs.control(hang=0)
+        finish(living, "x\n")
+        assert (fs.backing / "a.dat").read_bytes() == b"d" * 50 + b"l" * 150
+    finally:
+        fs.control(hang=0)
+        for process in started:
+            process.kill()
+            process.wait()
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
