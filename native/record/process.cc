@@ -173,6 +173,10 @@ base::Text Process::why_unseen(char* const* environment, char* to, size_t size) 
     if (strncmp(*one, "WEIR_TRACE_DIR=", 15) == 0) has_directory = (*one)[15] != 0;
   }
   if (!has_library || !has_directory) return base::text("environment");
+  return why_refused(to, size);
+}
+
+base::Text Process::why_refused(char* to, size_t size) const {
   const auto user = static_cast<uint64_t>(os::system_call(SYS_geteuid));
   if (user != user_) return base::Writer(to, size).add("user ").add_number(user).view();
   const uint64_t space = os::address_space();
@@ -215,6 +219,13 @@ void Process::step_down(wire::Level to) {
   if (to < level()) base::store(&chunk_->level_now, to);
 }
 
+// By the names of the process that this one was forked from: it has none of its own.
+void Process::note_unrecorded(const wire::ProcessChunk& before) {
+  char room[32];
+  const auto pid = static_cast<uint64_t>(os::process_id());
+  note_start(pid, os::ticks(), why_refused(room, sizeof room), base::text(before.exe));
+}
+
 bool Process::revive() {
   if (wanted == 0 || base::load(&pulse.alive) != 0) return wanted != 0;
   if (os::sealed()) {
@@ -240,6 +251,7 @@ bool Process::revive() {
       base::store(&pulse.reviving, 0u);
     } else {
       count_failure();
+      note_unrecorded(before);
       wanted = 0;
     }
     return false;

@@ -60,6 +60,9 @@ class Process {
   WEIR_COLD bool revive();
 
  private:
+  // What makes it likely that this process, and what it becomes, may not write the trace.
+  base::Text why_refused(char* to, size_t size) const;
+  void note_unrecorded(const wire::ProcessChunk& before);
   bool take_first_chunks(uint32_t parent, Refusal* refusal);
   void fill_process_chunk(uint32_t parent);
   void calibrate();

@@ -430,3 +430,21 @@ def test_small_writes_raise_no_alarm(traced, big, tmp_path, script):
     (tmp_path / "big").rename(tmp_path / "o")
     _, status, first, made = traced("bash", "-c", script)
     assert (status, made["unseen"]["statement"]) == (0, None), first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
+def test_a_forked_child_of_another_user_is_named(traced, tmp_path):
+    """su forks, gives up its user, and is refused by the trace at its first call."""
+    tmp_path.chmod(0o777)
+    program = (
+        "import os\n"
+        "if os.fork() == 0:\n"
+        " os.setuid(65534)\n"
+        " os.write(os.open('/dev/null', os.O_WRONLY), bytes(3 << 20))\n"
+        " os._exit(0)\n"
+        "os.wait()\n"
+    )
+    _, status, first, made = traced("python3", "-c", program)
+    (one,) = made["unseen"]["programs"]
+    assert status == 4 and "runs as another user (65534)" in first
+    assert one["group_bytes"] >= 3 << 20 and made["unseen"]["processes"] == []

@@ -211,8 +211,7 @@ class _Account:
         uncounted = [int(part[index]) for part in self._uncounted]
         read = (one.kernel_read or 0) - passed_over - one.seen_read + uncounted[0]
         written = (one.kernel_written or 0) - one.seen_written + uncounted[1]
-        parts = ((read, _LOADER_BYTES), (written, NOISE_BYTES))
-        return [part if part > noise else 0 for part, noise in parts]
+        return _above_noise(read, written)
 
     def _past(
         self, index: int, kernel: list[int], one: ProcessFigures, over: list[int]
@@ -243,6 +242,12 @@ class _Account:
             return f"its killed children, whose own figures are not known: {', '.join(names)}{rest}"
         no_room = self._data.files[member.file].no_room
         return _way(one, bool(self._mapped[index]), bool(self._rings[index]), no_room)
+
+
+def _above_noise(read: int, written: int) -> list[int]:
+    """Bytes that are more than libc and the loader bring in by themselves."""
+    parts = ((read, _LOADER_BYTES), (written, NOISE_BYTES))
+    return [part if part > noise else 0 for part, noise in parts]
 
 
 def _named(data: StepData, index: int) -> str:
@@ -373,13 +378,15 @@ class _Family:
         if one.figures is None or one.starter is None:
             return None
         member = self._data.members[one.starter]
-        bytes_ = sum(one.figures[:2])
-        if one.is_replaced:
-            bytes_ -= sum(self._left[one.starter][:2])
-        for child in self._data.children.get((member.file, one.pid), ()):
-            if self._data.members[child].process.start_ticks >= one.start_ticks:
-                bytes_ -= sum(self._wholes[child][:2])
-        return max(0, bytes_)
+        parts = list(one.figures[:2])
+        others = [self._left[one.starter]] if one.is_replaced else []
+        others += [
+            self._wholes[child] for child in self._data.children.get((member.file, one.pid), ())
+            if self._data.members[child].process.start_ticks >= one.start_ticks
+        ]  # fmt: skip
+        for its in others:
+            parts = [mine - other for mine, other in zip(parts, its)]
+        return sum(_above_noise(*parts))
 
     def reaper(self, one: Untraced) -> int | None:
         """The member whose figures have those of a program without records; _JOB: whoever started the step; None: nobody known."""
