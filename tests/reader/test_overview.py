@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`weir report RUN` alone: at most two screens, as wide as the screen, with what matters in it; and the declarations of all tables."""
+"""`weir report RUN` alone: at most two screens, as wide as the screen, with what matters in it;
+and the declarations of all tables."""
 
 from __future__ import annotations
 
@@ -39,8 +40,13 @@ def shown(report, **options) -> list[str]:
 
 def files(lines: list[str]) -> list[str]:
     """The rows of the table of files."""
-    first = next(at for at, line in enumerate(lines) if line.endswith("File, or files of one pattern")) + 1
-    last = next(at for at in range(first, len(lines)) if lines[at].startswith(("critical: ", "use: ")))
+    first = (
+        next(at for at, line in enumerate(lines) if line.endswith("File, or files of one pattern"))
+        + 1
+    )
+    last = next(
+        at for at in range(first, len(lines)) if lines[at].startswith(("critical: ", "use: "))
+    )
     return lines[first:last]
 
 
@@ -57,7 +63,9 @@ def test_a_large_run_fits_two_screens(large, width):
 
 def test_what_makes_figures_wrong_stands_first(large):
     lines = shown(large)
-    assert lines[0].startswith("note: INCOMPLETE: the figures below do not show all I/O of the run") and any(line.startswith("large: 20 steps, 6 tasks, 1 node") for line in lines)
+    assert lines[0].startswith(
+        "note: INCOMPLETE: the figures below do not show all I/O of the run"
+    ) and any(line.startswith("large: 20 steps, 6 tasks, 1 node") for line in lines)
 
 
 def rows_of(program: WaitTrace, folder) -> tuple[list[str], str]:
@@ -67,17 +75,26 @@ def rows_of(program: WaitTrace, folder) -> tuple[list[str], str]:
 
 
 def test_groups_of_one_name_have_their_own_critical_time(tmp_path):
-    """Files that are read and files that are written are never together, also where their names are of one pattern."""
+    """Files that are read and files that are written are never together, also where their names
+    are of one pattern."""
     program = WaitTrace(2)
     for number in range(6):
-        program.io(0, (1 + number // 3) * 10**9, f"/scratch/hist{number}", "read" if number < 3 else "write")
+        program.io(
+            0,
+            (1 + number // 3) * 10**9,
+            f"/scratch/hist{number}",
+            "read" if number < 3 else "write",
+        )
         program.barrier()
     rows, text = rows_of(program, tmp_path)
     assert [row.split()[:2] + row.split()[-2:] for row in rows] == [
         ["6.000", "6.000", "w", "/scratch/hist<N>"],
         ["3.000", "3.000", "r", "/scratch/hist<N>"],
     ]
-    assert "The largest part of this delay, 6 s, is I/O on the 3 files named like /scratch/hist<N>." in text
+    assert (
+        "The largest part of this delay, 6 s, is I/O on the 3 files named like /scratch/hist<N>."
+        in text
+    )
 
 
 def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
@@ -85,7 +102,11 @@ def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
     program = WaitTrace(2)
     program.io(0, 10**9, "/scratch/out")
     program.barrier()
-    for path in ("/dev/shm/ucx_shm_posix_5549c4a5", "/dev/shm/vader_segment.n.0.6cbc0001.1", "/tmp/ompi.n.0/pid.66/smseg-1"):
+    for path in (
+        "/dev/shm/ucx_shm_posix_5549c4a5",
+        "/dev/shm/vader_segment.n.0.6cbc0001.1",
+        "/tmp/ompi.n.0/pid.66/smseg-1",
+    ):
         program.io(0, 5 * 10**9, path)
         program.barrier()
     rows, text = rows_of(program, tmp_path)
@@ -93,7 +114,10 @@ def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
     assert "I/O delays the run by 1 s" in text and "is I/O on the file /scratch/out." in text
     assert "- 3 calls and 15000.000 MB of 3 shared-memory files of MPI libraries" in text
     as_json = report_json(build(tmp_path / "run"))
-    assert as_json["mpi_segments"] == {"files": 3, "calls": 3, "bytes": 15 * 10**9} and as_json["total"]["calls"] == 1
+    assert (
+        as_json["mpi_segments"] == {"files": 3, "calls": 3, "bytes": 15 * 10**9}
+        and as_json["total"]["calls"] == 1
+    )
     everything = report_json(build(tmp_path / "run", all=True))
     assert len(everything["files"]) == 4
 
@@ -106,7 +130,11 @@ def test_short_times_are_shown_in_msec_and_every_heading_has_a_legend(tmp_path):
     lines = shown(build(program.write(tmp_path / "run" / "main")))
     assert [row.split()[:2] for row in files(lines)] == [["4.000", "4.000"], ["2.000", "2.000"]]
     text = "\n".join(lines)
-    assert "  msec\n" in text and "%WALL: share of the wall time" in text and "Faster I/O\ncannot make the run shorter" in text
+    assert (
+        "  msec\n" in text
+        and "%WALL: share of the wall time" in text
+        and "Faster I/O\ncannot make the run shorter" in text
+    )
     for legend in ("critical: ", "use: ", "<N>, <M>, *: "):
         assert any(line.startswith(legend) for line in lines), legend
     assert max(map(len, lines)) <= 80
@@ -124,17 +152,26 @@ def test_the_tables_it_names_have_something_to_show(tmp_path):
     write_step(tmp_path / "run" / STEPS[0], 1, ["/scratch/an/a", "/scratch/an/b"], calls=30)
     report = build(tmp_path / "run")
     lines = shown(report)
-    told = {line.split()[0] for line in lines[lines.index("More tables") + 1 :] if line.startswith("  ")}
+    listed = {
+        line.split()[0] for line in lines[lines.index("More tables") + 1 :] if line.startswith("  ")
+    }
     for kind in KINDS:
         parts = list(report_tables(report, Options((kind.name,))))
         is_empty = any(isinstance(part, str) and "nothing to show" in part for part in parts)
-        assert not (is_empty and kind.name in told), kind.name
-    assert {"waits", "files", "processes"} <= told and not {"units", "layers", "mpi-io", "variables"} & told
+        assert not (is_empty and kind.name in listed), kind.name
+    assert {"waits", "files", "processes"} <= listed and not {
+        "units",
+        "layers",
+        "mpi-io",
+        "variables",
+    } & listed
 
 
 def test_every_table_is_declared_once():
     assert len({kind.name for kind in KINDS}) == len(KINDS)
-    assert all(len(kind.shows) <= 60 and kind.page in ("early", "late", "last", "own") for kind in KINDS)
+    assert all(
+        len(kind.shows) <= 60 and kind.page in ("early", "late", "last", "own") for kind in KINDS
+    )
     assert named(f"{ALL},graph") == (ALL, "graph")
     with pytest.raises(UsageError, match="--tables nonsense: choose of all, steps, waits"):
         named("steps,nonsense")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was not seen is stated first, with names and the likely way; what was seen raises no alarm."""
+"""What was not seen is stated first, by name and likely way; what was seen raises no alarm."""
 
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ int main(void) {
   return 0;
 }
 """
-STATS = "struct stat about; for (int i = 0; i < 3000; ++i) stat(\"/\", &about), lseek(0, 0, SEEK_CUR);"
-PRINTS = "FILE *log = fopen(\"log\", \"w\"); for (int i = 0; i < 3000; ++i) fprintf(log, \"line %d\", i); fclose(log);"
+STATS = (
+    'struct stat about; for (int i = 0; i < 3000; ++i) stat("/", &about), lseek(0, 0, SEEK_CUR);'
+)
+PRINTS = (
+    'FILE *log = fopen("log", "w");'
+    'for (int i = 0; i < 3000; ++i) fprintf(log, "line %d", i);'
+    "fclose(log);"
+)
 MAPPED_COLD = """
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -58,7 +64,8 @@ int main(int count, char **arguments) {
   return fclose(f);
 }
 """
-# Starts its argument without a call of the C library's that could be seen, as a daemon of a batch system does, and with nothing in its environment.
+# Starts its argument without a call of the C library's that could be seen, as a daemon of a batch
+# system does, and with nothing in its environment.
 SRUN = """
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -77,12 +84,14 @@ int main(int count, char **arguments) {
 
 @pytest.fixture
 def traced(weir, tmp_path):
-    """``traced(command...)``: the status of weir trace, that of weir report, its first line, and the JSON."""
+    """``traced(command...)``: statuses of weir trace and weir report, its first line, the JSON."""
 
     def call(*command, level="trace", env=None):
         run = tmp_path / "run"
         shutil.rmtree(run, ignore_errors=True)
-        done = weir("trace", "-q", "--level", level, "-o", run, "--", *command, cwd=tmp_path, env=env)
+        done = weir(
+            "trace", "-q", "--level", level, "-o", run, "--", *command, cwd=tmp_path, env=env
+        )
         report = weir("report", run)
         as_json = json.loads(weir("report", run, "--json").stdout)
         return done.returncode, report.returncode, report.stdout.split("\n", 1)[0], as_json
@@ -110,20 +119,48 @@ def big(tmp_path):
 
 
 @pytest.mark.parametrize("level", ["summary", "trace"])
-@pytest.mark.parametrize("script", ["env -i /bin/dd if=/dev/zero of=z bs=1M count=5; true", "exec env -i /bin/dd if=/dev/zero of=z bs=1M count=5"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "env -i /bin/dd if=/dev/zero of=z bs=1M count=5; true",
+        "exec env -i /bin/dd if=/dev/zero of=z bs=1M count=5",
+    ],
+)
 def test_a_program_without_an_environment_is_named(traced, script, level):
     _, status, first, made = traced("bash", "-c", script, level=level)
     assert status == 4 and not made["complete"]
-    assert first.startswith("note: INCOMPLETE: 10.5 of 10.5 MB that the kernel counted were not seen; 1 program left no records: /bin/dd (pid ")
-    assert "started without LD_PRELOAD" in first and made["unseen"]["statement"] == first.removeprefix("note: ")
+    assert first.startswith(
+        "note: INCOMPLETE: 10.5 of 10.5 MB that the kernel counted were not seen; "
+        "1 program left no records: /bin/dd (pid "
+    )
+    assert "started without LD_PRELOAD" in first and made["unseen"][
+        "statement"
+    ] == first.removeprefix("note: ")
     assert next(iter(made)) == "format" and list(made)[1] == "unseen"
     assert made["unseen"]["processes"] == []  # bash is not blamed
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="another user needs root and setpriv")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None,
+    reason="another user needs root and setpriv",
+)
 def test_a_program_that_runs_as_another_user_is_named(traced):
-    _, status, first, _ = traced("setpriv", "--reuid", "65534", "--clear-groups", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=5")
-    assert status == 4 and "1 program left no records: dd (pid " in first and "runs as another user (65534)" in first
+    _, status, first, _ = traced(
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--clear-groups",
+        "dd",
+        "if=/dev/zero",
+        "of=/dev/null",
+        "bs=1M",
+        "count=5",
+    )
+    assert (
+        status == 4
+        and "1 program left no records: dd (pid " in first
+        and "runs as another user (65534)" in first
+    )
 
 
 def test_what_is_harmless_makes_no_run_incomplete(traced, cc, tmp_path):
@@ -131,33 +168,56 @@ def test_what_is_harmless_makes_no_run_incomplete(traced, cc, tmp_path):
     status, reported, _, made = traced("bash", "-c", f"{static}; env -i {static}; true")
     assert (status, reported, made["complete"]) == (0, 0, True)
     assert [one["matters"] for one in made["unseen"]["programs"]] == [False, False]
-    assert any("1 program left no records and moved next to nothing" in note for note in made["notes"])
+    assert any(
+        "1 program left no records and moved next to nothing" in note for note in made["notes"]
+    )
 
 
 def test_a_failed_exec_is_no_start(traced):
-    status, reported, _, made = traced("bash", "-c", "PATH=/nowhere; no_such_program; env; /etc/passwd; true")
+    status, reported, _, made = traced(
+        "bash", "-c", "PATH=/nowhere; no_such_program; env; /etc/passwd; true"
+    )
     assert (reported, made["unseen"]["programs"]) == (0, [])
 
 
-@pytest.mark.parametrize("before", ["", STATS, PRINTS], ids=["alone", "after stats", "after fprintf"])
+@pytest.mark.parametrize(
+    "before", ["", STATS, PRINTS], ids=["alone", "after stats", "after fprintf"]
+)
 def test_files_written_through_mappings_are_missed_aloud(traced, storage, cc, before):
-    """Whatever the process did beside that: calls that make no page dirty explain no byte that went to storage."""
-    _, status, first, _ = traced(cc(MAPPED.replace("  int fd", before + "  int fd"), "-w", name="mapped"))
+    """Whatever the process did beside that: calls that make no page dirty explain no byte that went
+    to storage."""
+    _, status, first, _ = traced(
+        cc(MAPPED.replace("  int fd", before + "  int fd"), "-w", name="mapped")
+    )
     assert status == 4 and "likely by a mapping of files" in first
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
-@pytest.mark.parametrize(("engine", "way"), [("psync", None), ("libaio", None), ("io_uring", "io_uring"), ("mmap", "mapping")])
+@pytest.mark.parametrize(
+    ("engine", "way"),
+    [("psync", None), ("libaio", None), ("io_uring", "io_uring"), ("mmap", "mapping")],
+)
 def test_engines_of_fio(traced, weir, tmp_path, engine, way):
-    options = ("--name=j", "--size=16M", "--bs=64k", "--rw=write", f"--ioengine={engine}", f"--directory={tmp_path}")
+    options = (
+        "--name=j",
+        "--size=16M",
+        "--bs=64k",
+        "--rw=write",
+        f"--ioengine={engine}",
+        f"--directory={tmp_path}",
+    )
     _, status, first, made = traced("fio", *options)
     if way is None:
         assert status == 0 and made["unseen"]["bytes"] == 0
         return
     if made["unseen"]["kernel_bytes"] < 1 << 20:
-        pytest.skip("this file system counts no written pages (tmpfs), or the kernel has no io_uring")
+        pytest.skip(
+            "this file system counts no written pages (tmpfs), or the kernel has no io_uring"
+        )
     assert status == 4 and way in first and "fio" in first
-    assert made["unseen"]["bytes"] < 1.5 * (16 << 20)  # what fio laid out was seen; a page that is read and changed counts once
+    assert made["unseen"]["bytes"] < 1.5 * (
+        16 << 20
+    )  # what fio laid out was seen; a page that is read and changed counts once
     table = weir("report", tmp_path / "run", "--tables", "processes").stdout.splitlines()
     (blind,) = [line.split() for line in table if "BLIND " in line]
     assert float(blind[blind.index("BLIND") - 1]) > 10
@@ -169,20 +229,39 @@ def test_engines_of_fio(traced, weir, tmp_path, engine, way):
 @pytest.mark.parametrize("way", ["--rw=read", "--rw=write"])
 @pytest.mark.parametrize("job", ["--thread", "--group_reporting"], ids=["thread", "process"])
 def test_rings_of_fio(traced, storage, tmp_path, job, way, direct):
-    """fio makes its system calls of io_uring itself. In a thread it is one process with thousands of calls that move nothing."""
-    options = ("--name=j", "--size=8M", "--bs=64k", way, job, f"--direct={direct}", "--ioengine=io_uring", f"--directory={tmp_path}")
+    """fio makes its system calls of io_uring itself. In a thread it is one process with thousands
+    of calls that move nothing."""
+    options = (
+        "--name=j",
+        "--size=8M",
+        "--bs=64k",
+        way,
+        job,
+        f"--direct={direct}",
+        "--ioengine=io_uring",
+        f"--directory={tmp_path}",
+    )
     done, status, first, made = traced("fio", *options)
     if done != 0:
         pytest.skip("this file system has no direct I/O, or the kernel has no io_uring")
     if way == "--rw=read" and status == 0:
-        assert made["unseen"]["kernel_bytes"] < 12 << 20  # pages in memory: storage was read for what fio laid out alone
+        assert (
+            made["unseen"]["kernel_bytes"] < 12 << 20
+        )  # pages in memory: storage was read for what fio laid out alone
         return
-    assert status == 4 and first.startswith("note: INCOMPLETE: ") and "not seen: fio " in first and "likely by io_uring" in first
+    assert (
+        status == 4
+        and first.startswith("note: INCOMPLETE: ")
+        and "not seen: fio " in first
+        and "likely by io_uring" in first
+    )
     assert 6 << 20 < made["unseen"]["bytes"] < 12 << 20
 
 
 def test_a_process_that_moved_nothing_is_no_line_of_the_table(traced, weir, tmp_path):
-    _, status, _, made = traced("bash", "-c", "true > empty; (exit 0); printf %01000d 1 > out; true")
+    _, status, _, made = traced(
+        "bash", "-c", "true > empty; (exit 0); printf %01000d 1 > out; true"
+    )
     assert status == 0 and len(made["processes"]) == 2
     table = weir("report", tmp_path / "run", "--tables", "processes").stdout.splitlines()
     assert len([line for line in table if line.startswith("main ")]) == 1
@@ -205,7 +284,11 @@ def test_pages_of_a_mapping_count_once(read, written, mapped, has_ring, counted)
 def test_what_streams_pass_over_is_known_to_the_byte(traced, cc, big, kind):
     _, status, _, made = traced(cc(SEEKS, "-w", name="seeks"), str(kind))
     one = made["processes"][0]
-    assert status == 0 and one["kernel_bytes_read"] > 1.5 * one["seen_bytes_read"] and made["unseen"]["bytes"] == 0
+    assert (
+        status == 0
+        and one["kernel_bytes_read"] > 1.5 * one["seen_bytes_read"]
+        and made["unseen"]["bytes"] == 0
+    )
 
 
 def test_a_stream_that_is_read_and_written_is_no_alarm(traced, cc, big):
@@ -219,7 +302,7 @@ def test_the_kernels_figure_is_the_kernels(traced, tmp_path):
 
 
 def test_a_launcher_whose_tasks_left_nothing_is_no_rank(traced, weir, cc, tmp_path):
-    """srun is not installed here: a mock of its name starts the task as slurmd does, out of sight."""
+    """srun is not installed here: a mock of its name starts the rank as slurmd does, unseen."""
     srun = cc(SRUN, "-w", name="srun")
     status, reported, first, made = traced(srun, "/bin/true")
     assert (status, reported, made["complete"]) == (3, 4, False)
@@ -228,15 +311,23 @@ def test_a_launcher_whose_tasks_left_nothing_is_no_rank(traced, weir, cc, tmp_pa
 
 
 def test_segments_that_a_launcher_maps_for_its_tasks_raise_no_alarm(traced, cc, tmp_path):
-    """Open MPI's mpirun makes segments of PMIx in its session directory; here a program of its name does, as much every time."""
-    launcher = cc(MAPPED.replace("return 0", 'return system("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 sh -c true")'), "-w", name="orterun")
+    """Open MPI's mpirun makes segments of PMIx in its session directory; here a program of its name
+    does, as much every time."""
+    launcher = cc(
+        MAPPED.replace(
+            "return 0", 'return system("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 sh -c true")'
+        ),
+        "-w",
+        name="orterun",
+    )
     _, status, first, made = traced(launcher)
     assert (status, made["unseen"]["statement"], made["steps"][0]["ranks"]) == (0, None, 1), first
 
 
 @pytest.mark.parametrize("path", ["data", "ompi.node.0/pid.1/pmix_dstor/segment"])
 def test_segments_of_mpi_are_no_data(traced, cc, big, tmp_path, path):
-    """What is read from storage beside a segment that MPI maps is text of programs, not the segment; of a file of data it is the file."""
+    """What is read from storage beside a segment that MPI maps is text of programs, not the
+    segment; of a file of data it is the file."""
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "big").rename(file)
@@ -252,15 +343,24 @@ def test_segments_of_mpi_are_no_data(traced, cc, big, tmp_path, path):
 
 def test_ranks_without_an_environment_are_named(traced, mpi):
     _, status, first, _ = traced(*mpi.launch(2, "env", "-i", "/bin/true"), env=mpi.env)
-    assert status == 4 and "2 programs left no records: /bin/true" in first and "rank 0" in first and "rank 1" in first
+    assert (
+        status == 4
+        and "2 programs left no records: /bin/true" in first
+        and "rank 0" in first
+        and "rank 1" in first
+    )
 
 
 @pytest.mark.parametrize("script", [
-    "gcc -static -x c - -o p <<<'int main(void){return 0;}'", "tar cf t.tar big && tar xf t.tar", "sort -R big | md5sum", "gzip -k big; sed s/a/b/ big > s",
-    "git init -q g && cd g && cp ../big . && git add big && git -c user.name=a -c user.email=b commit -qm c && git gc -q",
-    "python3 -c 'import json, email; open(\"o\", \"wb\").write(open(\"big\", \"rb\").read())'", "cp --sparse=always big c; cat big c > d; dd if=d of=e bs=4k status=none",
+    "gcc -static -x c - -o p <<<'int main(void){return 0;}'", "tar cf t.tar big && tar xf t.tar",
+    "sort -R big | md5sum", "gzip -k big; sed s/a/b/ big > s",
+    "git init -q g && cd g && cp ../big . && git add big && "
+    "git -c user.name=a -c user.email=b commit -qm c && git gc -q",
+    "python3 -c 'import json, email; open(\"o\", \"wb\").write(open(\"big\", \"rb\").read())'",
+    "cp --sparse=always big c; cat big c > d; dd if=d of=e bs=4k status=none",
     "perl -ne 'print' big > o; head -c 1M big | od | tail -1",
-    "mkdir d && cd d && mkdir $(seq 500) && touch $(seq -f f%g 1000) && chmod 600 f* && mv f1 1 && rm -r *",
+    "mkdir d && cd d && mkdir $(seq 500) && touch $(seq -f f%g 1000) && "
+    "chmod 600 f* && mv f1 1 && rm -r *",
     "make -s -f <(printf '1:\\n\\techo int f\\;>1.c; gcc -c 1.c -o 1\\n')",
 ], ids=lambda script: script.split()[0])  # fmt: skip
 def test_healthy_programs_raise_no_alarm(traced, big, script):
@@ -294,7 +394,9 @@ def test_a_child_that_is_killed_is_named_with_its_signal(traced, cc, signal, lev
     command = f"{killed} {signal} 2>/dev/null; true"
     _, status, _, made = traced("bash", "-c", command, level=level)
     bash, *_, child = made["processes"]  # and the shell that was forked, before it is the program
-    assert (bash["end"], child["end"]) == ("exit", signal) and child["command"].startswith(str(killed))
+    assert (bash["end"], child["end"]) == ("exit", signal) and child["command"].startswith(
+        str(killed)
+    )
     assert bash["kernel_bytes_written"] == bash["seen_bytes_written"]  # bash is not blamed
     assert child["kernel_bytes_written"] >= 3 << 20 and status == 0
     (note,) = (one for one in made["notes"] if " did not end in order: " in one)
@@ -308,7 +410,8 @@ def test_what_a_killed_child_moved_unseen_is_its_own(traced, cc, static):
     source = KILLED.replace("syscall(SYS_write, ", "raw(SYS_write, ").replace(
         "int main",
         "static void raw(long a, long b, void *c, long d) "
-        '{ __asm__ volatile("syscall" : "+a"(a) : "D"(b), "S"(c), "d"(d) : "rcx", "r11", "memory"); }'
+        '{ __asm__ volatile("syscall" : "+a"(a) : "D"(b), "S"(c), "d"(d)'
+        ' : "rcx", "r11", "memory"); }'
         "\nint main",
     )
     killed = cc(source, "-w", *(["-static"] if static else []), name="hidden")
@@ -412,13 +515,13 @@ WRITERS = [
     "for i in $(seq 3000); do echo line $i; done > log",
     "for i in $(seq 300); do echo line $i >> log; done",
     "for k in 1 2 3 4; do (for i in $(seq 2000); do echo line $i; done) & done > log; wait",
-    "python3 -c 'f = open(\"o\", \"r+b\", 0)\nfor i in range(1500): f.read(4093); f.write(b\"x\")'",
-    "python3 -c 'import os\nf = os.open(\"n\", os.O_WRONLY | os.O_CREAT | os.O_SYNC)\n"
-    "for i in range(300): os.write(f, b\"x\" * 100)'",
-    "python3 -c 'import random\nf = open(\"o\", \"r+b\", 0)\n"
-    "for i in range(1500): f.seek(random.randrange(8 << 20)); f.write(b\"x\")'",
-    "python3 -c 'import sqlite3\nd = sqlite3.connect(\"d\"); d.execute(\"create table t(a)\")\n"
-    "for i in range(150): d.execute(\"insert into t values(1)\"); d.commit()'",
+    'python3 -c \'f = open("o", "r+b", 0)\nfor i in range(1500): f.read(4093); f.write(b"x")\'',
+    'python3 -c \'import os\nf = os.open("n", os.O_WRONLY | os.O_CREAT | os.O_SYNC)\n'
+    'for i in range(300): os.write(f, b"x" * 100)\'',
+    'python3 -c \'import random\nf = open("o", "r+b", 0)\n'
+    'for i in range(1500): f.seek(random.randrange(8 << 20)); f.write(b"x")\'',
+    'python3 -c \'import sqlite3\nd = sqlite3.connect("d"); d.execute("create table t(a)")\n'
+    'for i in range(150): d.execute("insert into t values(1)"); d.commit()\'',
     "dd if=/dev/zero of=z bs=100 count=300 oflag=dsync status=none",
     "zip -q z.zip o && unzip -qo z.zip -d u",
     "rsync -a o copy && cp o o2 && mv o2 o3",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that the kernel counted beside bytes that weir saw, for each process: what is not seen shows itself."""
+"""Bytes that the kernel counted beside bytes that weir saw, for each process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weir.trace.process import END_KINDS, EXEC
 
 MOST_UNSEEN_SHARE = 0.01
 MOST_UNSEEN_BYTES = 1 << 20
-NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services): of a process, in each direction
+NOISE_BYTES = 64 << 10  # libc's own requests (locales, name services), in each direction
 _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 libraries
 # The loader maps programs and libraries: taken for those as long as nothing says otherwise.
 _PROGRAM_TEXT_BYTES = 512 << 20
@@ -29,7 +29,7 @@ _UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar an
 
 
 def is_unseen(unseen: int, counted: int) -> bool:
-    """Whether so much of what the kernel counted was not seen that a report is not the whole truth."""
+    """Whether so much of what the kernel counted was not seen that the run is incomplete."""
     return unseen > MOST_UNSEEN_BYTES and unseen > counted * MOST_UNSEEN_SHARE
 
 
@@ -67,12 +67,14 @@ class ProcessFigures:
 
     @property
     def unseen(self) -> int:
-        return self.unseen_read + self.unseen_written + self.past_calls_read + self.past_calls_written
+        by_calls = self.unseen_read + self.unseen_written
+        return by_calls + self.past_calls_read + self.past_calls_written
 
     @property
     def counted(self) -> int:
         """What the kernel counted for the process."""
-        return (self.kernel_read or 0) + (self.kernel_written or 0) + self.past_calls_read + self.past_calls_written
+        by_calls = (self.kernel_read or 0) + (self.kernel_written or 0)
+        return by_calls + self.past_calls_read + self.past_calls_written
 
     @property
     def is_blind(self) -> bool:
@@ -92,12 +94,16 @@ class Group:
 
     @property
     def matters(self) -> bool:
-        return self.bytes is None or self.bytes > NOISE_BYTES or any(one.rank >= 0 for one in self.programs)
+        has_rank = any(one.rank >= 0 for one in self.programs)
+        return self.bytes is None or self.bytes > NOISE_BYTES or has_rank
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """What a step's report does not have. counted: by the kernel, of all processes; groups: programs without records."""
+    """What a step's report does not have.
+
+    counted: by the kernel, of all processes; groups: programs without records.
+    """
 
     counted: int
     processes: tuple[ProcessFigures, ...]
@@ -105,7 +111,8 @@ class Unseen:
 
     @property
     def bytes(self) -> int:
-        return sum(one.unseen for one in self.processes) + sum(one.bytes or 0 for one in self.groups)
+        of_processes = sum(one.unseen for one in self.processes)
+        return of_processes + sum(one.bytes or 0 for one in self.groups)
 
     @property
     def untraced(self) -> tuple[Untraced, ...]:
@@ -122,7 +129,8 @@ def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
     made = []
     for index in np.flatnonzero(mask).tolist():
         member, one = data.members[index], figures[index]
-        made.append((member.rank < 0, member.rank, one.node, member.process.start_ticks, one.pid, index, one))
+        start = member.process.start_ticks
+        made.append((member.rank < 0, member.rank, one.node, start, one.pid, index, one))
     return [one[-1] for one in sorted(made, key=lambda one: one[:-1])]
 
 
@@ -135,7 +143,8 @@ def unseen(data: StepData) -> Unseen:
 
 
 _JOB = -1  # whoever started the step waits for what has no traced parent
-_accounts: WeakKeyDictionary[TraceFile, tuple[list[ProcessFigures], list[Group]]] = WeakKeyDictionary()
+Accounts = tuple[list[ProcessFigures], list[Group]]
+_accounts: WeakKeyDictionary[TraceFile, Accounts] = WeakKeyDictionary()
 
 
 def _account(data: StepData) -> tuple[list[ProcessFigures], list[Group]]:
@@ -173,7 +182,7 @@ class _Account:
             self._bytes_of[_JOB] = self._family.job_excess()
 
     def figures_of(self, index: int) -> ProcessFigures:
-        """Of one member; what is in its figures for programs that left no records is not its own."""
+        """Of one member, without what its figures have of programs that left no records."""
         member, kernel = self._data.members[index], self._family.own(index)
         process = member.process
         calls, ns, seen_read, seen_written = (int(column[index]) for column in self._seen)
@@ -188,12 +197,10 @@ class _Account:
         over = self._over(index, one)
         if index in self._pooled:
             self._bytes_of[index] = sum(over)
-            return replace(
-                one, kernel_read=kernel[0] - over[0], kernel_written=kernel[1] - over[1]
-            )
+            return replace(one, kernel_read=kernel[0] - over[0], kernel_written=kernel[1] - over[1])
         past = [0, 0]
         if process.has_own_figures and not member.is_launcher:
-            past = self._past(index, kernel, one, over)  # a launcher maps what its ranks share (PMIx)
+            past = self._past(index, kernel, one, over)  # launchers map what ranks share (PMIx)
         names = ("unseen_read", "unseen_written", "past_calls_read", "past_calls_written")
         one = replace(one, **dict(zip(names, (*over, *past))))
         return replace(one, way=self._way(index, one)) if one.unseen else one
@@ -253,39 +260,46 @@ def _above_noise(read: int, written: int) -> list[int]:
 def _named(data: StepData, index: int) -> str:
     process = data.members[index].process
     signal = data.signals.get(index)
-    return f"{process.command_line[:60]} (pid {process.pid}{f', {signal_name(signal)}' if signal else ''})"
+    how = f", {signal_name(signal)}" if signal else ""
+    return f"{process.command_line[:60]} (pid {process.pid}{how})"
 
 
 def _past_calls(more_read: int, more_written: int, mapped: int, has_ring: bool) -> list[int]:
-    """Bytes that came from storage and went there without a call that the kernel counts. A page of a mapping that is read in
-    to be changed, and then written, counts once."""
+    """Bytes that came from storage and went there without a call that the kernel counts. A page of
+    a mapping that is read in to be changed, and then written, counts once."""
     text = 0 if has_ring else _PROGRAM_TEXT_BYTES
     of_mapping = max(0, min(more_read, mapped))
     changed = 0 if has_ring else min(of_mapping, more_written)
-    return [part if part > MOST_UNSEEN_BYTES else 0 for part in (max(of_mapping, more_read - text) - changed, more_written)]
+    parts = (max(of_mapping, more_read - text) - changed, more_written)
+    return [part if part > MOST_UNSEEN_BYTES else 0 for part in parts]
 
 
 def _way(one: ProcessFigures, is_mapped: bool, has_ring: bool, no_room: str) -> str:
     ways = []
     if one.past_calls_read or one.past_calls_written:
-        ways.append("io_uring" if has_ring else "a mapping of files" if is_mapped else "libaio, io_uring or a mapping")
+        likely = "a mapping of files" if is_mapped else "libaio, io_uring or a mapping"
+        ways.append("io_uring" if has_ring else likely)
     if one.unseen_read or one.unseen_written:
-        ways.append(f"its children: {no_room}" if no_room else "direct system calls, or single characters through getc_unlocked and putc_unlocked")
+        direct = "direct system calls, or single characters through getc_unlocked and putc_unlocked"
+        ways.append(f"its children: {no_room}" if no_room else direct)
     return "; ".join(ways)
 
 
 def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each member: bytes of files with storage that it mapped, bytes of what is no file (segments of MPI libraries are none,
-    native/wire/paths.h), and rings whose requests no hook saw."""
+    """Of each member: bytes of files with storage that it mapped, bytes of what is no file
+    (segments of MPI libraries are none, native/wire/paths.h), and rings whose requests no hook
+    saw."""
     columns, count = data.columns, len(data.members)
     is_mmap = columns.op == op_named("mmap").value
     is_mapping = is_mmap & columns.is_file
     is_mapping &= ~np.isin(columns.name, _in_memory(data, np.unique(columns.name[is_mapping])))
-    is_ring, enters = columns.op == op_named("io_uring_setup").value, columns.op == op_named("io_uring_enter").value
+    is_ring = columns.op == op_named("io_uring_setup").value
+    enters = columns.op == op_named("io_uring_enter").value
     mapped, shared, rings = (
         sums_by_member(columns, np.where(mask, part, 0), count)
         for mask, part in (
-            (is_mapping, columns.bytes), (is_mmap & ~columns.is_file, columns.bytes), (is_ring, columns.calls - columns.errors),
+            (is_mapping, columns.bytes), (is_mmap & ~columns.is_file, columns.bytes),
+            (is_ring, columns.calls - columns.errors),
         )
     )  # fmt: skip
     rings[np.unique(columns.member[enters])] = 0
@@ -303,7 +317,7 @@ def _in_memory(data: StepData, mapped: np.ndarray) -> list[int]:
 
 
 def _uncounted(data: StepData) -> list[np.ndarray]:
-    """Bytes that each member read and wrote by calls that the kernel's rchar and wchar leave out."""
+    """Bytes that each member read and wrote by calls that rchar and wchar leave out."""
     columns = data.columns
     is_uncounted = np.isin(columns.op, [op_named(name).value for name in _UNCOUNTED])
     parts = (np.where(columns.by_code(code) & is_uncounted, columns.moved, 0) for code in "RW")
@@ -389,7 +403,8 @@ class _Family:
         return sum(_above_noise(*parts))
 
     def reaper(self, one: Untraced) -> int | None:
-        """The member whose figures have those of a program without records; _JOB: whoever started the step; None: nobody known."""
+        """The member whose figures have those of a program without records; _JOB: whoever started
+        the step; None: nobody known."""
         if one.starter is None:
             return None
         if not one.is_replaced:
@@ -410,14 +425,21 @@ class _Family:
         if job is None or job.kernel_bytes is None:
             return None
         members = self._data.members
-        keys = {(m.file, m.process.pid): None for m in members if (m.file, m.process.ppid) not in self._members_of}
-        roots = [max(self._members_of[key], key=lambda index: members[index].process.start_ticks) for key in keys]
+        keys = {
+            (m.file, m.process.pid): None
+            for m in members if (m.file, m.process.ppid) not in self._members_of
+        }  # fmt: skip
+        roots = [
+            max(self._members_of[key], key=lambda index: members[index].process.start_ticks)
+            for key in keys
+        ]
         return max(0, sum(job.kernel_bytes) - sum(sum(self._wholes[root][:2]) for root in roots))
 
     def _children(self, index: int) -> list[int]:
         member = self._data.members[index]
         keys = [(member.file, member.process.pid), *self._foster.get(index, ())]
-        return [child for key in keys for child in self._data.children.get(key, ()) if child != index]
+        children = self._data.children
+        return [child for key in keys for child in children.get(key, ()) if child != index]
 
     def _is_within(self, child: int, index: int) -> bool:
         process, one = self._data.members[index].process, self._data.members[child].process
@@ -435,23 +457,27 @@ class _Family:
                 wholes[index] = self._final[index]
             elif index in self._replaced or not members[index].process.end_ticks:
                 younger = [one for one in self._children(index) if order[one] > order[index]]
-                wholes[index] = [sum(parts) for parts in zip(wholes[index], *(wholes[one] for one in younger))]
+                theirs = [wholes[one] for one in younger]
+                wholes[index] = [sum(parts) for parts in zip(wholes[index], *theirs)]
         return wholes
 
     def _left_by(self, index: int, seen: tuple[np.ndarray, ...]) -> list[int]:
-        """Figures of a member at its end: those that weir saw when it was killed before it could ask the kernel once more."""
+        """Figures of a member at its end: those that weir saw when it was killed before it could
+        ask the kernel once more."""
         process = self._data.members[index].process
         read, written = process.kernel_read_ever, process.kernel_written_ever
         if not process.end_ticks:
             read = max(read, process.kernel_read_before + int(seen[2][index]))
-            written = max(written, process.kernel_written_before + int(seen[3][index]) + process.own_written)
+            more = int(seen[3][index]) + process.own_written
+            written = max(written, process.kernel_written_before + more)
         return [read, written, *process.kernel_storage_ever]
 
 
 def _seen(data: StepData) -> tuple[np.ndarray, ...]:
     """Application calls, own ns, bytes read and written of each member, exactly."""
     columns, count = data.columns, len(data.members)
-    parts = (columns.app_calls, columns.own_ns, *(np.where(columns.by_code(code), columns.moved, 0) for code in "RW"))
+    moved = (np.where(columns.by_code(code), columns.moved, 0) for code in "RW")
+    parts = (columns.app_calls, columns.own_ns, *moved)
     calls, ns, read, written = (sums_by_member(columns, part, count) for part in parts)
     return calls, ns, read + _more_below(data, "R", count), written + _more_below(data, "W", count)
 
@@ -465,7 +491,8 @@ def _more_below(data: StepData, code: str, count: int) -> np.ndarray:
     by_layer = merged(layered, "member", "name", "layer")
     is_last = np.r_[(np.diff(by_layer.member) != 0) | (np.diff(by_layer.name) != 0), True]
     lowest = by_layer.where(is_last & (by_layer.layer > EVENTS))
-    program = data.columns.where(data.columns.by_code(code) & np.isin(data.columns.name, lowest.name))
+    is_of_program = data.columns.by_code(code) & np.isin(data.columns.name, lowest.name)
+    program = data.columns.where(is_of_program)
     files, at = np.unique(np.r_[file_keys(lowest), file_keys(program)], return_inverse=True)
     more = np.zeros(len(files), np.int64)
     np.add.at(more, at, np.r_[lowest.bytes, -program.moved])

@@ -22,7 +22,7 @@ def check(
 ) -> None:
     """Say in plain words what a configuration of libweir does, with WEIR_OUTPUT_* of the environment.
 
-    A mistake is told with file, line and column and what was expected there; the status is then 3.
+    A mistake is reported with file, line and column and what was expected there; the status is then 3.
     """
     from weir import output
 

@@ -60,7 +60,7 @@ _HOW = """
     below bool: made by a language's library for the program's own call, so no call of the program
     nested bool: its time lies within another record of the thread
     of_output bool: made by libweir, within one of its events
-    launcher bool: the process is mpirun or its kin, which reports leave out
+    launcher bool: the process is a launcher (mpirun, srun, ...), which reports leave out
 """
 _FILE = """
     file text?: absolute name, or what else the record is about (pipe:[..], output:STREAM:WHAT, mpi:COMMUNICATOR); null: nothing

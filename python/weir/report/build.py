@@ -62,13 +62,13 @@ class _Summed:
 
     @cached_property
     def task0(self) -> Totals:
-        return self.told(totals(self.columns.where(self.columns.rank == 0)))
+        return self.with_known_files(totals(self.columns.where(self.columns.rank == 0)))
 
     @cached_property
     def all(self) -> Totals:
-        return self.told(totals(self.columns))
+        return self.with_known_files(totals(self.columns))
 
-    def told(self, one: Totals) -> Totals:
+    def with_known_files(self, one: Totals) -> Totals:
         return one if self.keeps_names else replace(one, files=None)
 
 
@@ -101,7 +101,7 @@ class StepReport(_Summed):
 
     @cached_property
     def output(self) -> StepOutput | None:
-        """What libweir told, of the chosen members; None when it told nothing."""
+        """What libweir recorded, of the chosen members; None: nothing."""
         return step_output(self.name, self.wall_ns, self.seen, self.names)
 
     @cached_property
@@ -136,7 +136,7 @@ class StepReport(_Summed):
 
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
-        return {rank: self.told(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
+        return {rank: self.with_known_files(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
 
     def routines(self, rank: int | None = None) -> RoutineTable:
         """The summary of one task, or of all."""

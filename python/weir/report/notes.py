@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader of the tables must know first: losses, damage, weir's own failures, what is left out."""
+"""What a reader of the tables must know first: losses, damage, failures of weir, omissions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ UNSURE_NS = 1_000_000
 
 def notes(report: Report) -> list[str]:
     """Sentences, gravest first; empty when there is nothing to say."""
-    incomplete = "INCOMPLETE: the figures below do not show all I/O of the run; the next notes give the reasons"
+    incomplete = (
+        "INCOMPLETE: the figures below do not show all I/O of the run; "
+        "the next notes give the reasons"
+    )
     found = [] if report.is_complete else [unseen_statement(report) or incomplete]
     problems = report.problems
     found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         found.append(f"damaged: {len(problems) - MOST_PROBLEMS} more places (--json lists all)")
     found += [
-        f"LOST BYTES: {one.lost_bytes} bytes that the program's writes had handed over did not reach {one.file} "
-        f"({one.deferred_errors} writes failed later)"
+        f"LOST BYTES: {one.lost_bytes} bytes that the program's writes had handed over did not "
+        f"reach {one.file} ({one.deferred_errors} writes failed later)"
         for one in report.layers
         if one.deferred_errors
     ]
@@ -104,7 +107,8 @@ def _of_killed(step: StepReport) -> list[str]:
         one.starter for group in step.unseen.groups for one in group.programs if one.is_replaced
     }
     found = [
-        (index not in data.signals, index) for index, one in enumerate(m.process for m in data.members)
+        (index not in data.signals, index)
+        for index, one in enumerate(member.process for member in data.members)
         if one.whole and index not in replaced and (index in data.signals or not one.ended_in_order)
     ]  # fmt: skip
     if not found:
@@ -163,9 +167,7 @@ def _of_losses(step: StepReport) -> list[str]:
         )
     failures = sum(process.failures for process in processes)
     if failures:
-        common = (
-            "WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare, another user"
-        )
+        common = "WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare, another user"
         causes = user if is_only else "; ".join(filter(None, (user, common)))
         found.append(
             f"{failures} times the trace had no room for what weir records: calls are then counted "
@@ -218,7 +220,8 @@ def _names_of_untraced(step: Unseen) -> list[str]:
 
 
 def _untraced(one: Untraced, group: Group) -> str:
-    who = [f"pid {one.pid}" if one.pid else "pid unknown", f"rank {one.rank}" if one.rank >= 0 else ""]
+    who = [f"pid {one.pid}" if one.pid else "pid unknown"]
+    who.append(f"rank {one.rank}" if one.rank >= 0 else "")
     if group.bytes is not None and len(group.programs) == 1:
         who.append(f"{group.bytes / 1e6:.1f} MB")
     elif group.bytes is not None:

@@ -44,8 +44,8 @@ def count(count: int, what: str) -> str:
 
 def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    told = (_time(report), _critical(report, groups), _step(report), _files(report, groups), _balance(report), _small(report))
-    yield from filter(None, told)
+    found = (_time(report), _critical(report, groups), _step(report), _files(report, groups), _balance(report), _small(report))
+    yield from filter(None, found)
 
 
 def _time(report: Report) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes on the processes that a process started and waited for (docs/formats/trace.md, section 3.2)."""
+"""Notes on processes that were started and waited for (docs/formats/trace.md, section 3.2)."""
 
 from __future__ import annotations
 
