@@ -44,3 +44,10 @@ def test_the_defaults_of_the_table_keep_to_its_bounds(kind):
 def test_every_layer_has_a_line_in_the_table():
     named = set(re.findall(r'WEIR_LAYER\(\d+, \w+, "(\w+)"\)', (ROOT / "native" / "wire" / "layers.def").read_text()))
     assert named == {kind.name for kind in KINDS}
+
+
+def test_each_reason_to_bypass_a_file_is_explained():
+    from weir.report.layers import REASONS
+
+    named = set(re.findall(r'^WEIR_OP\(\d+, \w+, "left_(\w+)"', (ROOT / "native" / "wire" / "ops.def").read_text(), re.M))
+    assert named == set(REASONS)
