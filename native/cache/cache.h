@@ -95,8 +95,17 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode);
 // Flushed before, or given up. Returns when the drain helper has no copy of its descriptor.
 void close(Opening& o);
 
-int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset);
-int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset);
+// `bytes` lie in the pieces, and none of these is empty.
+int64_t read(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_t offset);
+int64_t write(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_t offset);
+inline int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
+  const iovec piece{to, bytes};
+  return read(o, &piece, 1, bytes, offset);
+}
+inline int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset) {
+  const iovec piece{const_cast<void*>(from), bytes};
+  return write(o, &piece, 1, bytes, offset);
+}
 // As readers on this node must see it.
 int64_t size(Opening& o);
 // After barriers of all nodes, or whenever others may have changed the file: clean blocks are forgotten if it shows that they have.

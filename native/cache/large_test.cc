@@ -99,6 +99,25 @@ TEST_F(Large, a_write_that_is_cut_short_goes_on_behind_what_was_written) {
 }
 
 unsigned chance;
+// The bytes in pieces of memory as a vectored call has them; now and then more than one request takes.
+std::vector<iovec> in_parts(char* at, uint64_t bytes) {
+  std::vector<iovec> parts;
+  const uint64_t most = rand_r(&chance) % 2 == 0 ? bytes : 1 + bytes / (rand_r(&chance) % 200 + 1);
+  for (uint64_t n; bytes > 0; at += n, bytes -= n) {
+    n = 1 + rand_r(&chance) % most;
+    if (n > bytes) n = bytes;
+    parts.push_back({at, n});
+  }
+  return parts;
+}
+int64_t read_parts(Opening& o, char* to, uint64_t bytes, uint64_t offset) {
+  const std::vector<iovec> parts = in_parts(to, bytes);
+  return cache::read(o, parts.data(), static_cast<int>(parts.size()), bytes, offset);
+}
+int64_t write_parts(Opening& o, char* from, uint64_t bytes, uint64_t offset) {
+  const std::vector<iovec> parts = in_parts(from, bytes);
+  return cache::write(o, parts.data(), static_cast<int>(parts.size()), bytes, offset);
+}
 // As a file system that moves fewer bytes than asked for, one time of three.
 template <auto move>
 int64_t cut(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
@@ -127,14 +146,14 @@ TEST_F(Large, short_answers_change_no_byte) {
           if (model.size() < at + bytes) model.resize(at + bytes);
           memset(model.data() + at, n, bytes);
           memset(got.data(), n, bytes);
-          if (cache::write(t.o, got.data(), bytes, at) != static_cast<int64_t>(bytes)) _exit(4);
+          if (write_parts(t.o, got.data(), bytes, at) != static_cast<int64_t>(bytes)) _exit(4);
           continue;
         }
         const uint64_t end = at + bytes < model.size() ? at + bytes : model.size();
         const uint64_t there = end > at ? end - at : 0;
         uint64_t done = 0;
         while (done < bytes) {
-          const int64_t more = cache::read(t.o, got.data() + done, bytes - done, at + done);
+          const int64_t more = read_parts(t.o, got.data() + done, bytes - done, at + done);
           if (more < 0) _exit(5);
           if (more == 0) break;
           done += static_cast<uint64_t>(more);
@@ -150,6 +169,27 @@ TEST_F(Large, short_answers_change_no_byte) {
     });
     wait_for(child);
   }
+}
+
+TEST_F(Large, pieces_of_memory_are_one_request_as_far_as_one_takes_them) {
+  const pid_t child = start([&] {
+    Task t{shared_, -1};
+    if (!t.open(path_, {kBlock, 16}, 0, {false, false, 1'000'000})) _exit(3);
+    std::vector<char> data(8 * kBlock, 'a');
+    std::vector<iovec> parts;
+    for (uint32_t i = 0; i < 16; ++i) parts.push_back({data.data() + i * kBlock / 2, kBlock / 2});
+    if (cache::write(t.o, parts.data(), 16, 8 * kBlock, 0) != 8 * kBlock) _exit(4);
+    if (shared_->writes != 1) _exit(5);
+    if (cache::read(t.o, parts.data(), 16, 8 * kBlock, 0) != 8 * kBlock) _exit(6);
+    if (shared_->reads != 1) _exit(7);
+    parts.clear();  // 80, of two blocks and a part: each request ends with a whole block
+    for (uint32_t i = 0; i < 80; ++i) parts.push_back({data.data() + i * 500, 500});
+    if (cache::write(t.o, parts.data(), 80, 40'000, 0) != 40'000) _exit(8);
+    if (shared_->writes != 3 || shared_->written_bytes != 10 * kBlock) _exit(9);
+    t.finish();
+    if (shared_->written_bytes != 8 * kBlock + 40'000) _exit(10);
+  });
+  wait_for(child);
 }
 
 TEST_F(Large, a_read_that_keeps_nothing_makes_one_request_beside_what_is_dirty) {

@@ -42,17 +42,29 @@ int64_t read_fully(Opening& o, const iovec* pieces, int count, uint64_t bytes, u
 }
 
 // A short answer in front of bytes that are known to be there is not the end of the file.
-int64_t direct(Opening& o, void* to, uint64_t n, uint64_t offset) {
+int64_t direct(Opening& o, const iovec* pieces, int used, uint64_t n, uint64_t offset) {
   count(o, kDirect);
-  const iovec piece{to, n};
-  const int64_t got = o.below.read(o.below.context, &piece, 1, n, offset);
+  const int64_t got = o.below.read(o.below.context, pieces, used, n, offset);
   if (WEIR_LIKELY(got <= 0 || static_cast<uint64_t>(got) == n)) return got;
   const uint64_t end = offset + static_cast<uint64_t>(got);
   const FileEntry& e = entry(o);
   if (end >= base::load(&e.stamp.size) && end >= base::load(&e.extent)) return got;
-  const iovec rest{static_cast<char*>(to) + got, n - static_cast<uint64_t>(got)};
-  const int64_t more = read_fully(o, &rest, 1, rest.iov_len, end);
+  Memory unread(pieces);
+  unread.advance(static_cast<uint64_t>(got));
+  iovec rest[kPieces];
+  uint64_t left = n - static_cast<uint64_t>(got);
+  const int count = unread.next(rest, &left);
+  const int64_t more = read_fully(o, rest, count, left, end);
   return more < 0 ? more : got + more;
+}
+int64_t direct(Opening& o, void* to, uint64_t n, uint64_t offset) {
+  const iovec piece{to, n};
+  return direct(o, &piece, 1, n, offset);
+}
+int64_t direct(Opening& o, const Memory& to, uint64_t n, uint64_t offset) {
+  iovec pieces[kPieces];
+  const int used = to.next(pieces, &n);
+  return direct(o, pieces, used, n, offset);
 }
 
 // What loading may have cost beyond what it has saved: this much on either side of none.
@@ -319,11 +331,11 @@ uint64_t in_one_request(Opening& o, uint64_t bytes, uint64_t offset) {
 }
 
 // Bytes that the file does not have yet, but has to its readers: up to the end of what was accepted there are zeros.
-uint64_t zeros_to_end(Opening& o, char* to, uint64_t done, uint64_t bytes, uint64_t offset) {
+uint64_t zeros_to_end(Opening& o, char* to, uint64_t bytes, uint64_t offset) {
   const uint64_t end = base::load(&entry(o).end);
-  if (end <= offset + done) return 0;
-  const uint64_t n = end - offset - done < bytes - done ? end - offset - done : bytes - done;
-  memset(to + done, 0, n);
+  if (end <= offset) return 0;
+  const uint64_t n = end - offset < bytes ? end - offset : bytes;
+  memset(to, 0, n);
   return n;
 }
 
@@ -339,16 +351,13 @@ bool prepare(Opening& o, uint64_t block) {
   return got > 0;
 }
 
-int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
+int64_t read(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
   const Inside in;
-  if (in.nested()) {
-    const iovec piece{to, bytes};
-    return o.below.read(o.below.context, &piece, 1, bytes, offset);
-  }
+  if (in.nested()) return o.below.read(o.below.context, pieces, count, bytes, offset);
   uint32_t one = 1;
   if (WEIR_UNLIKELY(base::load_relaxed(&entry(o).suspect) != 0) && base::compare_exchange(&entry(o).suspect, &one, 0u)) invalidate(o);
   Cache& c = *o.cache;
-  auto* at = static_cast<char*>(to);
+  Memory at(pieces);
   uint64_t done = 0;
   const FileEntry& e = entry(o);
   if (WEIR_UNLIKELY(base::load_relaxed(&e.looked_ns) == 0)) look(o);
@@ -360,21 +369,22 @@ int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
     if (done > 0 && offset + done >= base::load_relaxed(&e.stamp.size) && offset + done >= base::load_relaxed(&e.extent)) break;
     const uint64_t begin = offset + done, block = begin / c.block_bytes;
     const auto lo = static_cast<uint32_t>(begin % c.block_bytes);
-    const uint32_t n = in_block(c, bytes - done, begin);
+    const auto n = static_cast<uint32_t>(at.together(in_block(c, bytes - done, begin)));
     const bool one = one_by_one || n == bytes - done;
-    const uint64_t run = one ? 0 : in_one_request(o, bytes - done, begin);
-    int64_t got = run > n ? direct(o, at + done, run, begin)
-                          : read_block(o, at + done, block, lo, n);
+    uint64_t run = one ? 0 : in_one_request(o, bytes - done, begin);
+    if (run > n) run = at.within_pieces(run);
+    int64_t got = run > n ? direct(o, at, run, begin) : read_block(o, at.begin(), block, lo, n);
     // the block ends before it: has the file grown since?
     if (got == 0 && find(c, tag(o, block)) != nullptr && !at_end(o, begin)) {
       look(o);
       if (!at_end(o, begin)) {
         invalidate(o);
-        got = read_block(o, at + done, block, lo, n);
+        got = read_block(o, at.begin(), block, lo, n);
       }
     }
     if (got < 0) return done > 0 ? static_cast<int64_t>(done) : got;
     done += static_cast<uint64_t>(got);
+    if (done < bytes) at.advance(static_cast<uint64_t>(got));
     o.next_block = (offset + done) / c.block_bytes;
     if (run > n && got > 0) {
       // the file ends there, unless bytes that it does not have yet follow
@@ -382,8 +392,10 @@ int64_t read(Opening& o, void* to, uint64_t bytes, uint64_t offset) {
       continue;
     }
     if (static_cast<uint32_t>(got) < n) {
-      const uint64_t zeros = zeros_to_end(o, at, done, done + (n - static_cast<uint64_t>(got)), offset);
+      const uint64_t gap = n - static_cast<uint64_t>(got);
+      const uint64_t zeros = zeros_to_end(o, at.begin(), gap, offset + done);
       done += zeros;
+      if (done < bytes) at.advance(zeros);
       if (zeros == 0 || static_cast<uint32_t>(got) + zeros < n) break;
     }
   }

@@ -50,6 +50,44 @@ inline uint32_t in_block(const Cache& c, uint64_t bytes, uint64_t offset) {
   const uint64_t room = c.block_bytes - offset % c.block_bytes;
   return static_cast<uint32_t>(bytes < room ? bytes : room);
 }
+// The program's memory of one call, as far as it has not been moved yet.
+class Memory {
+ public:
+  // pieces: without empty ones in front of the call's last byte.
+  explicit Memory(const iovec* pieces) : at_(pieces) {}
+  char* begin() const { return static_cast<char*>(at_->iov_base) + used_; }
+  // Bytes that lie together here, of so many that are wanted.
+  uint64_t together(uint64_t bytes) const {
+    const uint64_t there = at_->iov_len - used_;
+    return there < bytes ? there : bytes;
+  }
+  void advance(uint64_t bytes) {
+    for (used_ += bytes; used_ != 0 && used_ >= at_->iov_len; ++at_) used_ -= at_->iov_len;
+  }
+  // As many of so many bytes as lie in kPieces pieces.
+  uint64_t within_pieces(uint64_t bytes) const {
+    iovec pieces[kPieces];
+    next(pieces, &bytes);
+    return bytes;
+  }
+  // The next `*bytes` as pieces, fewer when they are more than kPieces; their number.
+  int next(iovec* to, uint64_t* bytes) const {
+    Memory rest = *this;
+    int n = 0;
+    uint64_t done = 0;
+    for (; n < static_cast<int>(kPieces) && done < *bytes; ++n) {
+      to[n] = {rest.begin(), rest.together(*bytes - done)};
+      done += to[n].iov_len;
+      rest.advance(to[n].iov_len);
+    }
+    *bytes = done;
+    return n;
+  }
+
+ private:
+  const iovec* at_;
+  uint64_t used_ = 0;
+};
 inline void count(Opening& o, Count what, uint64_t n = 1) {
   if (o.counts != nullptr) base::fetch_add(&o.counts[what], n);
 }

@@ -77,10 +77,11 @@ void forget_older(Opening& o, uint64_t wanted) {
 }
 
 // Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older ones to the drain helper.
-int64_t through(Opening& o, const char* from, uint64_t n, uint64_t offset) {
+int64_t through(Opening& o, const Memory& from, uint64_t n, uint64_t offset) {
   count(o, kDirect);
-  const iovec piece{const_cast<char*>(from), n};
-  const int64_t done = o.below.write(o.below.context, &piece, 1, n, offset);
+  iovec pieces[kPieces];
+  const int used = from.next(pieces, &n);
+  const int64_t done = o.below.write(o.below.context, pieces, used, n, offset);
   if (done <= 0) return done;
   const uint64_t end = offset + static_cast<uint64_t>(done), block_bytes = o.cache->block_bytes;
   base::fetch_add(&entry(o).written, uint64_t{1});
@@ -111,6 +112,15 @@ uint64_t in_one_request(Opening& o, uint64_t bytes, uint64_t offset) {
   return run;
 }
 
+// Of `run`, what one request can take of that many pieces of memory: whole blocks, where it takes no
+// parts of them.
+uint64_t in_pieces(const Opening& o, const Memory& from, uint64_t run, uint64_t offset) {
+  const uint64_t most = from.within_pieces(run);
+  if (most == run || (bypassed(o) & kWritesBypassed) != 0) return most;
+  const uint64_t part = (offset + most) % o.cache->block_bytes;
+  return most > part ? most - part : 0;
+}
+
 // Past the cache. What it has of the block that is dirty goes to the file first.
 int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
@@ -126,7 +136,8 @@ int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, ui
     s = find(c, wanted);
   }
   if (s != nullptr) base::store(&s->discard, 1u);  // what is read of it now may be older
-  return through(o, from, n, block * c.block_bytes + lo);
+  const iovec piece{const_cast<char*>(from), n};
+  return through(o, Memory(&piece), n, block * c.block_bytes + lo);
 }
 
 // The block's slot for a write, locked; null: it has to go past the cache. A slot that somebody is loading is waited for.
@@ -193,26 +204,27 @@ int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, u
 
 }  // namespace
 
-int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offset) {
+int64_t write(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
   const Inside in;
   if (in.nested()) {
-    const iovec piece{const_cast<void*>(from), bytes};
-    const int64_t done = o.below.write(o.below.context, &piece, 1, bytes, offset);
+    const int64_t done = o.below.write(o.below.context, pieces, count, bytes, offset);
     base::store(&entry(o).suspect, 1u);
     return done;
   }
   Cache& c = *o.cache;
-  const auto* at = static_cast<const char*>(from);
+  Memory at(pieces);
   uint64_t done = 0;
   while (done < bytes) {
     const uint64_t begin = offset + done;
-    const uint32_t n = in_block(c, bytes - done, begin);
-    const uint64_t run = n < bytes - done ? in_one_request(o, bytes - done, begin) : 0;
+    const auto n = static_cast<uint32_t>(at.together(in_block(c, bytes - done, begin)));
+    uint64_t run = n < bytes - done ? in_one_request(o, bytes - done, begin) : 0;
+    if (run > n) run = in_pieces(o, at, run, begin);
     const auto lo = static_cast<uint32_t>(begin % c.block_bytes);
-    const int64_t put = run > n ? through(o, at + done, run, begin)
-                                : write_block(o, at + done, begin / c.block_bytes, lo, n);
+    const int64_t put = run > n ? through(o, at, run, begin)
+                                : write_block(o, at.begin(), begin / c.block_bytes, lo, n);
     if (put < 0) return done > 0 ? static_cast<int64_t>(done) : put;
     done += static_cast<uint64_t>(put);
+    if (done < bytes) at.advance(static_cast<uint64_t>(put));
   }
   return static_cast<int64_t>(done);
 }

@@ -40,6 +40,21 @@ if sys.argv[2:] == ["read"]:
             assert part(300) == bytes(range(i, i + 128)) * (MIB // 32), i
 os.close(reader), os.close(writer)
 """
+# Calls of 16 pieces of memory, each a block or half of one.
+VECTORS = """
+import mmap, os, sys
+memory = mmap.mmap(-1, 1 << 20)
+parts = [memoryview(memory)[i << 16:i + 1 << 16] for i in range(16)]
+memory[:] = bytes(range(128)) * (1 << 13)
+writer, reader = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), os.open(sys.argv[1], os.O_RDONLY)
+for i in range(4): assert os.pwritev(writer, parts, i << 20) == 1 << 20
+if sys.argv[2:] == ["read"]:
+    for i in range(4):
+        memory[:] = bytes(1 << 20)
+        assert os.preadv(reader, parts, i << 20) == 1 << 20
+        assert memory[:] == bytes(range(128)) * (1 << 13), i
+os.close(reader), os.close(writer)
+"""
 # Every other piece first, then those between.
 COMBED = """
 import os, sys
@@ -254,6 +269,15 @@ def test_large_calls_pass_in_one_piece_where_no_block_holds_anything(played, sta
         plain, layered = played(LARGE, None, "read"), played(LARGE, stack, "read")
         assert layered.counted["read"] == plain.counted["read"] <= 8 * 5
         assert layered.table["reads"] == 8
+
+
+@pytest.mark.parametrize("stack", ["global:64KiB:16", "gather:64KiB:16", "gather:128KiB:16"])
+def test_pieces_of_memory_pass_in_one_request_where_no_block_holds_anything(played, stack):
+    plain, layered = played(VECTORS), played(VECTORS, stack)
+    assert layered.counted["write"] == plain.counted["write"] == layered.table["writes"] == 4
+    if stack.startswith("gather"):
+        plain, layered = played(VECTORS, None, "read"), played(VECTORS, stack, "read")
+        assert layered.counted["read"] == plain.counted["read"] == layered.table["reads"] == 4
 
 
 def test_a_large_read_of_a_striped_file_is_a_request_for_each_directory(played):

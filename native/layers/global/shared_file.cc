@@ -151,6 +151,24 @@ void note_bypass(Layer& l) {
   if (now != 0) stack::note_aside(l, Reason::kRandom);
 }
 
+// Calls move(pieces, count, bytes, offset) for the pieces of a request that are not empty, as many
+// of them as follow one another: bytes moved, or the first one's error.
+template <typename Move>
+int64_t in_calls(const Transfer& t, Move move) {
+  uint64_t done = 0;
+  for (int i = 0; i < t.count;) {
+    int n = 0;
+    uint64_t bytes = 0;
+    for (; i + n < t.count && t.pieces[i + n].iov_len != 0; ++n) bytes += t.pieces[i + n].iov_len;
+    const int64_t moved = n > 0 ? move(t.pieces + i, n, bytes, t.offset + done) : 0;
+    if (moved < 0) return done > 0 ? static_cast<int64_t>(done) : moved;
+    done += static_cast<uint64_t>(moved);
+    if (static_cast<uint64_t>(moved) < bytes) break;
+    i += n > 0 ? n : 1;
+  }
+  return static_cast<int64_t>(done);
+}
+
 void renew(Layer& l) {
   State& s = state_of(l);
   cache::Opening& o = s.opening;
@@ -205,14 +223,9 @@ Result read(Layer& l, const Transfer& t) {
   renew(l);
   note_held_up(l);
   if (passes(l, t)) return stack::read_below(l, t);
-  uint64_t done = 0;
-  for (int i = 0; i < t.count; ++i) {
-    if (t.pieces[i].iov_len == 0) continue;
-    const int64_t got = cache::read(s.opening, t.pieces[i].iov_base, t.pieces[i].iov_len, t.offset + done);
-    if (got < 0) return done > 0 ? static_cast<Result>(done) : got;
-    done += static_cast<uint64_t>(got);
-    if (static_cast<uint64_t>(got) < t.pieces[i].iov_len) break;
-  }
+  const int64_t done = in_calls(t, [&](const iovec* pieces, int n, uint64_t bytes, uint64_t at) {
+    return cache::read(s.opening, pieces, n, bytes, at);
+  });
   note_bypass(l);
   return static_cast<Result>(done);
 }
@@ -228,14 +241,9 @@ Result write(Layer& l, const Transfer& t) {
     stack::ask_to_leave(l, Reason::kUnsupported);
     return flushed < 0 ? flushed : stack::write_below(l, t);
   }
-  uint64_t done = 0;
-  for (int i = 0; i < t.count; ++i) {
-    if (t.pieces[i].iov_len == 0) continue;
-    const int64_t put = cache::write(o, t.pieces[i].iov_base, t.pieces[i].iov_len, t.offset + done);
-    if (put < 0) return done > 0 ? static_cast<Result>(done) : put;
-    done += static_cast<uint64_t>(put);
-    if (static_cast<uint64_t>(put) < t.pieces[i].iov_len) break;
-  }
+  const int64_t done = in_calls(t, [&](const iovec* pieces, int n, uint64_t bytes, uint64_t at) {
+    return cache::write(o, pieces, n, bytes, at);
+  });
   note_bypass(l);
   return static_cast<Result>(done);
 }
