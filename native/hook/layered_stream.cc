@@ -10,6 +10,7 @@
 #include "hook/real.h"
 #include "os/syscall.h"
 #include "stack/busy.h"
+#include "stack/cancel.h"
 #include "stack/posix.h"
 
 WEIR_DECLARE(FILE*, fdopen, int fd, const char* mode);
@@ -37,7 +38,8 @@ constexpr size_t kLargestWide = sizeof(LayeredStream::wide);
 // FILE::_flags and _flags2.
 constexpr int kBufferGiven = 1, kNoReads = 4, kNoWrites = 8, kEof = 0x10, kError = 0x20, kBackup = 0x100, kAppending = 0x1000;
 constexpr int kClosedOnExec = 64;
-constexpr int kKept2 = 2 | kClosedOnExec;  // 2: not to be cancelled
+constexpr int kNotCancelled = 2;           // asked for by the program (fopen, mode c)
+constexpr int kKept2 = kNotCancelled | kClosedOnExec;
 
 constinit uint32_t used = 0;               // slots that were ever in use
 constinit uint32_t first_free = 0;         // number + 1
@@ -79,8 +81,14 @@ ssize_t with_errno(long result) {
 
 FILE* stream_of(void* slot) { return static_cast<LayeredStream*>(slot)->stream; }
 
+// glibc's functions that come here give up the stream's lock when they are unwound.
+void stream_cancellation_point(const FILE* f) {
+  if ((f->_flags2 & kNotCancelled) == 0) stack::cancellation_point();
+}
+
 // What glibc's own functions of these names do, by way of the file's stack as long as it has one.
 ssize_t read_file(void* slot, char* to, size_t n) {
+  stream_cancellation_point(stream_of(slot));
   const int fd = stream_of(slot)->_fileno;
   stack::File* const file = stack::file_at(fd);
   return file != nullptr ? stack::read(file, fd, to, n) : with_errno(os::read_fd(fd, to, n));
@@ -89,6 +97,7 @@ ssize_t read_file(void* slot, char* to, size_t n) {
 ssize_t write_file(void* slot, const char* from, size_t n) {
   FILE* const f = stream_of(slot);
   const int fd = f->_fileno;
+  stream_cancellation_point(f);
   size_t done = 0;
   while (done < n) {
     stack::File* const file = stack::file_at(fd);
@@ -368,7 +377,10 @@ void make_wide(FILE* f) {
 size_t read_layered(FILE* f, void* to, size_t n) {
   char* at = static_cast<char*>(to);
   size_t wanted = n;
+  stream_cancellation_point(f);
   flockfile(f);
+  const int flags2 = f->_flags2;
+  f->_flags2 |= kNotCancelled;  // nobody would give up this lock
   while (wanted > 0) {
     const size_t have = static_cast<size_t>(f->_IO_read_end - f->_IO_read_ptr);
     const size_t now = have < wanted ? have : wanted;
@@ -393,6 +405,7 @@ size_t read_layered(FILE* f, void* to, size_t n) {
     }
     at += got, wanted -= static_cast<size_t>(got);
   }
+  f->_flags2 = flags2;
   funlockfile(f);
   return n - wanted;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "hook/observe.h"
+#include "stack/cancel.h"
 #include "stack/park.h"
 #include "stack/posix.h"
 #include "stack/process.h"
@@ -38,7 +39,10 @@ int numbered(Op op, int fd, off_t at, off_t n, Real real) {
 #define WEIR_FSYNC(symbol, op, data_only)                                                                           \
   WEIR_HOOK(int, symbol, int fd) {                                                                                  \
     return on_descriptor(Op::op, fd, kUnknownOffset, 0, [&] {                                                       \
-      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) return stack::fsync(f, fd, data_only); \
+      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) {                                 \
+        stack::cancellation_point();                                                                                \
+        return stack::fsync(f, fd, data_only);                                                                      \
+      }                                                                                                             \
       return WEIR_REAL(symbol)(fd);                                                                                 \
     });                                                                                                             \
   }

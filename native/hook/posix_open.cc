@@ -6,6 +6,7 @@
 
 #include "hook/closing.h"
 #include "os/scratch.h"
+#include "stack/cancel.h"
 #include "stack/park.h"
 #include "stack/posix.h"
 #include "stack/table.h"
@@ -50,6 +51,7 @@ namespace {
 // An opening as the trace sees it, around one as the rules see it.
 template <typename Real>
 int opening_by_rule(Op op, int directory, const char* path, int flags, unsigned mode, Real real) {
+  if (stack::active()) stack::cancellation_point();  // layers that take part in the open itself make it by a system call
   const int fd = opening(op, directory, path, flags, [&] { return stack::opening(directory, path, flags, mode, real); });
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
@@ -128,6 +130,7 @@ WEIR_MKSTEMP(mkostemps, WEIR_LIST(char* name, int suffix, int flags), name, suff
 WEIR_MKSTEMP(mkostemps64, WEIR_LIST(char* name, int suffix, int flags), name, suffix, flags)
 
 WEIR_HOOK(int, close, int fd) {
+  stack::cancellation_point();
   return closing(fd, [&] { return WEIR_REAL(close)(fd); });
 }
 

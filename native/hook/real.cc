@@ -62,4 +62,6 @@ void resolve_libc() {
   }
 }
 
+void (*find_test_for_cancel())() { return reinterpret_cast<void (*)()>(look_up(RTLD_DEFAULT, "pthread_testcancel")); }
+
 }  // namespace weir::hook

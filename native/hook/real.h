@@ -34,6 +34,9 @@ void resolve_libc();
 // A function of an optional library, e.g. PMPI_Comm_rank, also of one that was loaded privately (mpi4py, f2py). Null when it is nowhere.
 void* find_function(const char* name, Library library);
 
+// libc's pthread_testcancel: where threads are a library of their own (glibc before 2.34), of that one. Null when there is none.
+WEIR_COLD void (*find_test_for_cancel())();
+
 template <typename Function>
 inline Function real(Slot slot) {
   void* p = base::load_relaxed(&real_functions[slot]);

@@ -6,6 +6,7 @@
 
 #include "hook/stdio_stream.h"
 #include "os/syscall.h"
+#include "stack/cancel.h"
 #include "stack/posix.h"
 
 using namespace weir::hook;
@@ -70,7 +71,9 @@ int print_into_layers(stack::File* file, int fd, const char* format, va_list mor
 template <typename Real>
 int print_to(int fd, const char* format, va_list more, Real real) {
   stack::File* const file = stack::file_at(fd);
-  return WEIR_LIKELY(file == nullptr) ? real() : print_into_layers(file, fd, format, more);
+  if (WEIR_LIKELY(file == nullptr)) return real();
+  stack::cancellation_point();
+  return print_into_layers(file, fd, format, more);
 }
 
 // Straight to a descriptor: the position is followed as that of write.

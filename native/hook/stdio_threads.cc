@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the program has threads: as long as it has one alone, streams need no locks. weir's own threads do not touch streams.
+// Whether the program has threads: as long as it has one alone, streams need no locks. weir's own threads do not touch streams. And whether it cancels any.
 #include <pthread.h>
 #include <threads.h>
 
 #include "hook/layered_stream.h"
 #include "hook/real.h"
+#include "stack/cancel.h"
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));  // glibc 2.32 and later; made false by the first thread of any kind
@@ -57,4 +58,11 @@ WEIR_HOOK(int, pthread_create, pthread_t* thread, const pthread_attr_t* attribut
 WEIR_HOOK(int, thrd_create, thrd_t* thread, thrd_start_t run, void* argument) {
   note_thread(reinterpret_cast<const void*>(run));
   return WEIR_REAL(thrd_create)(thread, run, argument);
+}
+
+// From now on all threads pass cancellation points: libc alone knows which of them are to end.
+WEIR_HOOK(int, pthread_cancel, pthread_t thread) {
+  using Test = void (*)();
+  if (const Test test = weir::hook::find_test_for_cancel(); test != nullptr) weir::base::store(&weir::stack::test_for_cancel, test);
+  return WEIR_REAL(pthread_cancel)(thread);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "os/syscall.h"
+#include "stack/cancel.h"
 #include "stack/inside.h"
 #include "stack/notes.h"
 #include "stack/posix.h"
@@ -16,6 +17,7 @@
 namespace weir::stack {
 
 constinit uint64_t file_limit = ~uint64_t{0};
+constinit TestForCancel test_for_cancel = nullptr;
 
 namespace {
 

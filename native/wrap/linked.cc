@@ -10,6 +10,8 @@
 #include "hook/real.h"
 #include "hook/redirect.h"
 
+WEIR_DECLARE(ssize_t, read, int fd, void* to, size_t n);
+
 namespace weir::hook {
 
 constinit int mpi_barriers = 0, mpi_wait_s = 0;
@@ -26,6 +28,16 @@ void forget_requests() {}
 
 void resolve_libc() {}
 void begin_redirecting() {}
+
+// A thread can be cancelled where the program is linked with what cancels it; pthread_testcancel alone may not be, and libc's read
+// is a cancellation point, too.
+void (*find_test_for_cancel())() {
+  return [] {
+    const int before = errno;
+    WEIR_REAL(read)(-1, nullptr, 0);
+    errno = before;
+  };
+}
 
 long missing() {
   errno = ENOSYS;

@@ -98,6 +98,16 @@ SEEN(pthread_create, "") {
   tell(CALL(pthread_create)(&thread, NULL, open_in_thread, (void *)file));
   pthread_join(thread, NULL);
 }
+static void *wait_for_end(void *unused) {
+  pause();
+  return unused;
+}
+SEEN(pthread_cancel, "") {
+  pthread_t thread;
+  pthread_create(&thread, NULL, wait_for_end, NULL);
+  tell(CALL(pthread_cancel)(thread));
+  pthread_join(thread, NULL);
+}
 SEEN(thrd_create, "") {
   thrd_t thread;
   tell(CALL(thrd_create)(&thread, open_in_c_thread, (void *)file));

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that come and go: nothing is lost, each record knows its thread, memory and trace stay small."""
 
+import os
+import subprocess
+import uuid
+
+import pytest
 from weir_guest import counts, lost
 
 MANY = """
@@ -105,6 +110,42 @@ def test_a_thread_cancelled_in_a_blocking_read(guest, traced):
     outcome = traced([guest(CANCEL)]).ok()
     cleaned = outcome.trace.of("write", file="log")
     assert 50 <= len(cleaned) <= 100
+
+
+CALLS = [
+    "read", "write", "pread", "pwrite", "readv", "writev", "pwritev", "fsync", "open", "close",
+    "fread", "fwrite", "fprintf", "dprintf",
+]  # fmt: skip
+EVERYTHING = "keep:always=1|global:512:2:always=1|gather:1048576:16:always=1"
+
+
+@pytest.fixture
+def layered(guest, execute, preload, preload_env, tmp_path):
+    """``layered(stack, call)`` runs cancels.c under a stack, whose job is removed afterwards."""
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+
+    def call(stack: str, call: str, traces: bool = False):
+        env = preload_env() if traces else {"LD_PRELOAD": str(preload)}
+        rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
+        env |= {"WEIR_RULES": rules, "WEIR_JOB": job}
+        return execute([guest("cancels.c"), call], env=env, cwd=tmp_path, timeout=20)
+
+    yield call
+    subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_thread_whose_calls_layers_answer_is_cancelled(layered, call):
+    assert layered("bufa:256:4:always=1", call).ok().stdout == "joined\n"
+
+
+@pytest.mark.parametrize("stack", [EVERYTHING, "global:16384:8:always=1", "cos", "short:op=any:rate=0:seed=1:bytes=3000"])
+def test_whatever_the_layers_are(layered, stack):
+    assert layered(stack, "write").ok().stdout == "joined\n"
+
+
+def test_a_traced_thread_is_cancelled_in_calls_that_layers_answer(layered):
+    assert layered("bufa:256:4:always=1", "pwrite", traces=True).ok().stdout == "joined\n"
 
 
 AT_END = """
