@@ -247,6 +247,8 @@ class _Account:
             more = len(killed) - len(names)
             rest = f" and {more} more" if more else ""
             return f"its killed children, whose own figures are not known: {', '.join(names)}{rest}"
+        if self._data.lost_events_of(member):
+            return "calls that have no record: the trace had no room for them, see the notes"
         no_room = self._data.files[member.file].no_room
         return _way(one, bool(self._mapped[index]), bool(self._rings[index]), no_room)
 
@@ -352,6 +354,8 @@ class _Family:
                 key = (data.members[one.starter].file, one.pid)
                 self._foster.setdefault(one.starter, []).append(key)
         self._wholes = self._find_wholes()
+        waits_for_untraced = any(self.reaper(one) == _JOB for one in untraced)
+        self._by_job = None if waits_for_untraced else self.by_job()
 
     def is_replaced(self, index: int) -> bool:
         """Whether a program that left no records took the member's place."""
@@ -361,17 +365,22 @@ class _Family:
         """Figures of the member itself, with those of programs that left no records and whose own
         are not known; None: unknown."""
         process = self._data.members[index].process
-        if not process.io_known:
+        is_of_job = self._by_job is not None and index == self._by_job[0]
+        if self._by_job is not None and is_of_job:
+            read, written = self._by_job[1]
+            read -= process.kernel_read_before
+            written -= process.kernel_written_before
+            storage = [0, 0]  # the job's is not known
+        elif process.io_known:
+            read, written = process.kernel_read, process.kernel_written
+            pairs = zip(process.kernel_storage_ever, process.kernel_storage_before)
+            storage = [last - first for last, first in pairs]
+        else:
             return None
-        storage = zip(process.kernel_storage_ever, process.kernel_storage_before)
-        own = [
-            process.kernel_read - process.own_read,
-            process.kernel_written - process.own_written,
-            *(last - first for last, first in storage),
-        ]
+        own = [read - process.own_read, written - process.own_written, *storage]
         if index not in self._replaced:
             for child in self._children(index):
-                if self._is_within(child, index):
+                if is_of_job or self._is_within(child, index):
                     own = [mine - its for mine, its in zip(own, self._wholes[child])]
         for its_figures in self._spawned.get(index, ()):
             own = [mine - its for mine, its in zip(own, its_figures)]
@@ -424,16 +433,41 @@ class _Family:
         job = self._data.step.job
         if job is None or job.kernel_bytes is None:
             return None
+        roots = self._roots()
+        return max(0, sum(job.kernel_bytes) - sum(sum(self._wholes[root][:2]) for root in roots))
+
+    def _roots(self) -> list[int]:
+        """The last process of each pid whose parent left no records."""
         members = self._data.members
         keys = {
             (m.file, m.process.pid): None
             for m in members if (m.file, m.process.ppid) not in self._members_of
         }  # fmt: skip
-        roots = [
+        return [
             max(self._members_of[key], key=lambda index: members[index].process.start_ticks)
             for key in keys
         ]
-        return max(0, sum(job.kernel_bytes) - sum(sum(self._wholes[root][:2]) for root in roots))
+
+    def by_job(self) -> tuple[int, tuple[int, int]] | None:
+        """The one process at the root of the job whose figures at its end are not known (it was
+        killed, or ended by a system call that weir did not see), and what it read and wrote:
+        what the job did and the others at its root did not. None: there is no such process."""
+        job, members = self._data.step.job, self._data.members
+        if job is None or job.kernel_bytes is None:
+            return None
+        roots = self._roots()
+        silent = [
+            root for root in roots
+            if (one := members[root].process).whole and one.io_began and not one.end_ticks
+            and root not in self._replaced
+        ]  # fmt: skip
+        if len(silent) != 1:
+            return None
+        others = [self._wholes[root][:2] for root in roots if root != silent[0]]
+        read, written = (
+            max(0, whole - sum(parts)) for whole, *parts in zip(job.kernel_bytes, *others)
+        )
+        return silent[0], (read, written)
 
     def _children(self, index: int) -> list[int]:
         member = self._data.members[index]

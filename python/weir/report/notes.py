@@ -127,6 +127,9 @@ def _killed(step: StepReport, index: int) -> str:
     member, signal = step.data.members[index], step.data.signals.get(index)
     process = member.process
     how = f"killed by {signal_name(signal)}" if signal else "killed, crashed, or still running"
+    job = step.data.step.job
+    if not signal and job is not None and job.exit_status is not None and len(step.data.members) == 1:
+        how = f"it {_ending(job.exit_status)}, by a system call that weir did not see"
     who = _who(step, process.pid, member.rank if process.rank >= 0 else -1, member.file)
     return f"{process.command_line[:60]} ({who}: {how})"
 
@@ -241,13 +244,14 @@ def _of_untraced(step: StepReport) -> list[str]:
     if not harmless:
         return []
     return [
-        f"{_programs(len(harmless))} left no records and moved next to nothing while waited for, "
-        f"the first is {harmless[0].program[:60]}: {harmless[0].reason}"
+        f"{_programs(len(harmless))} left no records. Their parents got less than 64 KiB of I/O from "
+        "each when they waited for them; the I/O of one in the background, for which nobody "
+        f"waited, is not known. The first is {harmless[0].program[:60]}: {harmless[0].reason}"
     ]
 
 
 def _ending(status: int) -> str:
-    if status > 0:
+    if status >= 0:
         return f"ended with status {status}"
     name = signal_name(-status)
     return f"was killed by signal {-status}" + (f" ({name})" if name.startswith("SIG") else "")
