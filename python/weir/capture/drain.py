@@ -130,14 +130,15 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int], run: str | No
         complete = wait(job, run)
     except InputError as error:
         return [str(error)]
-    said = [str(loss) for loss in losses_since(job, before)]
+    new = losses_since(job, before)
+    said = [str(loss) for loss in new]
     folder = _job_folder(job)
     if _is_refused(folder):
         said.append(
             f"{folder} is not a directory of this user alone: layers that hold bytes bypassed all files; "
             "have it removed, or set WEIR_JOB to another name"
         )
-    if not complete:
+    if not complete and (new or not any(before.values())):  # what an earlier command has reported is not this one's
         said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover --job {job}`")
     return said
 
