@@ -7,6 +7,7 @@
 
 #include "os/scratch.h"
 #include "os/syscall.h"
+#include "os/valgrind.h"
 
 extern "C" void* __libc_stack_end;  // of the dynamic linker: where the stack of main() begins
 
@@ -42,6 +43,7 @@ bool is_saved_state(uint64_t word, uint64_t before) {
 }
 
 bool any_saved_state(const uint64_t* words, uintptr_t bytes, uint64_t* before) {
+  const valgrind::Unreported unreported;  // most of a stack was never written to
   for (const uint64_t* const end = words + bytes / sizeof *words; words < end; ++words) {
     const uint64_t word = base::load_relaxed(words);
     if (is_saved_state(word, *before)) return true;

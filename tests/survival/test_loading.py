@@ -3,6 +3,8 @@
 
 import os
 import shutil
+import subprocess
+import uuid
 
 import pytest
 from weir_guest import counts
@@ -318,3 +320,23 @@ def test_valgrind_finds_nothing_of_weirs(guest, traced, tmp_path):
     assert (outcome.done.returncode, outcome.done.stdout) == (0, "right\n"), outcome.done.stderr + log.read_text()
     assert log.read_text() == ""
     assert len(outcome.trace.of("fprintf", file="file")) == 100
+
+
+@pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", "global:4096:4:always=1", "gather:65536:4:always=1", "keep:always=1|cos"])
+def test_valgrind_finds_nothing_of_the_layers(guest, execute, preload, tmp_path, stack):
+    if shutil.which("valgrind") is None:
+        pytest.skip("no valgrind")
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    env = {"LD_PRELOAD": str(preload), "WEIR_JOB": job}
+    env["WEIR_RULES"] = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
+    program = guest("int main(void) { char data[50000] = {1}; int fd = open_new(\"a.dat\");\n"
+                    "for (int i = 0; i < 4; ++i) MUST(write(fd, data, sizeof data) == sizeof data);\n"
+                    "MUST(close(fd) == 0); return 0; }\n")  # fmt: skip
+    log = tmp_path / "valgrind.log"
+    command = ["valgrind", "-q", "--error-exitcode=9", "--child-silent-after-fork=yes", f"--log-file={log}", program]
+    try:
+        execute(command, env=env, cwd=tmp_path, timeout=60)
+        assert log.read_text() == ""
+    finally:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+
