@@ -30,7 +30,7 @@ using Direct = long (*)(long, long, long, long, long, long, long);
 
 template <typename Real>
 long filtering(bool sets_a_filter, Real real) {
-  if (!sets_a_filter || weir::os::sealed() || !recording()) return real();
+  if (!sets_a_filter || !concerns_filter()) return real();
   before_filter();
   const long result = real();
   if (result < 0) without_filter();

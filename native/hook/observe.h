@@ -126,7 +126,8 @@ inline auto seeking(int fd, Real real) {
   return result;
 }
 
-// The process is about to filter its system calls.
+// The process is about to filter its system calls, and weir records it or has layers.
+bool concerns_filter();
 void before_filter();
 // prctl(option, value): both the strict mode and PR_SET_TSC make it a crash to read the clock. Recording ends here.
 void without_clock(long option, long value);

@@ -7,6 +7,7 @@
 #include "hook/kernel_aio.h"
 #include "stack/aside.h"
 #include "stack/process.h"
+#include "stack/table.h"
 
 using namespace weir::hook;
 using weir::record::process;
@@ -41,7 +42,10 @@ WEIR_HOOK(void, abort) {
 
 namespace weir::hook {
 
+bool concerns_filter() { return !os::sealed() && (recording() || stack::active()); }
+
 void before_filter() {
+  stack::before_filter();
   base::store(&os::no_more_calls, 1u);
   os::wait_for_held();  // the filter may be for all threads
 }
@@ -51,14 +55,17 @@ void without_clock(long option, long value) {
   if ((strict || (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) && recording()) record::process().stop();
 }
 
-void without_filter() { base::store(&os::no_more_calls, 0u); }
+void without_filter() {
+  base::store(&os::no_more_calls, 0u);
+  stack::without_filter();
+}
 
 }  // namespace weir::hook
 
 // Four arguments, all of the size of a long.
 WEIR_HOOK(int, prctl, int option, long a, long b, long c, long d) {
   if (option == PR_SET_TSC || option == PR_SET_SECCOMP) without_clock(option, a);
-  if (option != PR_SET_SECCOMP || weir::os::sealed() || !recording()) return WEIR_REAL(prctl)(option, a, b, c, d);
+  if (option != PR_SET_SECCOMP || !concerns_filter()) return WEIR_REAL(prctl)(option, a, b, c, d);
   before_filter();
   const int result = WEIR_REAL(prctl)(option, a, b, c, d);
   if (result < 0) without_filter();

@@ -13,8 +13,8 @@ constinit char rooms[kRooms][Scratch::kBytes] = {};
 
 }  // namespace
 
-Scratch::Scratch() {
-  if (sealed()) return;
+Scratch::Scratch(bool even_sealed) {
+  if (sealed() && !even_sealed) return;
   for (int attempt = 0; attempt < kPatience; ++attempt) {
     for (int i = 0; i < kRooms; ++i) {
       if (base::load_relaxed(&taken[i]) != 0 || base::exchange(&taken[i], 1u) != 0) continue;

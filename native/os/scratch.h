@@ -11,7 +11,8 @@ class Scratch {
  public:
   static constexpr size_t kBytes = 8256;  // a folder, a slash and a path, each as long as the kernel takes them
 
-  Scratch();   // waits a little when all are taken, by as many other threads
+  // Waits a little when all are taken, by as many other threads. even_sealed: also where the process filters its system calls.
+  explicit Scratch(bool even_sealed = false);
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

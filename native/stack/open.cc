@@ -32,9 +32,12 @@ constinit bool mode_decides = false;      // the same name may be under layers o
 
 constexpr size_t kLongestPath = 4096;
 
+// Layers whose files nobody else can read have to be found also where the process filters its system calls.
+bool keeps_forms() { return base::load_relaxed(&forms_kept) != 0; }
+
 bool make_absolute(int directory, const char* path, char* to) {
   if (path[0] == '/') return rules::make_absolute({"/", 1}, base::text(path), to, os::Scratch::kBytes);
-  const os::Scratch room;
+  const os::Scratch room(keeps_forms());
   if (room.data() == nullptr) return false;
   const base::Text begin = os::folder(directory, room.data(), os::Scratch::kBytes);
   return begin.size != 0 && rules::make_absolute(begin, base::text(path), to, os::Scratch::kBytes);
@@ -157,8 +160,9 @@ void make_plain(File* f) {
 
 // The file has its descriptor and what is known of it: with its layers or without, it enters the table.
 void admit(File* f, int fd, int flags) {
-  if (f->holds && !f->transforms && (flags & O_DIRECT) != 0) {
-    note_left(f, nullptr, Reason::kDirect);
+  const bool direct = (flags & O_DIRECT) != 0;
+  if (f->holds && !f->transforms && (direct || os::sealed())) {
+    note_left(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
     make_plain(f);
   }
   const bool alone = f->aside && f->layer_count == 2 && !record::recording();  // with a trace the layer stays, to be seen
@@ -250,7 +254,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   if ((flags & O_TRUNC) != 0) settle(directory, path);
   if (!some_are_ordered || (any_aside() && keeps_alone && !any_parked() && !record::recording())) return false;
   const os::SignalsBlocked blocked;
-  const os::Scratch given, whole;
+  const os::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
   if (!os::copy_text(given.data(), path, kLongestPath) || !make_absolute(directory, given.data(), whole.data())) return false;
   if (any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr) return t.parked = true;
@@ -302,7 +306,7 @@ int finish_open(Ticket& t, int fd, const char* path) {
   if (known_at(fd) != nullptr) drop_unseen(fd);
   File* f = t.file;
   if (f == nullptr) {
-    const os::Scratch whole;
+    const os::Scratch whole(keeps_forms());
     if (whole.data() != nullptr && path != nullptr && make_absolute(t.directory, path, whole.data())) f = build_for(whole.data(), t.flags, fd);
   }
   About about;

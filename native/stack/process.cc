@@ -19,6 +19,8 @@ constinit bool losses_are_said = false;
 
 namespace {
 
+constinit uint32_t waits_for_filter = 0;  // rules were in force before it
+
 // Each file that has or had layers which hold something, once, by one of its numbers.
 template <typename Each>
 void for_every(Each each) {
@@ -133,6 +135,21 @@ bool leave_for_ring() {
   if (base::load_relaxed(&forms_kept) != 0) return false;
   leave_all_for_good();
   return true;
+}
+
+void before_filter() {
+  if (!active() || !may_change()) return;
+  if (base::load_relaxed(&forms_kept) == 0) {
+    base::store(&in_force, 0u);
+    base::store(&waits_for_filter, 1u);
+  }
+  drop_parked();
+  for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
+  wait_for_leaving();
+}
+
+void without_filter() {
+  if (base::exchange(&waits_for_filter, 0u) != 0) base::store(&in_force, 1u);
 }
 
 void flush_all() {

@@ -26,6 +26,10 @@ void leave_all_for_good();
 // The same before the program sets up a ring of requests (io_uring). False: the rules have layers that store another form (cos, stripe), which
 // the kernel's requests would overwrite or hand out as they are: there must be no ring, as where an administrator forbids it (EPERM).
 bool leave_for_ring();
+// The process is about to filter its system calls: what layers hold is written and their files leave them, and no file gets layers from
+// now on. Files in another form (cos, stripe) keep theirs, which alone can read them; the rest of their stack is bypassed.
+void before_filter();
+void without_filter();  // it was refused
 // sync, syncfs.
 void flush_all();
 // A barrier of tasks on several nodes: files whose bytes these share by the file system alone.

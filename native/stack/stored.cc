@@ -62,7 +62,7 @@ template <typename Ask>
 void ask_of_path(int directory, const char* path, int access, const struct stat& about, Ask ask) {
   if (!S_ISREG(about.st_mode) || path == nullptr || path[0] == 0 || !may_change()) return;
   const int before = errno;
-  const os::Scratch whole;
+  const os::Scratch whole(true);
   if (whole.data() != nullptr && make_path_absolute(directory, path, whole.data())) ask_layers(whole.data(), access, about, ask);
   errno = before;
 }

@@ -2,6 +2,8 @@
 """Processes that may do less than others: less memory, another user, another root, fewer system calls."""
 
 import os
+import subprocess
+import uuid
 
 import pytest
 from weir_guest import counts, lost
@@ -175,6 +177,66 @@ def test_a_filter_that_kills_for_whatever_the_program_does_not_call(guest, trace
     rules = seccomp("SECCOMP_RET_ALLOW", "pwrite64", "exit_group", "write")
     source = FILTER.replace("RULES", rules).replace("OTHERWISE", "SECCOMP_RET_KILL_PROCESS").replace("INSTALL", install)
     check_sealed(traced([guest(source)]).ok().trace)
+
+
+LAYERED = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+static void forbid(void) {
+  struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    RULES
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  INSTALL
+}
+static void fill(int file, int first) {
+  char data[1000];
+  for (int i = first; i < first + 300; ++i) {
+    memset(data, i, sizeof data);
+    MUST(write(file, data, sizeof data) == sizeof data);
+  }
+}
+int main(void) {
+  int before = BEFORE ? open_new("before.dat") : -1;
+  if (BEFORE) fill(before, 0);
+  forbid();
+  if (BEFORE) fill(before, 300);
+  int after = open_new("after.dat");
+  fill(after, 0);
+  char byte = 0;
+  MUST(pread(after, &byte, 1, 1000) == 1 && byte == 1);
+  MUST(close(after) == 0);
+  after = open("after.dat", O_RDONLY);
+  MUST(pread(after, &byte, 1, 2000) == 1 && byte == 2 && close(after) == 0);
+  if (BEFORE) MUST(close(before) == 0);
+  puts("done");
+  return 0;
+}
+"""
+EVERYTHING = "bufa:256:4:always=1|global:4096:4:always=1|gather:1048576:16:always=1|keep:always=1"
+
+
+@pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", EVERYTHING, "cos"])
+@pytest.mark.parametrize(("install", "before"), [(BY_PRCTL, 0), (BY_CALL, 0), (BY_PRCTL, 1)])
+def test_no_thread_and_no_helper_starts_after_a_filter(guest, execute, preload, tmp_path, stack, install, before):
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
+    refused = seccomp("SECCOMP_RET_KILL_PROCESS", "clone", "clone3", "fork", "vfork", "execve")
+    program = LAYERED.replace("RULES", refused).replace("INSTALL", install).replace("BEFORE", str(before))
+    env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
+    try:
+        assert execute([guest(program)], env=env, cwd=tmp_path, timeout=20).ok().stdout == "done\n"
+    finally:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+    if stack != "cos":
+        written = b"".join(bytes([i % 256]) * 1000 for i in range(600))
+        assert (tmp_path / "after.dat").read_bytes() == written[:300_000]
+        assert not before or (tmp_path / "before.dat").read_bytes() == written
 
 
 WITHOUT_CLOCK = """
