@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tracing costs: nanoseconds and instructions added to a call, milliseconds to a process, bytes of trace for an event.
 
-    bench/cost.py [--quick] [--json FILE] [--repeat N] [--dftracer] [--only fread,read] [--library FILE] [--folder DIR]
+    bench/cost.py [--quick] [--json FILE] [--repeat N] [--dftracer] [--only fread,read] [--library FILE] [--directory DIR]
 
 Every repetition runs all tools one after the other on each loop, and takes the difference from its own untraced run; the
 tables show medians and extremes of these differences. Times are CPU time (user and system, all threads), so that other
@@ -35,12 +35,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="LOOPS", help="these loops alone, by name")
     parser.add_argument("--library", type=Path, default=ROOT / "python/weir/_lib/libweir-preload.so", help="the preload library to measure")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/native/bench/cost", help="where loops and statements were built")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build/bench", help="where traces are written")
+    parser.add_argument("--directory", type=Path, default=ROOT / "build/bench", help="where traces are written")
     return parser.parse_args()
 
 
 def count_instructions(options: argparse.Namespace, bench: measure.Bench, cases: list, chosen: list) -> list[dict] | str:
-    """Rows of loops, and of calls of MPI with and without what tasks wait for; or why there are none."""
+    """Rows of loops, and of calls of MPI with and without what ranks wait for; or why there are none."""
     if options.no_instructions:
         return "not asked for"
     if not shutil.which("valgrind"):
@@ -59,10 +59,10 @@ def main() -> int:
     if not cases:
         print(f"no loop of that name: {options.only}; there are {', '.join(measure.LOOPS)}, and beside one of them {measure.MPI}", file=sys.stderr)
         return 2
-    with measure.Bench(options.folder, options.quick) as bench:
+    with measure.Bench(options.directory, options.quick) as bench:
         chosen, absent = tools.available(options.library.resolve(), bench, options.dftracer, ROOT / "build/bench-venv")
         result = {
-            "machine": report.machine(options.folder),
+            "machine": report.machine(options.directory),
             "absent": absent,
             **bench.run(cases, chosen, options.repeat or (1 if options.quick else 7)),
             "instructions": count_instructions(options, bench, cases, chosen),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What asking, exporting and watching cost: CPU seconds and peak memory on synthetic traces of growing size (those of bench/reading.py).
 
-    python bench/query.py [--events 1,10,50] [--folder DIR] [--keep] [--repeat 3]
+    python bench/query.py [--events 1,10,50] [--directory DIR] [--keep] [--repeat 3]
 
 Each figure is the best of `repeat` runs in a process of its own, imports and the reading of the trace included; the file is in the page cache.
 """
@@ -97,7 +97,7 @@ def best(name: str, run: Path, repeat: int) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--events", default="1,10,50", help="millions of events, separated by commas")
-    parser.add_argument("--folder", help="where to put the traces (33 bytes an event); a temporary folder otherwise")
+    parser.add_argument("--directory", help="where to put the traces (33 bytes an event); a temporary directory otherwise")
     parser.add_argument("--keep", action="store_true", help="leave the traces")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default=",".join(MEASURES), help="these of the measures, separated by commas")
@@ -106,11 +106,11 @@ def main() -> int:
     if options.measure:
         print(json.dumps(measure(*options.measure)))
         return 0
-    folder = Path(options.folder or tempfile.mkdtemp(prefix="weir-query-"))
+    directory = Path(options.directory or tempfile.mkdtemp(prefix="weir-query-"))
     try:
         print(f"seed {SEED}; best of {options.repeat}: CPU s, peak MB; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         for millions in options.events.split(","):
-            path = folder / f"run-{millions}" / "main" / "node0.weir"
+            path = directory / f"run-{millions}" / "main" / "node0.weir"
             if not path.exists():
                 path.parent.mkdir(parents=True)
                 write_trace(path, round(float(millions) * 1e6))
@@ -119,8 +119,8 @@ def main() -> int:
                 found = best(name, path.parents[1], options.repeat)
                 print(f"{millions:>6} M  {title:<40} {found['seconds']:>8.2f} {found['rss'] / 1e6:>8.0f}", flush=True)
     finally:
-        if not options.keep and not options.folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        if not options.keep and not options.directory:
+            shutil.rmtree(directory, ignore_errors=True)
     return 0
 
 

@@ -3,7 +3,7 @@
 """The same questions to weir and to general engines: totals of each file and operation, exact active time, I/O over time.
 
     pip install weir-io[bench,query]
-    python bench/questions.py [--events 20] [--folder DIR] [--repeat 3] [--only weir,duckdb,polars]
+    python bench/questions.py [--events 20] [--directory DIR] [--repeat 3] [--only weir,duckdb,polars]
 
 weir reads its trace; DuckDB and Polars read the same events as Parquet (columns they need, row groups of a million), each in the SQL
 that says it best. All run in turn, `repeat` times, each question in a process of its own with both cores; files are in the page cache.
@@ -56,13 +56,13 @@ def write_parquet(path: Path, events: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    schema = pa.schema([("task", pa.int32()), ("file", pa.int32()), ("op", pa.uint8()), ("bytes", pa.int64()), ("start", pa.int64()), ("stop", pa.int64())])
+    schema = pa.schema([("rank", pa.int32()), ("file", pa.int32()), ("op", pa.uint8()), ("bytes", pa.int64()), ("start", pa.int64()), ("stop", pa.int64())])
     with parquet.ParquetWriter(path, schema) as writer:
         pending: list[pa.RecordBatch] = []
         for made in synthetic(events):
             start, stop = (np.floor(ticks * NS_PER_TICK).astype(np.int64) for ticks in (made.starts, made.starts + made.lengths))
-            tasks = np.full(len(start), made.task, np.int32)
-            columns = [tasks, made.files.astype(np.int32), made.ops.astype(np.uint8), made.sizes.astype(np.int64), start, stop]
+            ranks = np.full(len(start), made.rank, np.int32)
+            columns = [ranks, made.files.astype(np.int32), made.ops.astype(np.uint8), made.sizes.astype(np.int64), start, stop]
             pending.append(pa.record_batch([pa.array(column) for column in columns], schema=schema))
             if len(pending) == 32:
                 writer.write_table(pa.Table.from_batches(pending), row_group_size=1 << 20)
@@ -71,13 +71,13 @@ def write_parquet(path: Path, events: int) -> None:
             writer.write_table(pa.Table.from_batches(pending), row_group_size=1 << 20)
 
 
-def by_weir(question: str, folder: Path) -> object:
+def by_weir(question: str, directory: Path) -> object:
     from weir.analysis.active import active_time
     from weir.analysis.clock import node_line
     from weir.trace import TraceFile
     from weir.trace.file import threads_for
 
-    file = TraceFile(folder / "main" / "node0.weir")
+    file = TraceFile(directory / "main" / "node0.weir")
     if question == "totals":
         file.scan(threads_for(file.header.file_bytes))
         rows = file.array("rows")
@@ -106,12 +106,12 @@ def over_time(file: TraceFile, line: Line, last_ticks: int) -> list[int]:
     return [int(busy) for busy in by_row["busy_ns"].sum(axis=2)[0][:used]]
 
 
-def by_duckdb(question: str, folder: Path) -> object:
+def by_duckdb(question: str, directory: Path) -> object:
     import duckdb
 
     base = duckdb.connect()
     base.execute("SET preserve_insertion_order = false")
-    base.execute(f"CREATE VIEW e AS SELECT * FROM read_parquet('{folder / 'events.parquet'}')")
+    base.execute(f"CREATE VIEW e AS SELECT * FROM read_parquet('{directory / 'events.parquet'}')")
     if question == "totals":
         return [int(x) for x in base.execute(f"SELECT count(*), sum(calls), sum(bytes) FROM ({TOTALS})").fetchone() or ()]
     if question == "active":
@@ -119,10 +119,10 @@ def by_duckdb(question: str, folder: Path) -> object:
     return [int(busy) for _, busy in base.execute(OVER_TIME + " ORDER BY slice").fetchall()]
 
 
-def by_polars(question: str, folder: Path) -> object:
+def by_polars(question: str, directory: Path) -> object:
     import polars as pl
 
-    e = pl.scan_parquet(folder / "events.parquet")
+    e = pl.scan_parquet(directory / "events.parquet")
     start, stop = pl.col("start"), pl.col("stop")
     if question == "totals":
         made = e.group_by("file", "op").agg(pl.len().alias("calls"), pl.col("bytes").sum(), (stop - start).sum().alias("ns"))
@@ -142,19 +142,19 @@ ENGINES: dict[str, Callable[[str, Path], object]] = {"weir": by_weir, "duckdb": 
 QUESTIONS = {"totals": "totals by file and operation", "active": "exact active time", "time": "I/O over time"}
 
 
-def once(engine: str, question: str, folder: Path) -> dict:
+def once(engine: str, question: str, directory: Path) -> dict:
     """One question in a process of its own: wall and CPU seconds without imports of the interpreter, peak memory in bytes, the answer."""
     done = subprocess.run(
-        [sys.executable, __file__, "--ask", engine, question, str(folder)], stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, __file__, "--ask", engine, question, str(directory)], stdout=subprocess.PIPE, text=True, check=True
     )
     return json.loads(done.stdout)
 
 
-def ask(engine: str, question: str, folder: Path) -> dict:
+def ask(engine: str, question: str, directory: Path) -> dict:
     module = {"weir": "weir.analysis.step"}.get(engine, engine)
     __import__(module)
     begin, begin_cpu = time.monotonic(), time.process_time()
-    answer = ENGINES[engine](question, folder)
+    answer = ENGINES[engine](question, directory)
     seconds, cpu = time.monotonic() - begin, time.process_time() - begin_cpu
     peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return {"seconds": seconds, "cpu": cpu, "rss": int(peak.split()[1]) * 1024, "answer": answer}
@@ -168,13 +168,13 @@ def agree(question: str, answers: dict[str, object], events: int) -> bool:
     return all(one.shape == flat[0].shape and np.all(np.abs(one - flat[0]) <= most) for one in flat)
 
 
-def report(engines: Sequence[str], folder: Path, repeat: int, events: int) -> bool:
+def report(engines: Sequence[str], directory: Path, repeat: int, events: int) -> bool:
     fine = True
     for question, title in QUESTIONS.items():
         runs: dict[str, list[dict]] = {engine: [] for engine in engines}
         for _ in range(repeat):
             for engine in engines:
-                runs[engine].append(once(engine, question, folder))
+                runs[engine].append(once(engine, question, directory))
         same = agree(question, {engine: made[0]["answer"] for engine, made in runs.items()}, events)
         fine &= same
         print(f"{title}{'' if same else ': THE ANSWERS DIFFER'}")
@@ -189,7 +189,7 @@ def report(engines: Sequence[str], folder: Path, repeat: int, events: int) -> bo
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--events", type=float, default=20, help="millions of events")
-    parser.add_argument("--folder", help="where the trace and the Parquet file are put (some 50 bytes an event); a temporary folder otherwise")
+    parser.add_argument("--directory", help="where the trace and the Parquet file are put (some 50 bytes an event); a temporary directory otherwise")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default=",".join(ENGINES), help="engines, separated by commas")
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
@@ -201,18 +201,18 @@ def main() -> int:
     for absent in [one for one in engines if one != "weir" and find_spec(one) is None]:
         print(f"left out: {absent} is not installed (pip install 'weir-io[bench]')")
         engines.remove(absent)
-    folder, events = Path(options.folder or tempfile.mkdtemp(prefix="weir-questions-")), round(options.events * 1e6)
+    directory, events = Path(options.directory or tempfile.mkdtemp(prefix="weir-questions-")), round(options.events * 1e6)
     try:
-        trace = folder / "main" / "node0.weir"
+        trace = directory / "main" / "node0.weir"
         if not trace.exists():
             trace.parent.mkdir(parents=True)
             write_trace(trace, events)
-            write_parquet(folder / "events.parquet", events)
-        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {events / 1e6:.0f} million events; trace {trace.stat().st_size / 1e6:.0f} MB, Parquet {(folder / 'events.parquet').stat().st_size / 1e6:.0f} MB")
-        return 0 if report(engines, folder, options.repeat, events) else 1
+            write_parquet(directory / "events.parquet", events)
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {events / 1e6:.0f} million events; trace {trace.stat().st_size / 1e6:.0f} MB, Parquet {(directory / 'events.parquet').stat().st_size / 1e6:.0f} MB")
+        return 0 if report(engines, directory, options.repeat, events) else 1
     finally:
-        if not options.folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        if not options.directory:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast traces are read: synthetic traces of growing size, from mapped file to totals, to exact active time, to a report.
 
-    python bench/reading.py [--events 1,10,100] [--folder DIR] [--keep] [--repeat 3]
+    python bench/reading.py [--events 1,10,100] [--directory DIR] [--keep] [--repeat 3]
 
 Each figure is the best of `repeat` runs, in a process of its own; the file is in the page cache. CPU seconds, so that a busy
-machine changes little. The trace: 4 tasks of 2 threads, each with its own files and common ones, 1,000 files in all, many
+machine changes little. The trace: 4 ranks of 2 threads, each with its own files and common ones, 1,000 files in all, many
 small reads beside a few large ones, all threads in I/O at once.
 """
 
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-TASKS, THREADS, FILES = 4, 2, 1000
+RANKS, THREADS, FILES = 4, 2, 1000
 NS_PER_TICK = 0.4
 SEED = 20260101
 
@@ -34,7 +34,7 @@ SEED = 20260101
 class Made(NamedTuple):
     """One chunk of synthetic events, all arrays of one length; starts and lengths in ticks since the first event, ops by value."""
 
-    task: int
+    rank: int
     thread: int
     ops: np.ndarray
     starts: np.ndarray
@@ -51,17 +51,17 @@ def synthetic(events: int) -> Iterator[Made]:
     value = {name: op_named(name).value for name in ("read", "write", "fread", "fwrite", "lseek")}
     kinds = np.array([value[n] for n in ("fread", "fread", "fread", "fwrite", "read", "write", "lseek")])
     per_chunk = (2**20 - 64) // 32
-    clocks = np.zeros((TASKS, THREADS), np.int64)
+    clocks = np.zeros((RANKS, THREADS), np.int64)
     for number in range(-(-events // per_chunk)):
-        task, thread = number % TASKS, number // TASKS % THREADS
+        rank, thread = number % RANKS, number // RANKS % THREADS
         gaps = random.integers(50, 4000, per_chunk)
         lengths = random.integers(20, 2000, per_chunk)
-        starts = clocks[task, thread] + np.cumsum(gaps + lengths) - lengths
-        clocks[task, thread] = starts[-1] + lengths[-1]
+        starts = clocks[rank, thread] + np.cumsum(gaps + lengths) - lengths
+        clocks[rank, thread] = starts[-1] + lengths[-1]
         # A file is used for some 50 calls in a row, as programs do.
         files = np.repeat(random.integers(1, FILES + 1, per_chunk // 50 + 1), 50)[:per_chunk]
         ops = np.repeat(kinds[random.integers(0, len(kinds), per_chunk // 5 + 1)], 5)[:per_chunk]
-        yield Made(task, thread, ops, starts, lengths, files, 1 << random.integers(0, 22, per_chunk))
+        yield Made(rank, thread, ops, starts, lengths, files, 1 << random.integers(0, 22, per_chunk))
 
 
 def write_trace(path: Path, events: int) -> None:
@@ -69,14 +69,14 @@ def write_trace(path: Path, events: int) -> None:
     from weir.trace._synthetic import TraceWriter, records
 
     with TraceWriter(path, ns_per_tick=NS_PER_TICK) as writer:
-        processes = [writer.process(100 + rank, rank, TASKS) for rank in range(TASKS)]
+        processes = [writer.process(100 + rank, rank, RANKS) for rank in range(RANKS)]
         for process in processes:
             for number in range(FILES):
                 process.name(f"/scratch/an/run/file.{number:04d}")
         last = writer.created_ticks
         for made in synthetic(events):
             starts = writer.created_ticks + made.starts
-            processes[made.task].events(
+            processes[made.rank].events(
                 records(made.ops, starts, made.lengths, file=made.files, size=made.sizes), thread=made.thread + 1
             )
             last = max(last, int(starts[-1] + made.lengths[-1]))
@@ -143,8 +143,8 @@ def best(measure: str, path: Path, repeat: int) -> dict:
     return min(runs, key=lambda one: one["seconds"])
 
 
-def row(events: int, folder: Path, repeat: int) -> str:
-    step = folder / f"run-{events}" / "main"
+def row(events: int, directory: Path, repeat: int) -> str:
+    step = directory / f"run-{events}" / "main"
     path = step / "node0.weir"
     if not path.exists():
         step.mkdir(parents=True)
@@ -164,7 +164,7 @@ def row(events: int, folder: Path, repeat: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--events", default="1,10,100", help="millions of events, separated by commas")
-    parser.add_argument("--folder", help="where to put the traces (33 bytes an event); a temporary folder otherwise")
+    parser.add_argument("--directory", help="where to put the traces (33 bytes an event); a temporary directory otherwise")
     parser.add_argument("--keep", action="store_true", help="leave the traces")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
@@ -172,16 +172,16 @@ def main() -> int:
     if options.measure:
         print(json.dumps(MEASURES[options.measure[0]](options.measure[1])))
         return 0
-    folder = Path(options.folder or tempfile.mkdtemp(prefix="weir-reading-"))
+    directory = Path(options.directory or tempfile.mkdtemp(prefix="weir-reading-"))
     try:
-        print(f"seed {SEED}; {TASKS} tasks x {THREADS} threads, {FILES} files; best of {options.repeat}, per CPU second")
+        print(f"seed {SEED}; {RANKS} ranks x {THREADS} threads, {FILES} files; best of {options.repeat}, per CPU second")
         print(f"{'':>10} {'trace':>9} {'file totals':>12} {'active time':>12} {'weir report --json':>29} {'peak RSS':>9}")
         print(f"{'events':>10} {'MB':>9} {'M events/s':>12} {'M events/s':>12} {'CPU s':>9} {'wall s':>8} {'M ev/s':>10} {'/ trace':>9}")
         for millions in options.events.split(","):
-            print(row(round(float(millions) * 1e6), folder, options.repeat), flush=True)
+            print(row(round(float(millions) * 1e6), directory, options.repeat), flush=True)
     finally:
-        if not options.keep and not options.folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        if not options.keep and not options.directory:
+            shutil.rmtree(directory, ignore_errors=True)
     return 0
 
 

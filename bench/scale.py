@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What questions to a run cost as the run grows: wall and CPU seconds and peak memory at 1, 10, 100, 200 million events, and whether that is linear.
 
-    python bench/scale.py [--events 1,10,100,200] [--folder DIR] [--keep] [--repeat 1] [--only report,union,...] [--workers N]
+    python bench/scale.py [--events 1,10,100,200] [--directory DIR] [--keep] [--repeat 1] [--only report,union,...] [--workers N]
 
-The run: one step of 4 tasks on as many nodes, each with 2 threads in I/O and its own and common files (the events of bench/reading.py), and a
-barrier of all tasks for each 2,000 events. Each question is a process of its own, interpreter and imports included; the traces (34 bytes an event) are in the
+The run: one step of 4 ranks on as many nodes, each with 2 threads in I/O and its own and common files (the events of bench/reading.py), and a
+barrier of all ranks for each 2,000 events. Each question is a process of its own, interpreter and imports included; the traces (34 bytes an event) are in the
 page cache as far as it goes. Peak memory is that of the largest process, mapped pages that are resident included. `dask` is `report` read by the
 workers of `weir report --dask local`; its answer has to be that of `report`: exit status 1 when not.
 """
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from reading import FILES, NS_PER_TICK, SEED, TASKS, THREADS, synthetic
+from reading import FILES, NS_PER_TICK, SEED, RANKS, THREADS, synthetic
 
 EVENTS_PER_BARRIER = 2000
 BARRIER_TICKS = 760_000  # in which 8 threads make some 2,000 of these events
@@ -56,27 +56,27 @@ def write_run(run: Path, events: int) -> None:
     """Chunk by chunk: writing needs little memory."""
     from weir.trace._synthetic import ProcessWriter, TraceWriter, records
 
-    folder = run / STEP
-    folder.mkdir(parents=True)
+    directory = run / STEP
+    directory.mkdir(parents=True)
     with ExitStack() as stack:
-        writers = [stack.enter_context(TraceWriter(folder / f"node{rank}.weir", f"node{rank}", ns_per_tick=NS_PER_TICK)) for rank in range(TASKS)]
-        tasks: list[ProcessWriter] = [writer.process(100 + rank, rank, TASKS) for rank, writer in enumerate(writers)]
-        for process in tasks:
+        writers = [stack.enter_context(TraceWriter(directory / f"node{rank}.weir", f"node{rank}", ns_per_tick=NS_PER_TICK)) for rank in range(RANKS)]
+        ranks: list[ProcessWriter] = [writer.process(100 + rank, rank, RANKS) for rank, writer in enumerate(writers)]
+        for process in ranks:
             for number in range(FILES):
                 process.name(f"/scratch/an/run/file.{number:04d}")
         last = 0
         for made in synthetic(events):
-            starts = writers[made.task].created_ticks + made.starts
-            tasks[made.task].events(records(made.ops, starts, made.lengths, file=made.files, size=made.sizes), thread=made.thread + 1)
+            starts = writers[made.rank].created_ticks + made.starts
+            ranks[made.rank].events(records(made.ops, starts, made.lengths, file=made.files, size=made.sizes), thread=made.thread + 1)
             last = max(last, int(made.starts[-1] + made.lengths[-1]))
-        for rank, (writer, process) in enumerate(zip(writers, tasks)):
+        for rank, (writer, process) in enumerate(zip(writers, ranks)):
             _write_barriers(process, writer.created_ticks, rank, max(events // EVENTS_PER_BARRIER, 1))
             end = writer.created_ticks + last
             process.fields |= {"last_ticks": end, "end_ticks": end, "last_mono_ns": writer.mono_ns(end)}
 
 
 def _write_barriers(process, created_ticks: int, rank: int, count: int) -> None:
-    """Tasks come within 20,000 ticks of one another and leave together."""
+    """Ranks come within 20,000 ticks of one another and leave together."""
     from weir.trace._synthetic import mpi
     from weir.trace.ops import mpi_routines
 
@@ -84,7 +84,7 @@ def _write_barriers(process, created_ticks: int, rank: int, count: int) -> None:
     early = np.random.default_rng(SEED + rank).integers(0, 20_000, count)
     number = np.arange(count)
     starts = created_ticks + (number + 1) * BARRIER_TICKS - early
-    process.events(mpi("MPI_collective", starts, early + 500, barrier, file=process.name(f"mpi:world:{TASKS}"), offset=number), thread=THREADS + 1)
+    process.events(mpi("MPI_collective", starts, early + 500, barrier, file=process.name(f"mpi:world:{RANKS}"), offset=number), thread=THREADS + 1)
 
 
 def command_of(question: str, run: Path, workers: int) -> list[str]:
@@ -150,8 +150,8 @@ def best(question: str, run: Path, repeat: int, workers: int) -> Cost:
     return min((cost_of(command_of(question, run, workers)) for _ in range(repeat)), key=lambda one: one.cpu)
 
 
-def measure(events: int, folder: Path, questions: Iterable[str], options: argparse.Namespace) -> dict[str, Cost]:
-    run = folder / f"run-{events}"
+def measure(events: int, directory: Path, questions: Iterable[str], options: argparse.Namespace) -> dict[str, Cost]:
+    run = directory / f"run-{events}"
     if not run.exists():
         subprocess.run([sys.executable, __file__, "--write", str(run), str(events)], check=True)
     size = sum(path.stat().st_size for path in (run / STEP).glob("*.weir"))
@@ -188,7 +188,7 @@ def linearity(by_events: dict[int, dict[str, Cost]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--events", default="1,10,100,200", help="millions of events, separated by commas")
-    parser.add_argument("--folder", help="where to put the traces; a temporary folder otherwise")
+    parser.add_argument("--directory", help="where to put the traces; a temporary directory otherwise")
     parser.add_argument("--keep", action="store_true", help="leave the traces")
     parser.add_argument("--repeat", type=int, default=1, help="the run with the least CPU seconds counts")
     parser.add_argument("--only", default=",".join(QUESTIONS), help=f"questions, separated by commas: {', '.join(QUESTIONS)}")
@@ -205,14 +205,14 @@ def main() -> int:
     questions = options.only.split(",")
     if unknown := [one for one in questions if one not in QUESTIONS]:
         parser.error(f"--only {','.join(unknown)}: choose of {', '.join(QUESTIONS)}")
-    folder = Path(options.folder or tempfile.mkdtemp(prefix="weir-scale-"))
+    directory = Path(options.directory or tempfile.mkdtemp(prefix="weir-scale-"))
     print(f"seed {SEED}; load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores at the beginning; best of {options.repeat}")
     print(f"  {'':26} {'wall s':>8} {'CPU s':>8} {'wall ns':>8} {'CPU ns':>8} {'peak MB':>8}   (ns: for each event)")
     try:
-        found = {size: measure(size, folder, questions, options) for size in (round(float(m) * 1e6) for m in options.events.split(","))}
+        found = {size: measure(size, directory, questions, options) for size in (round(float(m) * 1e6) for m in options.events.split(","))}
     finally:
-        if not options.keep and not options.folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        if not options.keep and not options.directory:
+            shutil.rmtree(directory, ignore_errors=True)
     linearity(found)
     differ = [size for size, costs in found.items() if {"report", "dask"} <= costs.keys() and costs["report"].answer != costs["dask"].answer]
     for size in differ:

@@ -11,7 +11,7 @@ target_link_libraries(weir_dialect INTERFACE weir_warnings)
 
 # weir_dialect_shared(<target> <version script>)
 # Link a shared library of dialect objects with the C driver: anything that needs libstdc++ fails to link. Call it in the
-# folder's own CMakeLists.txt: it empties that folder's list of C++ libraries, which CMake would hand to the C driver.
+# directory's own CMakeLists.txt: it empties that directory's list of C++ libraries, which CMake would hand to the C driver.
 function(weir_dialect_shared target version_script)
   target_link_libraries(${target} PRIVATE weir_dialect)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C LINK_DEPENDS "${version_script}")

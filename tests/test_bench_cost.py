@@ -21,10 +21,10 @@ def bench(root, native_build, execute, tmp_path_factory):
         pytest.skip(f"no bench programs in {programs}: built without workloads")
 
     def run(*options: str, timeout: float = 170) -> dict:
-        folder = tmp_path_factory.mktemp("bench")
-        command = [sys.executable, root / "bench/cost.py", "--quick", "--json", "-", "--programs", programs, "--folder", folder]
+        directory = tmp_path_factory.mktemp("bench")
+        command = [sys.executable, root / "bench/cost.py", "--quick", "--json", "-", "--programs", programs, "--directory", directory]
         result = json.loads(execute([*command, *options], timeout=timeout).ok().stdout)
-        assert list(folder.iterdir()) == [], "the bench leaves files behind"
+        assert list(directory.iterdir()) == [], "the bench leaves files behind"
         return result
 
     return run
@@ -72,7 +72,7 @@ def test_a_record_takes_32_bytes_and_a_share_of_a_header(quick):
 
 
 def test_the_tables_have_every_row(root, native_build, execute, tmp_path, bench):
-    command = [sys.executable, root / "bench/cost.py", "--quick", "--only", "pwrite", "--no-instructions", "--folder", tmp_path]
+    command = [sys.executable, root / "bench/cost.py", "--quick", "--only", "pwrite", "--no-instructions", "--directory", tmp_path]
     text = execute([*command, "--programs", native_build / "bench" / "cost"], timeout=120).ok().stdout
     for tool in LEVELS:
         assert f"pwrite 4 KiB  {tool} " in text
@@ -102,7 +102,7 @@ def test_instructions_of_a_call_of_mpi(bench, native_build, pytestconfig):
         pytest.skip("starts MPI some 50 times under valgrind; run it with --slow")
     if not list((native_build / "bench" / "cost").glob("mpi-*")):
         pytest.skip("no MPI was there when the bench was built")
-    rows = [row for row in bench("--only", "fread,mpi", timeout=900)["instructions"] if "of one task" in row["title"]]
+    rows = [row for row in bench("--only", "fread,mpi", timeout=900)["instructions"] if "of one rank" in row["title"]]
     assert len(rows) >= 6 and {row["tool"] for row in rows} == {"weir trace", "weir trace --no-mpi"}
     for row in rows:
         calls = 3 if row["loop"] == "exchange" else 1

@@ -92,11 +92,11 @@ def test_what_it_does_not_know_is_refused(alone, tmp_path):
     assert alone("stat", tmp_path / "x", "1").returncode == 1
 
 
-def test_several_tasks_write_and_read_one_file(mpi, alone, numbers_of, native_build, tmp_path):
+def test_several_ranks_write_and_read_one_file(mpi, alone, numbers_of, native_build, tmp_path):
     program = native_build / "bench" / "layers" / mpi.name / "together"
     file = tmp_path / "x.dat"
     written = numbers_of(mpi.run(3, program, "write", file, 100, 512), "together")
-    assert (written["tasks"], written["calls"], written["bytes"]) == (3, 300, 3 * 100 * 512)
+    assert (written["ranks"], written["calls"], written["bytes"]) == (3, 300, 3 * 100 * 512)
     alone("check", file, 3 * 100 * 512).ok()
     assert numbers_of(mpi.run(2, program, "read", file, 3 * 100 * 512, 4096), "together")["bytes"] == 2 * 3 * 100 * 512
     file.write_bytes(b"\0" * 3 * 100 * 512)
@@ -153,16 +153,16 @@ def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
             assert one.layered["waits"] <= max(0, saved), (one.layer, str(one.case))
 
 
-def bench(weir, native_build, kind: str, *options: object, folder: Path) -> tuple[int, str, dict]:
+def bench(weir, native_build, kind: str, *options: object, directory: Path) -> tuple[int, str, dict]:
     if not Path("/dev/fuse").exists():
         pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
     if not list((native_build / "bench" / "layers").glob("*/together")):
         pytest.skip("no MPI is installed here")
-    file = folder / "bench.json"
-    arguments = ["bench", kind, "--programs", native_build, "--folder", folder, "--repeat", 1, "--json", file]
+    file = directory / "bench.json"
+    arguments = ["bench", kind, "--programs", native_build, "--directory", directory, "--repeat", 1, "--json", file]
     done = weir(*arguments, *options, timeout=170)
     assert done.returncode in (0, 1), done.stderr
-    assert [p.name for p in folder.iterdir()] == ["bench.json"], "the bench leaves files behind"
+    assert [p.name for p in directory.iterdir()] == ["bench.json"], "the bench leaves files behind"
     return done.returncode, done.stdout, json.loads(file.read_text())
 
 
@@ -170,16 +170,16 @@ def bench(weir, native_build, kind: str, *options: object, folder: Path) -> tupl
 @pytest.mark.mpi
 def test_the_four_cases_come_to_their_end(weir, native_build, tmp_path):
     """Small: 200 columns in case IV, 1.7 MB in case III. The goals are those of the tables at any size."""
-    status, text, data = bench(weir, native_build, "nersc", "--scale", 0.03, "--pes", "2,4", "--pes", "IV=4", folder=tmp_path)
-    tables = {(table["case"], table["tasks"]): table for table in data["tables"]}
+    status, text, data = bench(weir, native_build, "nersc", "--scale", 0.03, "--pes", "2,4", "--pes", "IV=4", directory=tmp_path)
+    tables = {(table["case"], table["ranks"]): table for table in data["tables"]}
     assert list(tables) == [("I", 4), ("II", 8), ("III", 2), ("III", 4), ("IV", 4)]
-    rows = {(case, tasks, row["spec"]): row for (case, tasks), table in tables.items() for row in table["rows"]}
+    rows = {(case, ranks, row["spec"]): row for (case, ranks), table in tables.items() for row in table["rows"]}
     assert {key: row["error"] for key, row in rows.items() if row["error"]} == {}
     for row in rows.values():
         measured = row["measured"]
         assert measured["requests"]["median"] > 0 and measured["bytes"]["median"] > 0
         assert measured["elapsed_s"]["median"] > 0
-        assert f"{row['spec']:<18}{row['tasks']:>4}{measured['requests']['median']:>12,.0f}" in text
+        assert f"{row['spec']:<18}{row['ranks']:>4}{measured['requests']['median']:>12,.0f}" in text
     # What each program asks for is known, whatever becomes of it.
     assert rows["IV", 4, "no view"]["measured"]["requests"]["median"] >= 4 * 200
     assert rows["II", 8, "none"]["measured"]["requests"]["median"] == rows["II", 8, "none"]["measured"]["program_requests"]["median"]
@@ -191,7 +191,7 @@ def test_the_four_cases_come_to_their_end(weir, native_build, tmp_path):
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_every_line_of_the_layers_comes_to_its_end(weir, native_build, tmp_path):
-    _, text, data = bench(weir, native_build, "layers", "--scale", 0.01, folder=tmp_path)
+    _, text, data = bench(weir, native_build, "layers", "--scale", 0.01, directory=tmp_path)
     lines = {line["name"]: line for line in data["lines"]}
     assert {name: line["error"] for name, line in lines.items() if line["error"]} == {}
     assert all(line["checks"] and line["figures"] for line in lines.values())

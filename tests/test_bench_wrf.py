@@ -32,20 +32,20 @@ def numbers_of(done) -> dict[str, float]:
 @pytest.mark.mpi
 @pytest.mark.parametrize(("mode", "ranks"), [("serial", 3), ("collective", 4), ("servers", 4), ("servers+parallel", 5)])
 def test_weir_writes_what_a_gathered_netcdf_has(mpi, program, tmp_path, mode, ranks):
-    steps = ("steps=5", "every=2", SCALE, f"folder={tmp_path}")
+    steps = ("steps=5", "every=2", SCALE, f"directory={tmp_path}")
     config = tmp_path / "output.toml"
-    config.write_text(f'[output]\nmode = "{mode}"\n' + ("tasks_per_group = 2\n" if mode == "servers+parallel" else ""))
+    config.write_text(f'[output]\nmode = "{mode}"\n' + ("servers_per_group = 2\n" if mode == "servers+parallel" else ""))
     weir = numbers_of(mpi.run(ranks, program("weir"), *steps, f"config={config}"))
     gather = numbers_of(mpi.run(3, program("gather"), *steps))
     assert weir["frames"] == gather["frames"] == 3 and weir["bytes"] == gather["bytes"] > 0
-    assert weir["servers"] == {"servers": 1, "servers+parallel": 2}.get(mode, 0) and weir["tasks"] + weir["servers"] == ranks
+    assert weir["servers"] == {"servers": 1, "servers+parallel": 2}.get(mode, 0) and weir["ranks"] + weir["servers"] == ranks
     compared = mpi.run(1, program("compare"), "gather", "weir", *steps)
     assert numbers_of(compared)["compared"] == weir["bytes"] / 4
 
 
 @pytest.mark.mpi
 def test_a_wrong_value_is_found(mpi, program, tmp_path):
-    steps = ("steps=1", SCALE, f"folder={tmp_path}")
+    steps = ("steps=1", SCALE, f"directory={tmp_path}")
     mpi.run(2, program("gather"), *steps).ok()
     for file in tmp_path.glob("gather_*"):
         (tmp_path / file.name.replace("gather", "weir")).write_bytes(file.read_bytes())
@@ -61,7 +61,7 @@ def test_a_wrong_value_is_found(mpi, program, tmp_path):
 @pytest.mark.mpi
 def test_what_the_experiment_does_not_know_is_refused(mpi, program, tmp_path):
     for wrong in ("depth=3", "steps=0"):
-        done = mpi.run(1, program("none"), f"folder={tmp_path}", wrong)
+        done = mpi.run(1, program("none"), f"directory={tmp_path}", wrong)
         assert done.returncode != 0 and "error: " in done.stderr
 
 
@@ -72,7 +72,7 @@ def test_all_writers_come_to_their_end(weir, native_build, tmp_path):
         pytest.skip("wrf-weir is not built: no MPI is installed here")
     file = tmp_path / "bench.json"
     options = ["--scale", 0.0003, "--ranks", 2, "--repeat", 1, "--interval", 0.05, "--steps", 3, "--every", 2, "--table"]
-    done = weir("bench", "wrf", "--programs", native_build, "--folder", tmp_path, *options, "--json", file, timeout=170)
+    done = weir("bench", "wrf", "--programs", native_build, "--directory", tmp_path, *options, "--json", file, timeout=170)
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"], "the bench leaves files behind"
     data = json.loads(file.read_text())
     rows = {row["name"]: row for row in data["writers"]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that the documents show as runnable do run: fenced blocks that begin with ```sh runnable.
 
-The blocks of one document run in order in one shell, in an empty folder that holds `model`, a small MPI program that
+The blocks of one document run in order in one shell, in an empty directory that holds `model`, a small MPI program that
 writes and reads a file, with weir and Open MPI's mpirun as the commands of these names. A document that asks questions of
 `demo-run` finds a small one there.
 """
@@ -45,7 +45,7 @@ DOCUMENTS = {str(name): blocks for name, text in text_files() if name.suffix == 
 
 @pytest.fixture(scope="module")
 def small_demo(root, native_build, tmp_path_factory, execute) -> Path:
-    """A folder with demo-run as `make demo` leaves it, of the workload's smallest sizes on 2 tasks."""
+    """A directory with demo-run as `make demo` leaves it, of the workload's smallest sizes on 2 ranks."""
     programs = native_build / "workloads" / "4dvar"
     if not (programs / "openmpi" / "weir-4dvar").exists():
         pytest.skip("the 4dvar workload was not built")

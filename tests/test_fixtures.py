@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  printf("task %d of %d\\n", rank, size);
+  printf("rank %d of %d\\n", rank, size);
   return MPI_Finalize();
 }
 """
@@ -117,11 +117,11 @@ def test_a_forked_command_ends_at_its_time_limit(weir, tmp_path):
     assert weir("report", "run", cwd=tmp_path).returncode == 0
 
 
-def test_mpi_starts_tasks_of_c(mpi):
+def test_mpi_starts_ranks_of_c(mpi):
     done = mpi.run(2, mpi.cc(HELLO_MPI_C)).ok()
-    assert sorted(done.stdout.split("\n")) == ["", "task 0 of 2", "task 1 of 2"]
+    assert sorted(done.stdout.split("\n")) == ["", "rank 0 of 2", "rank 1 of 2"]
 
 
-def test_mpi_starts_tasks_of_fortran(mpi):
+def test_mpi_starts_ranks_of_fortran(mpi):
     done = mpi.run(2, mpi.fc(HELLO_MPI_F)).ok()
     assert sorted(done.stdout.split()) == ["0", "1", "fortran", "fortran"]

@@ -203,7 +203,7 @@ program p
   read(11, '(a4)') word
   read(11, '(a4)', end=3) word
 3 close(11)
-  open(12, file='no/such/folder', err=4)
+  open(12, file='no/such/directory', err=4)
 4 print '(a)', 'whole'
 end program
 """
@@ -219,7 +219,7 @@ def test_failed_statements_are_flagged(traced):
         ("close", 11, 0, ""),
     ]  # fmt: skip
     assert traced.done.stdout == "whole\n"
-    assert statements(trace, "folder") == [("open", 12, 0, "E")]
+    assert statements(trace, "directory") == [("open", 12, 0, "E")]
 
 
 OTHERS = """

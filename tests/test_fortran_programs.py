@@ -367,6 +367,6 @@ end program
     assert mine == [("fortran_write", 10), ("fortran_close", 10)]
 
 
-def test_without_a_trace_folder_nothing_happens(fc, execute, preload, tmp_path):
+def test_without_a_trace_directory_nothing_happens(fc, execute, preload, tmp_path):
     done = execute([fc(NESTED)], env={"LD_PRELOAD": str(preload)}, cwd=tmp_path).ok()
     assert done.stdout.split() == ["11"]

@@ -47,7 +47,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What a program left behind: the results it wrote, its exit status, the files of its folder."""
+    """What a program left behind: the results it wrote, its exit status, the files of its directory."""
 
     results: str
     status: tuple[int, str, str]
@@ -64,39 +64,39 @@ def cases_of(execute, program: Path) -> list[Case]:
     return [Case(*line.split("\t")) for line in execute([program]).ok().stdout.splitlines()]
 
 
-def contents(folder: Path) -> dict[str, bytes | str]:
+def contents(directory: Path) -> dict[str, bytes | str]:
     found: dict[str, bytes | str] = {}
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        found[name] = f"-> {path.readlink()}" if path.is_symlink() else "folder" if path.is_dir() else path.read_bytes()
+    for path in sorted(directory.rglob("*")):
+        name = str(path.relative_to(directory))
+        found[name] = f"-> {path.readlink()}" if path.is_symlink() else "directory" if path.is_dir() else path.read_bytes()
     return found
 
 
 class Seen:
-    """One program run twice in folders of its own, without weir and with it."""
+    """One program run twice in directories of its own, without weir and with it."""
 
     def __init__(self, name: str, tmp: Path, preload: Path, cc, execute):
         program = compile_program(cc, name)
         library = cc(LIBRARY, "-shared", "-fPIC", name="seen_library.so")
         self.cases = cases_of(execute, program)
-        self.folder = tmp / "traced"
+        self.directory = tmp / "traced"
         steps = tmp / "steps"
         steps.mkdir()
         tracing = {"LD_PRELOAD": str(preload), "WEIR_TRACE_DIR": str(steps), "WEIR_LEVEL": "trace"}
         self.bare = self.run(execute, program, library, tmp / "bare", {})
-        self.traced = self.run(execute, program, library, self.folder, tracing)
+        self.traced = self.run(execute, program, library, self.directory, tracing)
         self.trace = read_trace(steps)
         self.missing = set(re.findall(r"^(\S+) missing$", self.traced.results, re.M))
 
-    def run(self, execute, program: Path, library: Path, folder: Path, env: dict[str, str]) -> Outcome:
-        (folder / "sub").mkdir(parents=True)
+    def run(self, execute, program: Path, library: Path, directory: Path, env: dict[str, str]) -> Outcome:
+        (directory / "sub").mkdir(parents=True)
         for case in self.cases:
-            (folder / case.name).write_text(TEXT)
-        (folder / "sub" / "a").write_text("a")
-        (folder / "sub" / "b").write_text("b")
-        results = folder.with_suffix(".results")
-        done = execute([program, results], cwd=folder, env={**env, "SEEN_LIBRARY": str(library)})
-        return Outcome(results.read_text(), (done.returncode, done.stdout, done.stderr), contents(folder))
+            (directory / case.name).write_text(TEXT)
+        (directory / "sub" / "a").write_text("a")
+        (directory / "sub" / "b").write_text("b")
+        results = directory.with_suffix(".results")
+        done = execute([program, results], cwd=directory, env={**env, "SEEN_LIBRARY": str(library)})
+        return Outcome(results.read_text(), (done.returncode, done.stdout, done.stderr), contents(directory))
 
     def between_marks(self) -> dict[str, list[Record]]:
         """The records of each case, in the order they were kept; those of results and marks left out."""
@@ -104,7 +104,7 @@ class Seen:
         found: dict[str, list[Record]] = {}
         at = None
         for record in self.trace.records:
-            mark = re.fullmatch(re.escape(str(self.folder)) + r"/(begin|end)/(.+)", record.file)
+            mark = re.fullmatch(re.escape(str(self.directory)) + r"/(begin|end)/(.+)", record.file)
             if record.process != main or record.file.endswith(".results"):
                 continue
             if mark:
@@ -123,13 +123,13 @@ class Seen:
         if record.flags & ERROR:
             words.append(f"error={errno.errorcode.get(record.error, record.error)}")
         words += [word for word in ("short", "below", "nested") if getattr(record, word)]
-        file = record.file.removeprefix(str(self.folder) + "/") or "-"
+        file = record.file.removeprefix(str(self.directory) + "/") or "-"
         if not fnmatchcase(file, own):
             words.append(f"on={file}")
         return " ".join(words)
 
     def ends_of(self, case: str) -> list[str]:
-        marks = {r.process for r in self.trace.records if r.file == f"{self.folder}/child/{case}"}
+        marks = {r.process for r in self.trace.records if r.file == f"{self.directory}/child/{case}"}
         return [f"child end={self.trace.processes[number].end_kind}" for number in marks]
 
 

@@ -34,9 +34,9 @@ esac""",
 
 
 class Pretended:
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.bin = folder / "bin"
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.bin = directory / "bin"
         self.bin.mkdir()
         for name, body in STUBS.items():
             (self.bin / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
@@ -45,16 +45,16 @@ class Pretended:
 
     def set(self, **files: str) -> None:
         for name, text in files.items():
-            (self.folder / name).write_text(text)
+            (self.directory / name).write_text(text)
 
     def without(self, *packages: str) -> None:
         self.set(installed="".join(f"{p}\n" for p in ALL if p not in packages))
 
     def log(self) -> list[str]:
-        return (self.folder / "log").read_text().splitlines()
+        return (self.directory / "log").read_text().splitlines()
 
     def install_deps(self, *arguments: str):
-        env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "PRETEND": str(self.folder)}
+        env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "PRETEND": str(self.directory)}
         return run([ROOT / "tools" / "install-deps", *arguments], env=env)
 
 

@@ -136,32 +136,32 @@ def flags(execute, *packages: str) -> list[str]:
 
 @pytest.fixture
 def preloaded(cc, preload, tmp_path):
-    """The libraries of an order, and the folder that they run in."""
+    """The libraries of an order, and the directory that they run in."""
     wrappers = {n: cc(WRAPPER, "-shared", "-fPIC", "-w", f'-DNUMBER="{n}.calls"', name=f"libwrapper{n}.so") for n in "123"}
 
     def make(order: str) -> tuple[dict[str, str], object]:
-        folder = tmp_path / order
-        (folder / "trace").mkdir(parents=True)
+        directory = tmp_path / order
+        (directory / "trace").mkdir(parents=True)
         libraries = [str(preload) if one == "w" else str(wrappers[one]) for one in order]
-        env = {"LD_PRELOAD": ":".join(libraries), "WEIR_TRACE_DIR": str(folder / "trace"), "WEIR_LEVEL": "trace"}
-        return (env if "w" in order else {"LD_PRELOAD": env["LD_PRELOAD"]}), folder
+        env = {"LD_PRELOAD": ":".join(libraries), "WEIR_TRACE_DIR": str(directory / "trace"), "WEIR_LEVEL": "trace"}
+        return (env if "w" in order else {"LD_PRELOAD": env["LD_PRELOAD"]}), directory
 
     return make
 
 
-def records(folder) -> list[tuple]:
+def records(directory) -> list[tuple]:
     """What the trace says of the program's files and variables, without times."""
     found = []
-    for r in decode.read_trace(folder / "trace").records:
-        name = r.file.removeprefix(str(folder) + "/").replace(f"{folder}/", "")
+    for r in decode.read_trace(directory / "trace").records:
+        name = r.file.removeprefix(str(directory) + "/").replace(f"{directory}/", "")
         if name.rpartition(":")[0].rpartition(":")[2] in FILES or name in FILES or (r.layer == "mpi" and r.op in ("mpi_init", "MPI_Barrier")):
             found.append((r.layer, r.op, name, r.size, r.offset, r.nested, r.below))
     return found
 
 
-def calls_of(folder, number: str, skipped: tuple[str, ...]) -> dict[str, int]:
+def calls_of(directory, number: str, skipped: tuple[str, ...]) -> dict[str, int]:
     """How often a wrapper was called, by function."""
-    lines = (line.split() for line in (folder / f"{number}.calls").read_text().splitlines())
+    lines = (line.split() for line in (directory / f"{number}.calls").read_text().splitlines())
     return {name: int(calls) for name, calls in lines if name not in skipped}
 
 
@@ -171,20 +171,20 @@ def compare(preloaded, run, skipped: tuple[str, ...] = ()) -> tuple[list[tuple],
     run(env, alone)
     expected = records(alone)
     for order in ["1", *ORDERS]:
-        env, folder = preloaded(order)
-        run(env, folder)
+        env, directory = preloaded(order)
+        run(env, directory)
         if order == "1":
-            counted = calls_of(folder, "1", skipped)
+            counted = calls_of(directory, "1", skipped)
             continue
-        assert records(folder) == expected, order
+        assert records(directory) == expected, order
         for number in order.replace("w", ""):
-            assert calls_of(folder, number, skipped) == counted, (order, number)
+            assert calls_of(directory, number, skipped) == counted, (order, number)
     return expected, counted
 
 
 def test_netcdf_and_the_c_library(cc, execute, preloaded):
     program = cc(SERIAL, *flags(execute, "netcdf"), name="interposed")
-    expected, counted = compare(preloaded, lambda env, folder: execute([program], env=env, cwd=folder).ok())
+    expected, counted = compare(preloaded, lambda env, directory: execute([program], env=env, cwd=directory).ok())
     puts = [(r[2].rpartition("/")[2], r[3]) for r in expected if r[1] == "library_put"]
     assert puts == [("netcdf:classic.nc:T", 400)] * 3 + [("netcdf:four.nc:T", 400)] * 3
     assert counted["nc_put_vara_float"] == 6
@@ -198,7 +198,7 @@ def test_pnetcdf_hdf5_and_mpi(mpi, execute, preloaded):
     # One rank needs no launcher.
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_io": "romio321"}
     skipped = ("open64", "write", "pwrite64", "fwrite")  # the library wakes its threads by writing
-    expected, counted = compare(preloaded, lambda env, folder: execute([program], env={**allowed, **env}, cwd=folder).ok(), skipped)
+    expected, counted = compare(preloaded, lambda env, directory: execute([program], env={**allowed, **env}, cwd=directory).ok(), skipped)
     puts = [(r[2], r[3]) for r in expected if r[1] == "library_put"]
     assert puts == [("pnetcdf:p.nc:P", 400)] * 3 + [("hdf5:h.h5:/H", 400)]
     assert sum(r[:2] == ("mpi_io", "MPI_File_write_at") and r[2] == "m" for r in expected) == 4

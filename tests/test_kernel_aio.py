@@ -312,8 +312,8 @@ def test_no_ring_beside_files_of_another_form(weir, cc, execute, tmp_path, stack
     program = cc(RING, *(["-DLIBRARY", "-luring"] if way == "liburing" else []), name=f"ring-{way}")
     if execute([program, tmp_path / "plain"]).ok().stdout.split()[0] != "0":
         pytest.skip("the kernel refuses io_uring")
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
     (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "layered"\nstack = "{stack.format(tmp_path)}"\n')
     done = weir("run", "--rules", tmp_path / "rules.toml", "--trace", tmp_path / "run", "--", program, tmp_path / "layered").ok()
     keeps_form = not stack.startswith("bufa")

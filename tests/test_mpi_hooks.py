@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a task is, and the barriers that clocks are aligned by: on each MPI, from C and each way of Fortran."""
+"""Who a rank is, and the barriers that clocks are aligned by: on each MPI, from C and each way of Fortran."""
 
 import collections
 import runpy
@@ -66,14 +66,14 @@ end program
 KINDS = {"openmpi": 1, "mpich": 2}
 
 
-def tasks(trace):
+def processes_of_mpi(trace):
     """The processes that met MPI, by rank."""
     return sorted((p for p in trace.processes.values() if p.rank_source == 2), key=lambda p: p.rank)
 
 
-def check_tasks(trace, mpi, ranks, barriers):
-    """Ranks, sizes and kind are known; every task made the same barriers at both ends, outside of the two calls' records."""
-    found = tasks(trace)
+def check_ranks(trace, mpi, ranks, barriers):
+    """Ranks, sizes and kind are known; every rank made the same barriers at both ends, outside of the two calls' records."""
+    found = processes_of_mpi(trace)
     assert [(p.rank, p.ranks, p.mpi) for p in found] == [(i, ranks, KINDS[mpi.name]) for i in range(ranks)]
     for p in found:
         mine = [r for r in trace.records if r.process == p.number]
@@ -90,18 +90,18 @@ def check_tasks(trace, mpi, ranks, barriers):
 def test_c(mpi, preload_env, tmp_path, flags):
     env = preload_env()
     mpi.run(3, mpi.cc(C, *flags), env=env, cwd=tmp_path).ok()
-    check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 3, 8)
+    check_ranks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 3, 8)
 
 
 @pytest.mark.parametrize("level", ["summary", "detail"])
 def test_barriers_are_not_counted_at_levels_without_records(mpi, preload_env, weir, tmp_path, level):
     env = preload_env(level=level)
     mpi.run(2, mpi.cc(C), env=env, cwd=tmp_path).ok()
-    folder = env["WEIR_TRACE_DIR"]
-    counted = decode.read_trace(folder).counters
+    directory = env["WEIR_TRACE_DIR"]
+    counted = decode.read_trace(directory).counters
     assert sum(counter.calls for counter in counted if counter.op == "MPI_Init") == 2
     assert "sync" not in {counter.op for counter in counted}
-    told = weir("report", folder, "--tables", "all").ok().stdout
+    told = weir("report", directory, "--tables", "all").ok().stdout
     assert "damaged" not in told and "INCOMPLETE" not in told
 
 
@@ -110,7 +110,7 @@ def test_fortran(mpi, preload_env, tmp_path, way):
     env = preload_env(WEIR_MPI_SYNC="2")
     mpi.run(2, mpi.fc(FORTRAN, f"-D{way}"), env=env, cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
-    check_tasks(trace, mpi, 2, 2)
+    check_ranks(trace, mpi, 2, 2)
     (write,) = trace.of("fortran_write", file="answer")
     assert trace.processes[write.process].rank == 0
 
@@ -119,7 +119,7 @@ def test_fortran(mpi, preload_env, tmp_path, way):
 def test_fortran_with_threads(mpi, preload_env, tmp_path, way):
     env = preload_env(WEIR_MPI_SYNC="1")
     mpi.run(2, mpi.fc(FORTRAN, f"-D{way}", "-DTHREADS"), env=env, cwd=tmp_path).ok()
-    check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 1)
+    check_ranks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 1)
 
 
 SPELLINGS = """
@@ -151,10 +151,10 @@ def test_spellings_of_fortran_compilers(mpi, preload_env, tmp_path, spelling, th
     assert {(name, "mpi") for name in spelled} <= set(hooked)
     env = preload_env(WEIR_MPI_SYNC="1")
     mpi.run(2, mpi.cc(SPELLINGS, *names, *threads, *libraries), env=env, cwd=tmp_path).ok()
-    check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 1)
+    check_ranks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 1)
 
 
-def test_before_init_the_launcher_says_who_a_task_is(mpi, preload_env, tmp_path, cc):
+def test_before_init_the_launcher_says_who_a_rank_is(mpi, preload_env, tmp_path, cc):
     env = preload_env()
     program = cc("#include <stdio.h>\nint main(void) { fclose(fopen(\"mine\", \"w\")); return 0; }")
     mpi.run(3, program, env=env, cwd=tmp_path).ok()
@@ -164,10 +164,10 @@ def test_before_init_the_launcher_says_who_a_task_is(mpi, preload_env, tmp_path,
     assert not trace.of("sync")
 
 
-def test_a_single_task_needs_no_barriers(mpi, preload_env, tmp_path):
+def test_a_single_rank_needs_no_barriers(mpi, preload_env, tmp_path):
     env = preload_env()
     mpi.run(1, mpi.cc(C), env=env, cwd=tmp_path).ok()
-    check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 1, 0)
+    check_ranks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 1, 0)
 
 
 def test_a_program_without_mpi_has_no_rank(cc, execute, preload_env, tmp_path):
@@ -183,13 +183,13 @@ def test_an_abort_is_seen_as_such(mpi, preload_env, tmp_path):
     done = mpi.run(2, mpi.cc(C, "-DABORTS"), env=env, cwd=tmp_path)
     assert done.returncode != 0
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
-    assert [(p.rank, p.ranks) for p in tasks(trace)] == [(0, 2), (1, 2)]
-    assert tasks(trace)[1].end_kind == 4 and tasks(trace)[1].end_ticks > 0
+    assert [(p.rank, p.ranks) for p in processes_of_mpi(trace)] == [(0, 2), (1, 2)]
+    assert processes_of_mpi(trace)[1].end_kind == 4 and processes_of_mpi(trace)[1].end_ticks > 0
     counted = collections.Counter(r.process for r in trace.of("sync"))
     assert sorted(counted.values()) == [8, 8]
 
 
-def test_a_task_that_cannot_record_keeps_nobody_waiting(mpi, preload_env, tmp_path):
+def test_a_rank_that_cannot_record_keeps_nobody_waiting(mpi, preload_env, tmp_path):
     env = preload_env(WEIR_MPI_SYNC="3", WEIR_QUIET="1")
     program = mpi.cc(C)
     script = (
@@ -197,17 +197,17 @@ def test_a_task_that_cannot_record_keeps_nobody_waiting(mpi, preload_env, tmp_pa
     )
     mpi.run(2, "bash", "-c", script, env=env, cwd=tmp_path, timeout=60).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
-    assert [p.rank for p in tasks(trace)] == [0]
+    assert [p.rank for p in processes_of_mpi(trace)] == [0]
     assert len(trace.of("sync")) == 6
 
 
-def test_a_task_without_weir_delays_but_does_not_hang(mpi, preload_env, tmp_path):
+def test_a_rank_without_weir_delays_but_does_not_hang(mpi, preload_env, tmp_path):
     env = preload_env(WEIR_MPI_WAIT_S="2")
     script = 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then unset LD_PRELOAD; fi; exec ' + str(mpi.cc(C, "-DBARRIER"))
     done = mpi.run(3, "bash", "-c", script, env=env, cwd=tmp_path, timeout=80).ok()
     assert done.stderr.count("run without weir") == 2
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
-    assert [(p.rank, p.ranks) for p in tasks(trace)] == [(0, 3), (2, 3)]
+    assert [(p.rank, p.ranks) for p in processes_of_mpi(trace)] == [(0, 3), (2, 3)]
     assert not trace.of("sync") and len(trace.of("MPI_Finalize")) == 2
 
 
@@ -219,7 +219,7 @@ def test_mpi_in_a_privately_loaded_library(mpi, preload_env, tmp_path):
         "ctypes.c_int(0), ctypes.byref((ctypes.c_char_p * 1)()))"
     )
     mpi.run(2, sys.executable, "-c", load, env=env, cwd=tmp_path).ok()
-    check_tasks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 8)
+    check_ranks(decode.read_trace(env["WEIR_TRACE_DIR"]), mpi, 2, 8)
 
 
 RANK_VARIABLES = (
@@ -245,7 +245,7 @@ def test_ranks_by_environment(execute, preload_env, variables, expected):
     assert (process.rank, process.ranks) == expected
 
 
-def test_daemons_that_srun_starts_are_no_tasks(execute, preload_env, tmp_path):
+def test_daemons_that_srun_starts_are_no_ranks(execute, preload_env, tmp_path):
     daemon = tmp_path / "orted"
     daemon.symlink_to("/bin/cat")
     env = preload_env(SLURM_PROCID="1", SLURM_STEP_NUM_TASKS="2")

@@ -174,12 +174,12 @@ int main(int argc, char **argv) {
 
 def check_displays(text: str, implementation: str):
     placement, hints, box = (text.split(title, 1)[1] for title in ("Aggregator placement for", "MPI-IO hints for", "MPI-IO access patterns for"))
-    assert "tasks touch the file" in placement and "cb_nodes" in hints
+    assert "ranks touch the file" in placement and "cb_nodes" in hints
     lines = {line[0]: line[1:] for line in (re.split(r"\s{2,}", line.strip()) for line in box.splitlines())}
     assert lines["collective calls"] == ["0", "32"] and lines["independent calls"] == ["4", "0"]
     assert lines["bytes asked for"] == [str(2 * (1 << 16) + 200), str(32 << 16)]
     if implementation == "romio":
-        assert "2 of 4 tasks touch the file, on 1 node; cb_nodes = 1" in placement
+        assert "2 of 4 ranks touch the file, on 1 node; cb_nodes = 1" in placement
 
 
 def check_totals(report: dict, box: dict):
@@ -275,7 +275,7 @@ def test_names_with_colons_and_files_that_are_opened_twice_or_in_vain(mpi, weir,
             assert one["hints"]["romio_cb_write"] == "enable | automatic"
     missing = files[str(tmp_path / "missing")]
     assert (missing["ranks"], missing["opens"], missing["failed_opens"]) == (0, 0, 1)
-    assert "opened by no task; could not be opened once" in weir("report", env["WEIR_TRACE_DIR"], "--tables", "mpi-io").ok().stdout
+    assert "opened by no rank; could not be opened once" in weir("report", env["WEIR_TRACE_DIR"], "--tables", "mpi-io").ok().stdout
 
 
 @pytest.mark.parametrize(("nonblocking", "ns", "expected"), [(0, 2_000_000_000, "100"), (0, 2 * 10**12, "0.1"), (3, 2_000_000, "-"), (0, 0, "-")])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tasks wait for in MPI, record by record, on each MPI, from C and each way of Fortran: programs whose answers are known."""
+"""What ranks wait for in MPI, record by record, on each MPI, from C and each way of Fortran: programs whose answers are known."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def describe(record) -> str:
     return " ".join(words + [str(low)]) + ("" if awaited else FLAGS[record.flags])
 
 
-def described(folder) -> dict[int, list[str]]:
+def described(directory) -> dict[int, list[str]]:
     """What each rank did, in the order of its log."""
-    trace = decode.read_trace(folder)
+    trace = decode.read_trace(directory)
     assert not [p for p in trace.processes.values() if p.lost_events or p.failures]
     found: dict[int, list[str]] = defaultdict(list)
     for record in trace.records:
@@ -58,8 +58,8 @@ def traced(mpi, preload_env, tmp_path):
     def call(program, *arguments, ranks=4, **env):
         env = preload_env(WEIR_MPI_SYNC="1", **env)
         call.done = mpi.run(ranks, program, *arguments, env=env, cwd=tmp_path).ok()
-        call.folder = env["WEIR_TRACE_DIR"]
-        found = described(call.folder)
+        call.directory = env["WEIR_TRACE_DIR"]
+        found = described(call.directory)
         last = {did.pop() for did in found.values()}
         assert not found or (len(last) == 1 and re.fullmatch(rf"Finalize world:{ranks} @\d+ 0", *last)), last
         return found
@@ -97,7 +97,7 @@ def test_communicators_have_the_same_name_on_all_members(traced, program):
             expected += [f"Comm_create_group {own} @0 0", f"Barrier {own} @1 0", f"Comm_free {own} @2 0"]
         expected += [f"Comm_free {half} @1 0", "Comm_dup world/0:4 @1 0", "Barrier world/0/1:4 @0 0", "Comm_free world/0/1:4 @1 0"]
         assert found[rank] == [*expected, "Barrier self:1 @0 0"], rank
-    trace = decode.read_trace(traced.folder)
+    trace = decode.read_trace(traced.directory)
     assert len({r.file for r in trace.records if r.file.startswith("mpi:group.")}) == 2  # the members have one name for it
 
 
@@ -169,7 +169,7 @@ def test_what_is_followed_without_a_record_and_communicators_made_in_other_ways(
         expected += ["Wait  1", f"receive world:4 @{before} 12", "Wait  1", f"send world:4 @{next_rank} 0"]
         expected += ["Dist_graph_create_adjacent world:4 @3 0", "Barrier world/3:4 @0 0"]
         assert [re.sub(alone, "~", text) for text in found[rank]] == expected, rank
-    trace = decode.read_trace(traced.folder)
+    trace = decode.read_trace(traced.directory)
     assert len({r.file for r in trace.records if r.file.startswith("mpi:?")}) == 8  # two for each rank, and none like another's
 
 
@@ -333,7 +333,7 @@ def test_any_order_of_collectives_on_any_communicators(traced, mpi, seed):
 
 def test_without_mpi_none_of_it_is_recorded(traced, program):
     found = traced(program, "cgwmr", WEIR_MPI="0")
-    trace = decode.read_trace(traced.folder)
+    trace = decode.read_trace(traced.directory)
     assert not found and len(trace.of("MPI_Init")) == 4 and not [r for r in trace.records if r.file.startswith("mpi:")]
 
 
@@ -347,7 +347,7 @@ def test_the_option_of_the_command(weir, mpi, tmp_path, program):
 @pytest.mark.parametrize("level", ["summary", "detail"])
 def test_lower_levels_count_calls_and_bytes(traced, program, level):
     assert not traced(program, "cr", WEIR_LEVEL=level)
-    counters = [c for c in decode.read_trace(traced.folder).counters if c.op in OPS]
+    counters = [c for c in decode.read_trace(traced.directory).counters if c.op in OPS]
     totals = Counter()
     for c in counters:
         totals[c.op] += c.calls

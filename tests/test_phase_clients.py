@@ -69,7 +69,7 @@ def test_the_marks_of_a_program_become_its_phases(client, execute, weir, preload
     execute(client, env=env, cwd=tmp_path).ok()
     report = json.loads(weir("report", tmp_path / "run", "--json").ok().stdout)
     [one] = report["phases"]
-    assert (one["phase"], one["times"], one["tasks"], one["source"]) == ("9write", 3, 1, "marks")
+    assert (one["phase"], one["times"], one["ranks"], one["source"]) == ("9write", 3, 1, "marks")
     assert 0 < one["io_s"] <= one["max_s"] == one["min_s"]
     assert "9write" in weir("report", tmp_path / "run", "--tables", "phases").ok().stdout
 

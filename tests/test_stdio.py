@@ -20,16 +20,16 @@ def counted(stdout: str) -> dict[tuple[str, str], tuple[int, int]]:
     return {(op, file): (int(calls), int(size)) for _, op, file, calls, size in rows if calls != "0"}
 
 
-def traced(trace, folder: Path, by_file: bool) -> dict[tuple[str, str], tuple[int, int]]:
+def traced(trace, directory: Path, by_file: bool) -> dict[tuple[str, str], tuple[int, int]]:
     sums = collections.Counter()
     sizes = collections.Counter()
     for r in trace.records:
-        if r.layer == "stdio" and r.file.startswith(str(folder)):
+        if r.layer == "stdio" and r.file.startswith(str(directory)):
             key = (r.op, Path(r.file).name if by_file else "")
             sums[key] += 1
             sizes[key] += 0 if r.failed or r.op not in MOVING else r.size
     for c in trace.counters:
-        if c.layer == "stdio" and (not by_file or c.file.startswith(str(folder))):
+        if c.layer == "stdio" and (not by_file or c.file.startswith(str(directory))):
             key = (c.op, Path(c.file).name if by_file else "")
             sums[key] += c.calls
             sizes[key] += c.bytes if c.op in MOVING else 0
@@ -52,10 +52,10 @@ def test_random_calls_are_counted_exactly_and_change_nothing(level, cc, execute,
     print(f"seed {seed}")
     ran = {}
     for kind, env in (("bare", {}), ("seen", preload_env(level=level))):
-        folder = tmp_path / kind
-        folder.mkdir()
-        done = execute([program, seed, 4, 3000], cwd=folder, env=env).ok()
-        ran[kind] = (done.stdout, {f.name: f.read_bytes() for f in folder.iterdir()})
+        directory = tmp_path / kind
+        directory.mkdir()
+        done = execute([program, seed, 4, 3000], cwd=directory, env=env).ok()
+        ran[kind] = (done.stdout, {f.name: f.read_bytes() for f in directory.iterdir()})
     assert ran["seen"] == ran["bare"]
     trace = read_trace(tmp_path / "run" / "main")
     expected = counted(ran["seen"][0])

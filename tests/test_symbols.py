@@ -135,8 +135,8 @@ WAYS = {
 def test_one_function_of_each_library_with_none_one_and_all_of_them_linked(cc, standins, same, way):
     for linked in [[], *([one] for one in standins), list(standins)]:
         libraries = [str(standins[one]) for one in linked]
-        folders = [f"-Wl,-rpath,{standins[one].parent}" for one in linked]
-        program = cc(probe(ONE_OF_EACH), "-DCALLS", *WAYS[way], "-Wl,--no-as-needed", *libraries, *folders, name=f"probe-{way}-{'-'.join(linked)}")
+        directories = [f"-Wl,-rpath,{standins[one].parent}" for one in linked]
+        program = cc(probe(ONE_OF_EACH), "-DCALLS", *WAYS[way], "-Wl,--no-as-needed", *libraries, *directories, name=f"probe-{way}-{'-'.join(linked)}")
         said = same([program])
         there = {line.split()[1] for line in said.splitlines() if line.startswith("start") and "default=1" in line}
         assert there == {name for one in linked for name in STANDINS[one] if name in ONE_OF_EACH}

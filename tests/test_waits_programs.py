@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
 
 @pytest.fixture
 def traced(mpi, weir, tmp_path, root):
-    """``traced()``: the program traced on 4 tasks, each write to slow.* delayed; the report's JSON."""
+    """``traced()``: the program traced on 4 ranks, each write to slow.* delayed; the report's JSON."""
     program = mpi.cc((root / "include" / "weir" / "phase.h").read_text() + C, name="waits")
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "slow.*"\nstack = "delay:op=write:us={DELAY_US} | system"\n')
@@ -101,13 +101,13 @@ LEAST_S = 5 * DELAY_US / 1e6  # that a slow file takes, however quick the machin
 def test_each_part_of_the_program_waits_for_what_it_is_made_to_wait_for(traced):
     report = traced()
     [found] = report["waits"]
-    assert found["incomplete"] == 0 and found["tasks"] == 4
+    assert found["incomplete"] == 0 and found["ranks"] == 4
     files = {one["file"].rpartition("/")[2]: one for one in found["files"]}
     phases = {one["phase"]: one for one in report["phases"]}
     routines = {(one["routine"], one["communicator"]): one for one in found["routines"]}
     assert set(phases) == {"one", "all", "hidden", "split", "message", "collective"}
 
-    # One task writes, three wait.
+    # One rank writes, three wait.
     restart = files["slow.restart"]
     assert restart["ranks"] == [0] and list(restart["ops"])[0] == "write"
     assert 0.8 * LEAST_S <= restart["exposed_s"] <= restart["critical_s"] <= restart["io_s"] * 1.001
@@ -120,12 +120,12 @@ def test_each_part_of_the_program_waits_for_what_it_is_made_to_wait_for(traced):
     assert phases["all"]["critical_s"] >= 0.8 * LEAST_S
     assert phases["all"]["exposed_s"] <= 0.5 * phases["all"]["critical_s"]
 
-    # The others compute for longer than task 0 writes.
+    # The others compute for longer than rank 0 writes.
     hidden = next(one for one in report["files"] if one["file"].endswith("slow.hidden"))
     assert hidden["seconds"] >= 2 * DELAY_US / 1e6 and phases["hidden"]["io_s"] >= 2 * DELAY_US / 1e6
     assert phases["hidden"]["critical_s"] <= 0.5 * hidden["seconds"]
 
-    # Only the half of the tasks that meets it waits for task 1; a broadcast's root waits for nobody.
+    # Only the half of the ranks that meets it waits for rank 1; a broadcast's root waits for nobody.
     odd = files["slow.odd"]
     assert odd["ranks"] == [1] and 0.8 * LEAST_S <= odd["exposed_s"] <= odd["io_s"] * 1.001
     [bcast] = [one for (routine, comm), one in routines.items() if routine == "MPI_Bcast" and one["last"] == 1]
@@ -136,7 +136,7 @@ def test_each_part_of_the_program_waits_for_what_it_is_made_to_wait_for(traced):
     assert sent["ranks"] == [1] and sent["exposed_s"] >= 0.8 * LEAST_S
     assert receive["last"] == 1 and receive["waited_s"] >= 0.8 * LEAST_S
 
-    # In MPI-IO one task writes for all, which wait in the call.
+    # In MPI-IO one rank writes for all, which wait in the call.
     together = files["slow.collective"]
     [calls] = [one for one in found["routines"] if one["routine"] == "MPI_File_write_at_all"]
     assert calls["calls"] == 5 and calls["communicator"].endswith("slow.collective") and calls["last_times"] >= 4
@@ -149,7 +149,7 @@ def test_without_mpi_there_are_no_waits(traced):
     assert report["waits"] == [] and len(report["phases"]) == 6
 
 
-def test_a_killed_task_leaves_what_came_before_it(mpi, weir, tmp_path):
+def test_a_killed_rank_leaves_what_came_before_it(mpi, weir, tmp_path):
     """Rank 3 is killed in the middle; what the others waited for before that is told, and the report is made."""
     source = r"""
 #include <mpi.h>
@@ -180,4 +180,4 @@ int main(int argc, char **argv) {
     report = json.loads(weir("report", tmp_path / "run", "--json").stdout)
     [found] = report["waits"]
     assert found["collectives"] == 4
-    assert found["files"][0]["file"].endswith("/slow.restart") and found["files"][0]["exposed_s"] >= 3 * 0.04  # the tasks do not all begin at once
+    assert found["files"][0]["file"].endswith("/slow.restart") and found["files"][0]["exposed_s"] >= 3 * 0.04  # the ranks do not all begin at once

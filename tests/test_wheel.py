@@ -25,13 +25,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
+    directory = tmp_path_factory.mktemp("wheel")
     run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w", folder, ROOT],
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w", directory, ROOT],
         env={"SKBUILD_BUILD_DIR": str(ROOT / "build" / "wheel-test"), "SKBUILD_WHEEL_CMAKE": None, **(AS_BUILT if which("ccache") else {})},
         timeout=1100,
     ).ok()
-    (path,) = folder.glob("*.whl")
+    (path,) = directory.glob("*.whl")
     return path
 
 

@@ -59,15 +59,15 @@ def wrap_flags(weir, cc) -> list[str]:
     return done.ok().stdout.split()
 
 
-def figures(weir, folder, program) -> dict:
-    folder.mkdir()
-    weir("trace", "--quiet", "-o", folder / "run", "--", program, cwd=folder).ok()
-    report = json.loads(weir("report", folder / "run", "--json", cwd=folder).ok().stdout)
+def figures(weir, directory, program) -> dict:
+    directory.mkdir()
+    weir("trace", "--quiet", "-o", directory / "run", "--", program, cwd=directory).ok()
+    report = json.loads(weir("report", directory / "run", "--json", cwd=directory).ok().stdout)
     assert report["complete"] and report["lost_events"] == 0
     return {
-        entry["file"].removeprefix(f"{folder}/"): {op: (row["calls"], row["bytes"]) for op, row in entry["ops"].items()}
+        entry["file"].removeprefix(f"{directory}/"): {op: (row["calls"], row["bytes"]) for op, row in entry["ops"].items()}
         for entry in report["files"]
-        if entry["file"].startswith(f"{folder}/")
+        if entry["file"].startswith(f"{directory}/")
     }
 
 

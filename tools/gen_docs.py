@@ -130,7 +130,7 @@ def argument_bounds(argument: Argument) -> str:
         return ", ".join(f"`{c}`" for c in argument.choices)
     if argument.kind in ("size", "count", "bytes"):
         return f"from {show(argument.low)}" + (f" to {show(argument.high)}" if argument.high < (1 << 62) else "")
-    return {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "folders": "absolute"}[argument.kind]
+    return {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "directories": "absolute"}[argument.kind]
 
 
 def layer_rows(kind: Any) -> list[list[str]]:

@@ -41,7 +41,7 @@ class Case:
 
 
 def results(text: str, name: str) -> dict[str, float]:
-    (line,) = (line for line in text.splitlines() if line.startswith(f"{name}: tasks="))
+    (line,) = (line for line in text.splitlines() if line.startswith(f"{name}: ranks="))
     return {key: float(value) for key, value in (word.split("=") for word in line.split()[1:])}
 
 

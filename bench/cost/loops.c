@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops whose cost per call is measured, and the floor they are held against.
 //
-//   loops LOOP COUNT FOLDER     prints: LOOP COUNT wall_ns cpu_ns      (of the loop alone; cpu: user + system, all threads)
+//   loops LOOP COUNT DIRECTORY     prints: LOOP COUNT wall_ns cpu_ns      (of the loop alone; cpu: user + system, all threads)
 //
 // Which tool watches is decided outside, by the environment. The program knows nothing of weir.
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@ struct span {
   uint64_t wall, cpu;
 };
 
-static const char *data_path;  // FOLDER/data
+static const char *data_path;  // DIRECTORY/data
 static char buffer[kPiece];
 
 static uint64_t now(clockid_t clock) {
@@ -148,7 +148,7 @@ static const struct {
 int main(int argc, char **argv) {
   static char path[4096];
   if (argc == 1) return 0;  // start and finish, nothing between
-  if (argc != 4) return fprintf(stderr, "usage: loops LOOP COUNT FOLDER\n"), 2;
+  if (argc != 4) return fprintf(stderr, "usage: loops LOOP COUNT DIRECTORY\n"), 2;
   snprintf(path, sizeof path, "%s/data", argv[3]);
   data_path = path;
   const uint64_t count = strtoull(argv[2], NULL, 10);

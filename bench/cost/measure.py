@@ -37,7 +37,7 @@ LOOPS = {
     "open": ("open + close", "loops", 100_000, "open", 1, 2),
     "write": ("Fortran WRITE of one real", "statements", 1_000_000, "fortran_write", 1, 1),
 }
-# Calls of MPI by one task: instructions alone are counted, as MPI's start takes longer than any loop.
+# Calls of MPI by one rank: instructions alone are counted, as MPI's start takes longer than any loop.
 MPI_LOOPS = {
     "barrier": "MPI_Barrier", "allreduce": "MPI_Allreduce", "exchange": "MPI_Irecv, Isend, Waitall",
     "write_at": "MPI_File_write_at of 8 bytes and its pwrite",
@@ -51,7 +51,7 @@ def mpi_cases(programs: Path, only: str | None) -> list[Case]:
     if only and MPI not in only.split(","):
         return []
     return [
-        Case(name, f"{title} of one task, {program.name.removeprefix('mpi-')}", program, 0, "", 0, 1)
+        Case(name, f"{title} of one rank, {program.name.removeprefix('mpi-')}", program, 0, "", 0, 1)
         for program in sorted(programs.glob("mpi-*"))
         for name, title in MPI_LOOPS.items()
     ]
@@ -82,12 +82,12 @@ class Run:
 
 
 class Bench:
-    """Folders for the time of a bench: for data, and for what tools write on disk and in memory."""
+    """Directories for the time of a bench: for data, and for what tools write on disk and in memory."""
 
-    def __init__(self, folder: Path, quick: bool):
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, directory: Path, quick: bool):
+        directory.mkdir(parents=True, exist_ok=True)
         self.quick = quick
-        self.disk = Path(tempfile.mkdtemp(dir=folder))
+        self.disk = Path(tempfile.mkdtemp(dir=directory))
         shm = Path("/dev/shm")
         self.memory = Path(tempfile.mkdtemp(dir=shm, prefix="weir-bench-")) if os.access(shm, os.W_OK) else None
         self.data = (self.memory or self.disk) / "data"
@@ -97,12 +97,12 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for folder in (self.disk, self.memory):
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+        for directory in (self.disk, self.memory):
+            if directory is not None:
+                shutil.rmtree(directory, ignore_errors=True)
 
     def room_of(self, tool: Tool) -> Path:
-        """An empty folder for what the tool writes."""
+        """An empty directory for what the tool writes."""
         room = (self.memory if tool.in_memory and self.memory else self.disk) / "out"
         shutil.rmtree(room, ignore_errors=True)
         room.mkdir()

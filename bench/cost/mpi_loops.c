@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over calls of MPI by one task, which has nobody to wait for: what is left is the call, and what a tool adds to it.
+// Loops over calls of MPI by one rank, which has nobody to wait for: what is left is the call, and what a tool adds to it.
 //
-//   mpi-NAME LOOP COUNT FOLDER     (the folder is for programs that need one: see loops.c)
+//   mpi-NAME LOOP COUNT DIRECTORY     (the directory is for programs that need one: see loops.c)
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +23,13 @@ static void exchange(void) {
 }
 
 // MPI-IO: a request of its own each time.
-static const char *folder;
+static const char *directory;
 static void write_at(void) {
   static MPI_File file;
   static long long sum, at;
   if (sum++ == 0) {
     char path[4096];
-    snprintf(path, sizeof path, "%s/of_mpi", folder);
+    snprintf(path, sizeof path, "%s/of_mpi", directory);
     MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
   }
   MPI_File_write_at(file, at, &sum, 8, MPI_BYTE, MPI_STATUS_IGNORE);
@@ -42,9 +42,9 @@ static const struct {
 } loops[] = {{"barrier", barrier}, {"allreduce", allreduce}, {"exchange", exchange}, {"write_at", write_at}};
 
 int main(int argc, char **argv) {
-  if (argc != 4) return fprintf(stderr, "usage: mpi-NAME LOOP COUNT FOLDER\n"), 2;
+  if (argc != 4) return fprintf(stderr, "usage: mpi-NAME LOOP COUNT DIRECTORY\n"), 2;
   const unsigned long long count = strtoull(argv[2], NULL, 10);
-  folder = argv[3];
+  directory = argv[3];
   MPI_Init(&argc, &argv);
   for (size_t i = 0; i < sizeof loops / sizeof *loops; ++i) {
     if (strcmp(argv[1], loops[i].name) != 0) continue;

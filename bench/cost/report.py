@@ -8,23 +8,23 @@ import platform
 from pathlib import Path
 
 
-def machine(folder: Path) -> dict:
+def machine(directory: Path) -> dict:
     model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().split("\n") if line.startswith("model name")), "?")
     return {
         "cpu": model,
         "cores": os.cpu_count(),
         "kernel": platform.release(),
-        "trace_file_system": file_system(folder),
+        "trace_file_system": file_system(directory),
         "load": os.getloadavg()[0],
     }
 
 
-def file_system(folder: Path) -> str:
-    """The type of the file system that the folder lies on."""
+def file_system(directory: Path) -> str:
+    """The type of the file system that the directory lies on."""
     best = ("", "?")
     for line in Path("/proc/mounts").read_text().split("\n"):
         words = line.split()
-        if len(words) > 2 and (str(folder.resolve()) + "/").startswith(words[1].rstrip("/") + "/") and len(words[1]) >= len(best[0]):
+        if len(words) > 2 and (str(directory.resolve()) + "/").startswith(words[1].rstrip("/") + "/") and len(words[1]) >= len(best[0]):
             best = (words[1], words[2])
     return best[1]
 

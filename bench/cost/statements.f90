@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
 ! The same for a Fortran WRITE statement of one real: unformatted, sequential.
 !
-!   statements LOOP COUNT FOLDER     prints: LOOP COUNT wall_ns cpu_ns
+!   statements LOOP COUNT DIRECTORY     prints: LOOP COUNT wall_ns cpu_ns
 program statements
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_long
   implicit none
@@ -19,16 +19,16 @@ program statements
   end interface
 
   integer(c_int), parameter :: monotonic = 1, process_cpu = 2
-  character(len=4096) :: loop, count_text, folder
+  character(len=4096) :: loop, count_text, directory
   integer(c_int64_t) :: i, count, wall, cpu
   integer :: unit
   real :: x
 
   call get_command_argument(1, loop)
   call get_command_argument(2, count_text)
-  call get_command_argument(3, folder)
+  call get_command_argument(3, directory)
   read (count_text, *) count
-  open (newunit=unit, file=trim(folder)//"/data", form="unformatted", status="replace", action="write")
+  open (newunit=unit, file=trim(directory)//"/data", form="unformatted", status="replace", action="write")
   x = 1.0
   wall = now(monotonic)
   cpu = now(process_cpu)

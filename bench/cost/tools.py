@@ -16,21 +16,21 @@ BARE = "bare"
 
 @dataclass(frozen=True)
 class Tool:
-    """`prefix` and `environment` get an empty folder for what the tool writes."""
+    """`prefix` and `environment` get an empty directory for what the tool writes."""
 
     name: str
-    prefix: Callable[[Path], list[str]] = lambda folder: []
-    environment: Callable[[Path], dict[str, str]] = lambda folder: {}
+    prefix: Callable[[Path], list[str]] = lambda directory: []
+    environment: Callable[[Path], dict[str, str]] = lambda directory: {}
     share: float = 1.0  # of the loop's calls: slow tools make fewer
-    in_memory: bool = False  # its folder lies on tmpfs
+    in_memory: bool = False  # its directory lies on tmpfs
     is_weir: bool = False
     beside: bool = False  # it works in a process of its own: CPU time in the loop does not show it
     fields: dict = field(default_factory=dict)
 
 
 def weir(library: Path, level: str, in_memory: bool = False) -> Tool:
-    def environment(folder: Path) -> dict[str, str]:
-        return {"LD_PRELOAD": str(library), "WEIR_TRACE_DIR": str(folder), "WEIR_LEVEL": level}
+    def environment(directory: Path) -> dict[str, str]:
+        return {"LD_PRELOAD": str(library), "WEIR_TRACE_DIR": str(directory), "WEIR_LEVEL": level}
 
     name = f"weir {level}" + (" (tmpfs)" if in_memory else "")
     return Tool(name, environment=environment, in_memory=in_memory, is_weir=True, fields={"level": level})
@@ -39,36 +39,36 @@ def weir(library: Path, level: str, in_memory: bool = False) -> Tool:
 def without_mpi(library: Path) -> Tool:
     """weir trace --no-mpi."""
     traced = weir(library, "trace")
-    return Tool("weir trace --no-mpi", environment=lambda folder: {**traced.environment(folder), "WEIR_MPI": "0"}, is_weir=True)
+    return Tool("weir trace --no-mpi", environment=lambda directory: {**traced.environment(directory), "WEIR_MPI": "0"}, is_weir=True)
 
 
 def strace() -> Tool:
-    return Tool("strace -f", prefix=lambda folder: ["strace", "-f", "-o", str(folder / "out")], share=0.02, beside=True)
+    return Tool("strace -f", prefix=lambda directory: ["strace", "-f", "-o", str(directory / "out")], share=0.02, beside=True)
 
 
 def dftracer(libraries: Path) -> Tool:
-    def environment(folder: Path) -> dict[str, str]:
+    def environment(directory: Path) -> dict[str, str]:
         return {
             "LD_PRELOAD": str(libraries / "libdftracer_preload.so"),
             "LD_LIBRARY_PATH": str(libraries),
             "DFTRACER_ENABLE": "1",
             "DFTRACER_INIT": "PRELOAD",
             "DFTRACER_DATA_DIR": "all",
-            "DFTRACER_LOG_FILE": str(folder / "trace"),
+            "DFTRACER_LOG_FILE": str(directory / "trace"),
         }
 
     return Tool("dftracer", environment=environment, share=0.1)
 
 
 def darshan(library: Path) -> Tool:
-    def environment(folder: Path) -> dict[str, str]:
-        return {"LD_PRELOAD": str(library), "DARSHAN_ENABLE_NONMPI": "1", "DARSHAN_LOGFILE": str(folder / "log.darshan")}
+    def environment(directory: Path) -> dict[str, str]:
+        return {"LD_PRELOAD": str(library), "DARSHAN_ENABLE_NONMPI": "1", "DARSHAN_LOGFILE": str(directory / "log.darshan")}
 
     return Tool("darshan", environment=environment)
 
 
 def install_dftracer(venv: Path) -> tuple[Path | None, str]:
-    """Its library folder, or why there is none. Installs into an environment of its own, once."""
+    """Its library directory, or why there is none. Installs into an environment of its own, once."""
     found = sorted(venv.glob("lib/python3*/site-packages/dftracer/lib64"))
     if not found:
         for command in ([sys.executable, "-m", "venv", venv], [venv / "bin/python", "-m", "pip", "install", "--quiet", "dftracer"]):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The programs of one task whose time the layers' bench takes:
+ * The programs of one rank whose time the layers' bench takes:
  *
  *   alone fill FILE BYTES PIECE STRIDE       write PIECE bytes at every STRIDE (what is to be read)
  *   alone check FILE BYTES                   compare all of the file

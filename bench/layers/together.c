@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The programs of several tasks whose time the layers' bench takes:
+ * The programs of several ranks whose time the layers' bench takes:
  *
- *   together read FILE BYTES PIECE       every task reads all of the file, PIECE bytes with each call
- *   together write FILE COUNT PIECE      the tasks write interleaved pieces into one file, COUNT each
+ *   together read FILE BYTES PIECE       every rank reads all of the file, PIECE bytes with each call
+ *   together write FILE COUNT PIECE      the ranks write interleaved pieces into one file, COUNT each
  *
- * Prints `together: tasks=N calls=N bytes=N seconds=S`, from one barrier to the other, opening and closing included. */
+ * Prints `together: ranks=N calls=N bytes=N seconds=S`, from one barrier to the other, opening and closing included. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "measure.h"
 
-static int task, tasks;
+static int rank, ranks;
 
 static uint64_t read_all(const char *file, uint64_t bytes, uint64_t piece) {
   unsigned char *buffer = malloc(piece);
@@ -36,7 +36,7 @@ static uint64_t write_interleaved(const char *file, uint64_t count, uint64_t pie
   const int fd = open(file, O_WRONLY | O_CREAT, 0644);
   need(fd >= 0, file);
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t at = (i * (uint64_t)tasks + (uint64_t)task) * piece;
+    const uint64_t at = (i * (uint64_t)ranks + (uint64_t)rank) * piece;
     need(pwrite(fd, contents_at(at), piece, (off_t)at) == (ssize_t)piece, file);
   }
   need(close(fd) == 0, file);
@@ -45,11 +45,11 @@ static uint64_t write_interleaved(const char *file, uint64_t count, uint64_t pie
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &task);
-  MPI_Comm_size(MPI_COMM_WORLD, &tasks);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const int reading = argc == 5 && strcmp(argv[1], "read") == 0;
   if (!reading && (argc != 5 || strcmp(argv[1], "write") != 0)) {
-    if (task == 0) fprintf(stderr, "usage: together read FILE BYTES PIECE | together write FILE COUNT PIECE\n");
+    if (rank == 0) fprintf(stderr, "usage: together read FILE BYTES PIECE | together write FILE COUNT PIECE\n");
     MPI_Finalize();
     return 2;
   }
@@ -61,9 +61,9 @@ int main(int argc, char **argv) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double seconds = now_s() - begun;
   const uint64_t bytes = reading ? first : first * piece;
-  if (task == 0) {
-    printf("together: tasks=%d calls=%llu bytes=%llu seconds=%.9f\n", tasks, (unsigned long long)(calls * (uint64_t)tasks),
-           (unsigned long long)(bytes * (uint64_t)tasks), seconds);
+  if (rank == 0) {
+    printf("together: ranks=%d calls=%llu bytes=%llu seconds=%.9f\n", ranks, (unsigned long long)(calls * (uint64_t)ranks),
+           (unsigned long long)(bytes * (uint64_t)ranks), seconds);
   }
   MPI_Finalize();
   return 0;

@@ -33,14 +33,14 @@ double cpu_s(void) {
 }
 
 void read_options(int argc, char **argv, struct options *options) {
-  *options = (struct options){.scale = 0.01, .steps = 1, .every = 1, .folder = ".", .config = "", .adios2 = "libadios2_c.so"};
+  *options = (struct options){.scale = 0.01, .steps = 1, .every = 1, .directory = ".", .config = "", .adios2 = "libadios2_c.so"};
   struct {
     const char *name;
     long *number;
     const char **text;
   } all[] = {{"steps", &options->steps, 0},   {"every", &options->every, 0},     {"sleep_us", &options->sleep_us, 0},
              {"spin", &options->spin, 0},     {"lend", &options->lend, 0},       {"sync", &options->sync, 0},
-             {"bare", &options->bare, 0},     {"check", &options->check, 0},   {"folder", 0, &options->folder},   {"config", 0, &options->config},
+             {"bare", &options->bare, 0},     {"check", &options->check, 0},   {"directory", 0, &options->directory},   {"config", 0, &options->config},
              {"adios2", 0, &options->adios2}, {0, 0, 0}};
   for (int a = 1; a < argc; a++) {
     char *equals = strchr(argv[a], '='), *end = "";
@@ -148,6 +148,6 @@ void compute_step(const struct run *run) {
 }
 
 void frame_path(const struct options *options, const char *writer, int domain, int frame, char path[MAX_PATH]) {
-  if (snprintf(path, MAX_PATH, "%s/%s_d%02d_%03d.nc", options->folder, writer, domain + 1, frame) >= MAX_PATH)
-    fail(options->folder, "the path is too long");
+  if (snprintf(path, MAX_PATH, "%s/%s_d%02d_%03d.nc", options->directory, writer, domain + 1, frame) >= MAX_PATH)
+    fail(options->directory, "the path is too long");
 }

@@ -26,7 +26,7 @@ struct options {
   long sync;       /* writers that are told: each file is on the disk before it is done */
   long bare;       /* back to back: every frame has the first one's data, and nothing is timed beside */
   long check;      /* adios2: read back and compare instead of writing */
-  const char *folder, *config, *adios2;
+  const char *directory, *config, *adios2;
 };
 
 struct domain {
@@ -77,7 +77,7 @@ void read_options(int argc, char **argv, struct options *options);
 void set_up(struct run *run, MPI_Comm model);
 void fill(struct run *run, int frame);
 void compute_step(const struct run *run);
-/* FOLDER/WRITER_d01_007.nc; the same names with every writer but for the first word. */
+/* DIRECTORY/WRITER_d01_007.nc; the same names with every writer but for the first word. */
 void frame_path(const struct options *options, const char *writer, int domain, int frame, char path[MAX_PATH]);
 
 double now_s(void);

@@ -120,7 +120,7 @@ static void report(struct run *run, struct times *t) {
   const double final = greatest(comm, t->final_s), total = greatest(comm, t->total_s), define = greatest(comm, t->define_s);
   const double put_us = greatest(comm, median(run)), wait = greatest(comm, run->wait_s);
   if (run->rank != 0) return;
-  printf("wrf: tasks=%d frames=%d bytes=%.0f effective_s=%.6f final_s=%.6f total_s=%.6f define_s=%.6f put_s=%.6f copy_s=%.6f put_us=%.3f wait_s=%.6f "
+  printf("wrf: ranks=%d frames=%d bytes=%.0f effective_s=%.6f final_s=%.6f total_s=%.6f define_s=%.6f put_s=%.6f copy_s=%.6f put_us=%.3f wait_s=%.6f "
          "compute_cpu_s=%.6f compute_s=%.6f",
          run->size, frames, frames * frame_bytes(&run->options), effective, final, total, define, sums[0], sums[1], put_us, wait,
          sums[2] / run->size, sums[3] / run->size);
@@ -142,7 +142,7 @@ static void report_processes(int served, double cpu) {
   MPI_Allreduce(seconds, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) printf(" servers=%.0f server_bytes=%.0f task_bytes=%.0f server_cpu_s=%.6f task_cpu_s=%.6f\n", all[2], all[0], all[1], sums[0], sums[1]);
+  if (rank == 0) printf(" servers=%.0f server_bytes=%.0f rank_bytes=%.0f server_cpu_s=%.6f rank_cpu_s=%.6f\n", all[2], all[0], all[1], sums[0], sums[1]);
 }
 
 int main(int argc, char **argv) {

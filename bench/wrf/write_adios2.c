@@ -75,7 +75,7 @@ static void define(struct run *run) {
       const size_t *from = shape + (deep ? 0 : 1);
       variables[d][f] = needed(adios2.define_variable(io[d], kFields[f].name, kTypeFloat, deep ? 3 : 2, from, zero, from, kConstant), "variable");
     }
-    if (snprintf(name, sizeof name, "%s/adios2_d%02d_%d.bp", run->options.folder, d + 1, run->rank) >= MAX_PATH) fail(name, "the path is too long");
+    if (snprintf(name, sizeof name, "%s/adios2_d%02d_%d.bp", run->options.directory, d + 1, run->rank) >= MAX_PATH) fail(name, "the path is too long");
     engine[d] = needed(adios2.open(io[d], name, run->options.check ? kModeRead : kModeWrite), name);
   }
 }

@@ -40,7 +40,7 @@ static void define(struct run *run) {
     char name[32], path[MAX_PATH];
     snprintf(name, sizeof name, "d%02d", d + 1);
     must(weir_decomposition_create_block(grid_of(domain, name), name, domain->i0, domain->ni, domain->j0, domain->nj, &blocks, &err));
-    if (snprintf(path, sizeof path, "%s/weir_%s_{file:03}.nc", run->options.folder, name) >= MAX_PATH) fail(path, "the path is too long");
+    if (snprintf(path, sizeof path, "%s/weir_%s_{file:03}.nc", run->options.directory, name) >= MAX_PATH) fail(path, "the path is too long");
     snprintf(name, sizeof name, "history_d%02d", d + 1);
     must(weir_stream_create(context, name, path, "cdf5", &stream, &err));
     must(weir_stream_set_every_steps(stream, run->options.every, &err));

@@ -82,7 +82,7 @@ TEST(ParseBytes, refuses_what_is_no_size) {
 
 TEST(Hash, differs_for_texts_that_differ_in_one_character_or_length) {
   std::set<uint64_t> seen;
-  std::string name = "/a/folder/with/files/name.00";
+  std::string name = "/a/directory/with/files/name.00";
   for (char a = '0'; a <= '9'; ++a) {
     for (size_t length = 0; length <= name.size(); ++length) {
       name[name.size() - 1] = a;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores between nodes that share no memory: each node's part lies in the task that serves for it (courier/courier.h), and every task,
+// Stores between nodes that share no memory: each node's part lies in the rank that serves for it (courier/courier.h), and every rank,
 // that one's neighbours included, reaches it by messages. A store is named by its shape, and made when somebody first asks for it.
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kStores = 8;            // shapes of stores in one job
 constexpr uint32_t kMostPlaces = 1u << 20;
 
-// This task's part of a store, when it serves. The name is 0 until the memory is there.
+// This rank's part of a store, when it serves. The name is 0 until the memory is there.
 struct Part {
   uint64_t name;
   char* memory;
@@ -27,7 +27,7 @@ struct Part {
 };
 Part parts[kStores];
 
-// As this task uses it.
+// As this rank uses it.
 struct Far {
   uint64_t name;
   Between between;
@@ -100,9 +100,9 @@ bool far_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint
 }
 bool far_may(void*) { return courier::up(); }
 
-// All tasks must come to the same shape, also where the last node has fewer tasks than the others.
+// All ranks must come to the same shape, also where the last node has fewer ranks than the others.
 uint32_t places_for(uint32_t slots) {
-  const uint64_t places = uint64_t{slots} / job().tasks * courier::most_tasks();
+  const uint64_t places = uint64_t{slots} / job().ranks * courier::most_ranks();
   const uint64_t rounded = base::round_up(places, kWays);  // as the caches are
   return rounded < kWays ? kWays : static_cast<uint32_t>(rounded < kMostPlaces ? rounded : kMostPlaces);
 }
@@ -128,18 +128,18 @@ Between* between_by_messages(uint32_t slots, uint32_t place_bytes) {
   return found != nullptr ? &found->between : nullptr;
 }
 
-// The same for the tasks that share this node's folder, and for no others: hosts differ in the boot, emulated nodes and
-// containers in the folder.
+// The same for the ranks that share this node's directory, and for no others: hosts differ in the boot, emulated nodes and
+// containers in the directory.
 uint64_t node_name() {
-  const char* folder = node::folder();
+  const char* directory = node::own_directory();
   struct {
     char boot[40];
     os::Identity where;
   } about{};
-  if (folder == nullptr) return 0;
+  if (directory == nullptr) return 0;
   os::read_file("/proc/sys/kernel/random/boot_id", about.boot, sizeof about.boot);
   struct stat s;
-  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(folder), reinterpret_cast<long>(&s), 0) != 0) return 0;
+  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(directory), reinterpret_cast<long>(&s), 0) != 0) return 0;
   about.where = {static_cast<uint64_t>(s.st_dev), static_cast<uint64_t>(s.st_ino)};
   const uint64_t name = base::hash({reinterpret_cast<const char*>(&about), sizeof about}, 0);
   return name != 0 ? name : 1;
@@ -160,7 +160,7 @@ Way wished_way() { return the_way; }
 
 void begin_messages(const courier::Mpi& mpi, bool able, void (*in_thread)()) {
   const uint64_t name = able ? node_name() : 0;
-  courier::begin(mpi, able && name != 0, name, job().tasks, {part_get, part_put, part_swap}, in_thread);
+  courier::begin(mpi, able && name != 0, name, job().ranks, {part_get, part_put, part_swap}, in_thread);
 }
 
 Between* between_nodes(uint32_t slots, uint32_t place_bytes) {

@@ -24,7 +24,7 @@ struct alignas(64) Place {
   uint64_t unused[3];
 };
 
-// How a task reaches the store of node `home`. All are bounded in time; false: not reached, and not to be asked again.
+// How a rank reaches the store of node `home`. All are bounded in time; false: not reached, and not to be asked again.
 struct Reach {
   void* context;
   bool (*get)(void* context, uint32_t home, uint64_t at, const iovec* to, int count);
@@ -47,17 +47,17 @@ inline constexpr uint32_t kPlaceWays = 4;
 
 inline uint64_t store_bytes(uint32_t places, uint32_t place_bytes) { return uint64_t{places} * (sizeof(Place) + place_bytes); }
 
-inline constexpr int64_t kBusy = -EAGAIN;  // being read by another node, and this task does not wait
+inline constexpr int64_t kBusy = -EAGAIN;  // being read by another node, and this rank does not wait
 
-// Bytes of the block, kBusy, or -1: read it from the file, and tell by between_put (which knows whether this task has said that it would).
+// Bytes of the block, kBusy, or -1: read it from the file, and tell by between_put (which knows whether this rank has said that it would).
 int64_t between_get(Opening& o, const iovec* pieces, int count, uint64_t block);
 void between_put(Opening& o, const iovec* pieces, int count, uint64_t block, int64_t got);
 
-// How blocks of this size reach this task from other nodes: by messages where the courier is up, else through memory where the job's
-// nodes are emulated on one host. slots: of the rule, for all tasks of a node. Null: not at all, each node reads for itself.
+// How blocks of this size reach this rank from other nodes: by messages where the courier is up, else through memory where the job's
+// nodes are emulated on one host. slots: of the rule, for all ranks of a node. Null: not at all, each node reads for itself.
 Between* between_nodes(uint32_t slots, uint32_t place_bytes);
 
-// A store in memory that all nodes of the job on this host map: for nodes emulated by WEIR_NODE_TASKS. Null: none.
+// A store in memory that all nodes of the job on this host map: for nodes emulated by WEIR_NODE_RANKS. Null: none.
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes);
 
 // [collective] When MPI has begun: finds out whether messages can carry blocks between this job's nodes (courier/courier.h).
@@ -71,7 +71,7 @@ void read_environment();
 
 // Bumped at barriers of the whole job: who has files open looks whether others changed them.
 extern WEIR_OWN uint32_t barriers;
-// Openings of this process whose files tasks on other nodes may have as well: while there are none barriers are left alone.
+// Openings of this process whose files ranks on other nodes may have as well: while there are none barriers are left alone.
 extern WEIR_OWN uint32_t shared_between_nodes;
 
 }  // namespace weir::cache

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache of blocks that the tasks of a node share: layers `global` and `gather` are policies over it. One cache for each pair of
+// A cache of blocks that the ranks of a node share: layers `global` and `gather` are policies over it. One cache for each pair of
 // block size and capacity, in shared memory; files come and go in it.
 //
-// Reading: the task that first wants a block reads it whole from the file; the others wait for it, a bounded time, and meanwhile
+// Reading: the rank that first wants a block reads it whole from the file; the others wait for it, a bounded time, and meanwhile
 // read the blocks that come next. Writing: bytes go into the block, exactly these bytes are marked dirty, and whoever completes a
-// block writes it, while others go on reading it and writing into it. A task's write is in the block before it returns, so every later
+// block writes it, while others go on reading it and writing into it. A rank's write is in the block before it returns, so every later
 // read on the node has it. No lock in shared memory is held during a request to the file.
 //
 // Threads: one call at a time on an Opening (the file's lock), but prepare() may run beside it in another thread. Results are bytes or
@@ -45,9 +45,9 @@ struct Between;
 enum Count : uint32_t {
   kHits,         // pieces of requests answered by a block that was there
   kLoads,        // blocks read from the file system
-  kReloads,      // of these, such as had been there before: the cache is too small or a task too slow
+  kReloads,      // of these, such as had been there before: the cache is too small or a rank too slow
   kFromNodes,    // blocks that another node had read
-  kWaits,        // for a block that another task was reading
+  kWaits,        // for a block that another rank was reading
   kWaitNs,
   kDirect,       // pieces of requests that went past the cache
   kAccepted,     // pieces of writes taken into blocks
@@ -55,14 +55,14 @@ enum Count : uint32_t {
   kOtherWrites,  // requests for parts of blocks
   kStalls,       // writers that waited for others to complete a block
   kTakenOver,    // blocks whose reader or writer had died
-  kRevoked,      // blocks taken from a task that lives and did not go on, or bypassed because of it
-  kWriteWaits,   // for a block that another task was writing to the file
+  kRevoked,      // blocks taken from a rank that lives and did not go on, or bypassed because of it
+  kWriteWaits,   // for a block that another rank was writing to the file
   kCounts,
 };
 
 struct Policy {
   bool keeps_reads;      // global; else only written bytes are kept (gather)
-  bool several_nodes;    // tasks on other nodes may have the file: written blocks are not kept, close and barriers write through
+  bool several_nodes;    // ranks on other nodes may have the file: written blocks are not kept, close and barriers write through
   uint64_t patience_ns;  // how long a writer that needs room waits for others while none of them writes
   // So many for the node and for each opening may be loaded in vain before reads bypass the cache, and 32 times as many requests in a row be
   // written in vain before writes do; 0: any number.
@@ -81,7 +81,7 @@ struct Opening {
   uint64_t errors_seen;
   uint64_t next_block;  // where a sequential reader goes on
   uint64_t share_key;   // names the file and its state between nodes; 0: not to be shared
-  uint64_t claimed;     // word of the place between nodes that this task has said it would fill; 0: none
+  uint64_t claimed;     // word of the place between nodes that this rank has said it would fill; 0: none
   uint32_t claimed_home, claimed_place;
   bool helping;         // reading a block while another is waited for: waits for nothing
   bool loaded;          // the read in progress had to load a block: that saved nothing
@@ -114,7 +114,7 @@ void look_again(Opening& o);
 void look_later(Opening& o);
 // Whether this is the only opening on the node, and nothing of the file is dirty: then requests may go past the cache.
 bool alone(const Opening& o);
-// patient: waits a bounded time for other tasks to complete the blocks that they share with this one. Everything dirty of the file is
+// patient: waits a bounded time for other ranks to complete the blocks that they share with this one. Everything dirty of the file is
 // written then. What cannot be is given up (Below::lost): 0 or that error.
 int64_t flush(Opening& o, bool patient);
 void truncated(Opening& o, uint64_t bytes);  // before and after the file itself is cut
@@ -122,7 +122,7 @@ void truncated(Opening& o, uint64_t bytes);  // before and after the file itself
 uint32_t bypassed(const Opening& o);
 // Clean blocks of the file are forgotten.
 void invalidate(Opening& o);
-// An error that another task met while writing this file's blocks and that this opening has not reported; 0: none.
+// An error that another rank met while writing this file's blocks and that this opening has not reported; 0: none.
 int64_t take_error(Opening& o);
 // Loads a block that will be wanted. True when it did.
 bool prepare(Opening& o, uint64_t block);

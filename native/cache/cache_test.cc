@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache between processes: what each task reads is right, each block is asked for once, killed tasks hold up nobody.
+// The cache between processes: what each rank reads is right, each block is asked for once, killed ranks hold up nobody.
 #include "cache/cache.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 #include "cache/between.h"
 #include "cache/slots.h"
-#include "cache/tasks_test.h"
+#include "cache/ranks_test.h"
 #include "drain/client.h"
 #include "drain/format.h"
 #include "node/place.h"
@@ -25,13 +25,13 @@
 namespace weir::cache {
 namespace {
 
-TEST_F(CacheTest, each_block_is_read_once_by_tasks_in_step) {
+TEST_F(CacheTest, each_block_is_read_once_by_ranks_in_step) {
   constexpr uint64_t kBytes = 4 << 20;
   fill(kBytes - 100);
   std::vector<pid_t> children;
   for (int i = 0; i < 8; ++i) {
     children.push_back(start([&, i] {
-      Task t{shared_, -1};
+      Rank t{shared_, -1};
       if (!t.open(path_, {65536, 16 * 8}, i)) _exit(3);
       meet(shared_, 8);
       char piece[1000];
@@ -54,13 +54,13 @@ TEST_F(CacheTest, each_block_is_read_once_by_tasks_in_step) {
   EXPECT_EQ(kBytes / 65536, loads);
 }
 
-TEST_F(CacheTest, a_small_ring_serves_tasks_that_keep_together) {
+TEST_F(CacheTest, a_small_ring_serves_ranks_that_keep_together) {
   constexpr uint64_t kBytes = 2 << 20;
   fill(kBytes);
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
     children.push_back(start([&, i] {
-      Task t{shared_, -1};
+      Rank t{shared_, -1};
       if (!t.open(path_, {16384, 8}, i)) _exit(3);
       char piece[4096];
       for (uint64_t at = 0; at < kBytes; at += sizeof piece) {
@@ -78,7 +78,7 @@ TEST_F(CacheTest, a_small_ring_serves_tasks_that_keep_together) {
 TEST_F(CacheTest, of_blocks_touched_at_one_time_the_first_makes_room) {
   fill(1 << 20);
   const pid_t child = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {16384, 8}, 0)) _exit(3);
     char piece[100];
     const auto read_block = [&](uint64_t block) {
@@ -97,10 +97,10 @@ TEST_F(CacheTest, of_blocks_touched_at_one_time_the_first_makes_room) {
 TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
   fill(1 << 20);
   const pid_t victim = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {65536, 8}, 0)) _exit(3);
-    t.before_read = [](Task& task, uint64_t) {
-      base::store(&task.shared->go, 1u);
+    t.before_read = [](Rank& rank, uint64_t) {
+      base::store(&rank.shared->go, 1u);
       for (;;) pause();
     };
     char piece[100];
@@ -110,7 +110,7 @@ TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
   std::vector<pid_t> children;
   for (int i = 1; i < 4; ++i) {
     children.push_back(start([&, i] {
-      Task t{shared_, -1};
+      Rank t{shared_, -1};
       if (!t.open(path_, {65536, 8}, i)) _exit(3);
       meet(shared_, 3);
       char piece[100];
@@ -127,13 +127,13 @@ TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
   EXPECT_EQ(1u, shared_->counts[1][kTakenOver] + shared_->counts[2][kTakenOver] + shared_->counts[3][kTakenOver]);
 }
 
-TEST_F(CacheTest, a_task_that_hangs_while_reading_delays_others_for_a_bounded_time) {
+TEST_F(CacheTest, a_rank_that_hangs_while_reading_delays_others_for_a_bounded_time) {
   fill(1 << 20);
   const pid_t stuck = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {65536, 8}, 0)) _exit(3);
-    t.before_read = [](Task& task, uint64_t) {
-      base::store(&task.shared->go, 1u);
+    t.before_read = [](Rank& rank, uint64_t) {
+      base::store(&rank.shared->go, 1u);
       for (;;) pause();
     };
     char piece[100];
@@ -141,7 +141,7 @@ TEST_F(CacheTest, a_task_that_hangs_while_reading_delays_others_for_a_bounded_ti
   });
   while (base::load(&shared_->go) == 0) usleep(100);
   const pid_t other = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {65536, 8}, 1)) _exit(3);
     char piece[100];
     if (cache::read(t.o, piece, sizeof piece, 300) != sizeof piece || piece[0] != byte_at(300)) _exit(4);
@@ -153,18 +153,18 @@ TEST_F(CacheTest, a_task_that_hangs_while_reading_delays_others_for_a_bounded_ti
   wait_for(stuck, SIGKILL);
 }
 
-TEST_F(CacheTest, neighbouring_writes_of_several_tasks_become_whole_blocks) {
-  constexpr uint32_t kTasks = 4, kPiece = 1000, kPieces = 2000;
+TEST_F(CacheTest, neighbouring_writes_of_several_ranks_become_whole_blocks) {
+  constexpr uint32_t kRanks = 4, kPiece = 1000, kPieces = 2000;
   const pid_t parent = start([&] {
     std::vector<pid_t> children;
-    for (uint32_t i = 0; i < kTasks; ++i) {
+    for (uint32_t i = 0; i < kRanks; ++i) {
       children.push_back(start([&, i] {
-        Task t{shared_, -1};
+        Rank t{shared_, -1};
         if (!t.open(path_, {65536, 16}, static_cast<int>(i), {true, false, 2'000'000'000})) _exit(3);
-        meet(shared_, kTasks);
+        meet(shared_, kRanks);
         char piece[kPiece];
         for (uint32_t n = 0; n < kPieces; ++n) {
-          const uint64_t at = (uint64_t{n} * kTasks + i) * kPiece;
+          const uint64_t at = (uint64_t{n} * kRanks + i) * kPiece;
           for (uint32_t k = 0; k < kPiece; ++k) piece[k] = byte_at(at + k);
           if (cache::write(t.o, piece, kPiece, at) != kPiece) _exit(4);
         }
@@ -178,23 +178,23 @@ TEST_F(CacheTest, neighbouring_writes_of_several_tasks_become_whole_blocks) {
     }
   });
   wait_for(parent);
-  constexpr uint64_t kAll = uint64_t{kTasks} * kPiece * kPieces;
+  constexpr uint64_t kAll = uint64_t{kRanks} * kPiece * kPieces;
   std::vector<char> got(kAll);
   ASSERT_EQ(static_cast<ssize_t>(kAll), pread(fd_, got.data(), kAll, 0));
   for (uint64_t i = 0; i < kAll; ++i) ASSERT_EQ(byte_at(i), got[i]) << i;
   EXPECT_EQ(kAll, shared_->written_bytes);
-  printf("%u requests for %u writes\n", shared_->writes, kTasks * kPieces);
+  printf("%u requests for %u writes\n", shared_->writes, kRanks * kPieces);
   EXPECT_LE(shared_->writes, kAll / 65536 * 3 / 2);
 }
 
-TEST_F(CacheTest, what_one_task_writes_another_reads_at_once) {
+TEST_F(CacheTest, what_one_rank_writes_another_reads_at_once) {
   const pid_t parent = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {16384, 8}, 0)) _exit(3);
     if (cache::write(t.o, "one", 3, 20'000) != 3) _exit(4);
     const pid_t child = start([&] {
       node::forked();
-      Task u{shared_, -1};
+      Rank u{shared_, -1};
       if (!u.open(path_, {16384, 8}, 1)) _exit(5);
       char piece[10];
       if (cache::size(u.o) != 20'003) _exit(6);
@@ -216,7 +216,7 @@ TEST_F(CacheTest, what_is_written_while_another_asks_for_the_size_is_not_past_th
   for (const bool at_open : {false, true}) {
     ASSERT_EQ(0, ftruncate(fd_, 0));
     wait_for(start([&] {
-      Task writer{shared_, -1}, reader{shared_, -1};
+      Rank writer{shared_, -1}, reader{shared_, -1};
       if (!writer.open(path_, {65536, 8}, 0)) _exit(3);
       if (at_open) reader.writes_meanwhile = &writer;
       if (!reader.open(path_, {65536, 8}, 1)) _exit(4);
@@ -233,9 +233,9 @@ TEST_F(CacheTest, what_is_written_while_another_asks_for_the_size_is_not_past_th
 
 TEST_F(CacheTest, a_failed_write_is_told_to_every_writer_once_and_counted_once) {
   const pid_t parent = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {16384, 8}, 0)) _exit(3);
-    Task u{shared_, -1};
+    Rank u{shared_, -1};
     if (!u.open(path_, {16384, 8}, 1)) _exit(3);
     t.fail_writes = ENOSPC;
     if (cache::write(t.o, "lost", 4, 100) != 4) {
@@ -259,16 +259,16 @@ TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
   printf("WEIR_TEST_SEED=%u\n", seed);
   for (const bool keeps : {true, false}) {
     const pid_t child = start([&] {
-      Task tasks[3]{{shared_, -1}, {shared_, -1}, {shared_, -1}};
+      Rank ranks[3]{{shared_, -1}, {shared_, -1}, {shared_, -1}};
       if (ftruncate(fd_, 0) != 0) _exit(2);
       for (int i = 0; i < 3; ++i) {
-        if (!tasks[i].open(path_, {i == 2 ? 12'288u : 12'288u, 8}, i, {keeps, false, 1'000'000})) _exit(3);
+        if (!ranks[i].open(path_, {i == 2 ? 12'288u : 12'288u, 8}, i, {keeps, false, 1'000'000})) _exit(3);
       }
       constexpr uint64_t kMost = 300'000;
       std::vector<char> model(kMost + 50'000), got(50'000);
       uint64_t end = 0;
       for (int n = 0; n < 40'000; ++n) {
-        Task& t = tasks[rand_r(&seed) % 3];
+        Rank& t = ranks[rand_r(&seed) % 3];
         const uint64_t at = rand_r(&seed) % kMost;
         const uint32_t bytes = rand_r(&seed) % 20 == 0 ? 1 + rand_r(&seed) % 40'000 : 1 + rand_r(&seed) % 300;
         const unsigned what = rand_r(&seed) % 100;
@@ -301,7 +301,7 @@ TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
           end = to;
         }
       }
-      for (Task& t : tasks) t.finish();
+      for (Rank& t : ranks) t.finish();
       std::vector<char> file(end);
       if (pread(fd_, file.data(), end, 0) != static_cast<ssize_t>(end) || memcmp(file.data(), model.data(), end) != 0) _exit(10);
     });
@@ -312,12 +312,12 @@ TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
 TEST_F(CacheTest, nodes_of_a_job_read_each_block_once) {
   constexpr uint64_t kBytes = 4 << 20;
   fill(kBytes);
-  setenv("WEIR_NODE_TASKS", "1", 1);
+  setenv("WEIR_NODE_RANKS", "1", 1);
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
     children.push_back(start([&, i] {
       node::set_rank(i);
-      Task t{shared_, -1};
+      Rank t{shared_, -1};
       if (!t.open(path_, {65536, 8}, i, {true, true, 1'000'000})) _exit(3);
       t.o.between = between_on_host(4, 16, 65536);
       if (t.o.between == nullptr) _exit(4);
@@ -341,10 +341,10 @@ TEST_F(CacheTest, nodes_of_a_job_read_each_block_once) {
 }
 
 }  // namespace
-// What a task may have locked when it is stopped.
+// What a rank may have locked when it is stopped.
 enum class Where { kSlot, kPiece, kSet, kFiles, kWriting, kArena, kMaking };
 
-node::Lock& lock_of(Task& t, Where where) {
+node::Lock& lock_of(Rank& t, Where where) {
   Slot* s = find(*t.o.cache, tag(t.o, 0));
   if (where == Where::kSet) return t.o.cache->directory->set_locks[t.o.cache->set_of(1)];
   if (where == Where::kFiles) return t.o.cache->directory->files_lock;
@@ -362,12 +362,12 @@ Slot* find_revoked(const Cache& c) {
 
 // Writes 100 bytes, and stops with the lock of it; goes on to the end when it may.
 void stop_with(Shared* shared, const char* path, Where where) {
-  Task t{shared, -1};
+  Rank t{shared, -1};
   if (!t.open(path, {16384, 8}, 0)) _exit(3);
   const std::vector<char> data(100, 'a');
   if (cache::write(t.o, data.data(), 100, 0) != 100) _exit(4);
   if (where == Where::kWriting) {
-    t.before_write = [](Task& own) {
+    t.before_write = [](Rank& own) {
       own.before_write = nullptr;
       base::store(&own.shared->go, 1u);
       ::raise(SIGSTOP);
@@ -386,7 +386,7 @@ void stop_with(Shared* shared, const char* path, Where where) {
 }
 
 void go_beside(Shared* shared, const char* path) {
-  Task t{shared, -1};
+  Rank t{shared, -1};
   if (!t.open(path, {16384, 8}, 1)) _exit(13);
   char piece[200];
   if (cache::read(t.o, piece, 200, 0) != 100 || piece[0] != 'a' || piece[99] != 'a') _exit(14);
@@ -401,7 +401,7 @@ class StoppedTest : public CacheTest, public ::testing::WithParamInterface<Where
   static bool refuses() { return GetParam() == Where::kFiles || GetParam() == Where::kMaking; }
 };
 
-TEST_P(StoppedTest, a_task_that_is_stopped_holds_up_nobody) {
+TEST_P(StoppedTest, a_rank_that_is_stopped_holds_up_nobody) {
   setenv("WEIR_LOCK_WAIT_MS", "200", 1);
   const pid_t stopped = start([&] { stop_with(shared_, path_, GetParam()); });
   while (base::load(&shared_->go) == 0) usleep(1000);
@@ -410,7 +410,7 @@ TEST_P(StoppedTest, a_task_that_is_stopped_holds_up_nobody) {
   ASSERT_TRUE(WIFSTOPPED(status)) << status;
   const pid_t beside = start([&] {
     if (refuses()) {
-      Task t{shared_, -1};
+      Rank t{shared_, -1};
       _exit(t.open(path_, {16384, 8}, 1) ? 13 : 0);  // refused within the bound: the file has no layer then
     }
     go_beside(shared_, path_);
@@ -434,8 +434,8 @@ INSTANTIATE_TEST_SUITE_P(Cache, StoppedTest, ::testing::Values(Where::kSlot, Whe
                                            Where::kMaking));
 
 // Writes the block, and waits with its request until it may go on.
-void write_slowly(Task& t) {
-  t.before_write = [](Task& own) {
+void write_slowly(Rank& t) {
+  t.before_write = [](Rank& own) {
     own.before_write = nullptr;
     base::store(&own.shared->go, 1u);
     while (base::load(&own.shared->go) != 2) usleep(200);
@@ -444,7 +444,7 @@ void write_slowly(Task& t) {
 
 TEST_F(CacheTest, a_block_is_read_and_written_into_while_it_is_written_to_the_file) {
   const pid_t writer = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     const std::vector<char> data(100, 'a');
     if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
     write_slowly(t);
@@ -453,7 +453,7 @@ TEST_F(CacheTest, a_block_is_read_and_written_into_while_it_is_written_to_the_fi
   });
   while (base::load(&shared_->go) == 0) usleep(200);
   const pid_t other = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     char piece[200];
     if (!t.open(path_, {16384, 8}, 1) || cache::read(t.o, piece, 200, 0) != 100 || piece[99] != 'a') _exit(3);
     const std::vector<char> data(60, 'b');
@@ -472,7 +472,7 @@ TEST_F(CacheTest, a_block_is_read_and_written_into_while_it_is_written_to_the_fi
 
 TEST_F(CacheTest, a_block_whose_writer_was_killed_is_written_by_another) {
   const pid_t writer = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     const std::vector<char> data(100, 'a');
     if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
     write_slowly(t);
@@ -480,7 +480,7 @@ TEST_F(CacheTest, a_block_whose_writer_was_killed_is_written_by_another) {
   });
   while (base::load(&shared_->go) == 0) usleep(200);
   const pid_t other = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {16384, 8}, 1) || cache::write(t.o, "b", 1, 50) != 1) _exit(3);
     base::store(&shared_->go, 3u);
     t.finish();
@@ -498,11 +498,11 @@ TEST_F(CacheTest, a_block_whose_writer_was_killed_is_written_by_another) {
 TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {
   const pid_t parent = start([&] {
     static sigjmp_buf out;
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {16384, 8}, 0)) _exit(3);
     std::vector<char> data(100, 'a');
     if (cache::write(t.o, data.data(), 100, 0) != 100) _exit(4);
-    t.before_write = [](Task& own) {
+    t.before_write = [](Rank& own) {
       own.before_write = nullptr;
       siglongjmp(out, 1);
     };
@@ -514,7 +514,7 @@ TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {
     if (t.shared->counts[0][kDirect] != 0) _exit(7);  // as ever, not past the cache
     const pid_t child = start([&] {
       node::forked();
-      Task u{shared_, -1};
+      Rank u{shared_, -1};
       char piece[200];
       if (!u.open(path_, {16384, 8}, 1) || cache::read(u.o, piece, 200, 0) != 200 || piece[199] != 'a') _exit(10);
       u.finish();
@@ -532,7 +532,7 @@ TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {
 
 TEST_F(CacheTest, a_thread_that_was_cancelled_is_dead_while_its_process_lives) {
   const pid_t parent = start([&] {
-    static Task t{shared_, -1};
+    static Rank t{shared_, -1};
     if (!t.open(path_, {16384, 8}, 0)) _exit(3);
     pthread_t thread;
     pthread_create(&thread, nullptr, [](void*) -> void* {

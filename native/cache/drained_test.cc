@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drain helper beside tasks that go on.
+// The drain helper beside ranks that go on.
 #include <signal.h>
 
-#include "cache/tasks_test.h"
+#include "cache/ranks_test.h"
 
 namespace weir::cache {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 // As a network: the bytes leave the process when the request is made, and arrive when it may go on.
 int64_t arrive_late(void* context, const iovec* pieces, int count, uint64_t bytes,
                     uint64_t offset) {
-  auto& t = *static_cast<Task*>(context);
+  auto& t = *static_cast<Rank*>(context);
   std::vector<char> sent;
   for (int i = 0; i < count; ++i) {
     const char* const from = static_cast<const char*>(pieces[i].iov_base);
@@ -22,9 +22,9 @@ int64_t arrive_late(void* context, const iovec* pieces, int count, uint64_t byte
   return pwrite(t.fd, sent.data(), bytes, static_cast<off_t>(offset));
 }
 
-TEST_F(CacheTest, bytes_of_a_dead_task_arrive_after_those_that_they_replaced) {
+TEST_F(CacheTest, bytes_of_a_dead_rank_arrive_after_those_that_they_replaced) {
   const pid_t writer = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     const std::vector<char> data(100, 'a');
     if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
     t.o.below.write = arrive_late;
@@ -33,7 +33,7 @@ TEST_F(CacheTest, bytes_of_a_dead_task_arrive_after_those_that_they_replaced) {
   });
   while (base::load(&shared_->go) == 0) usleep(200);
   const pid_t dead = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     const std::vector<char> data(60, 'd');
     if (!t.open(path_, {16384, 8}, 1) || cache::write(t.o, data.data(), 60, 20) != 60) _exit(5);
     ::raise(SIGKILL);

@@ -127,14 +127,14 @@ bool any_dirty(const Cache& c, uint32_t file) {
   return false;
 }
 
-// What is known of a file before its stamp is taken. Tasks may write the file between the stamp and its use: then the stamp is too old
+// What is known of a file before its stamp is taken. Ranks may write the file between the stamp and its use: then the stamp is too old
 // to say where the file ends.
 class Before {
  public:
   explicit Before(const FileEntry& e)
       : written_(base::load(&e.written)), extent_(base::load(&e.extent)), end_(base::load(&e.end)) {}
   bool all_written(const FileEntry& e) const { return end_ == 0 && base::load(&e.end) == 0; }
-  // The stamp has all that the node's tasks ever wrote: it alone says where the file ends from now on.
+  // The stamp has all that the node's ranks ever wrote: it alone says where the file ends from now on.
   void forget_extent(FileEntry& e) const {
     uint64_t extent = extent_;
     if (base::load(&e.written) == written_) base::compare_exchange(&e.extent, &extent, uint64_t{0});
@@ -149,7 +149,7 @@ class Before {
   uint64_t written_, extent_, end_;
 };
 
-// The file is another one than the cache knew: what dead tasks had accepted has been written, and may have been cut off since.
+// The file is another one than the cache knew: what dead ranks had accepted has been written, and may have been cut off since.
 void forget_ends(const Cache& c, FileEntry& e, uint32_t file, const Before& before) {
   const uint64_t progress = base::load(&e.progress);
   uint64_t end = base::load(&e.end);
@@ -227,7 +227,7 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   const bool known = o.below.about(o.below.context, &stamp);  // a layer below may open its own cache for it
   const Inside in;
   const os::SignalsBlocked blocked;
-  if (node::take(d.files_lock) == node::Taken::kNot) return -EBUSY;  // as if this task had been killed
+  if (node::take(d.files_lock) == node::Taken::kNot) return -EBUSY;  // as if this rank had been killed
   bool changed = false;
   if (known) {
     if (e->writers == 0 && before.all_written(*e)) {
@@ -254,7 +254,7 @@ void close(Opening& o) {
   o.enrolled = -1;
   Directory& d = *o.cache->directory;
   const os::SignalsBlocked blocked;
-  if (node::take(d.files_lock) == node::Taken::kNot) return;  // as if this task had been killed
+  if (node::take(d.files_lock) == node::Taken::kNot) return;  // as if this rank had been killed
   FileEntry& e = entry(o);
   if (e.openings > 0) e.openings -= 1;
   if (o.below.writes && e.writers > 0) e.writers -= 1;

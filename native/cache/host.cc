@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store between nodes that are emulated on one host (WEIR_NODE_TASKS): a file in the job's folder of shared memory, above those of the
-// nodes, which all of the job's tasks on the host map. It begins with a bit for each page that has memory; the homes' parts lie
+// A store between nodes that are emulated on one host (WEIR_NODE_RANKS): a file in the job's directory of shared memory, above those of the
+// nodes, which all of the job's ranks on the host map. It begins with a bit for each page that has memory; the homes' parts lie
 // one after another behind these.
 #include <string.h>
 

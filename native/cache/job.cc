@@ -10,7 +10,7 @@
 namespace weir::cache {
 namespace {
 
-// Of one launcher: tasks on this node, tasks of the job.
+// Of one launcher: ranks on this node, ranks of the job.
 struct Launcher {
   const char* local;
   const char* all;
@@ -46,7 +46,7 @@ Job find_job() {
     all = number(launcher.all);
     if (local != 0) break;
   }
-  const uint32_t emulated = number("WEIR_NODE_TASKS");
+  const uint32_t emulated = number("WEIR_NODE_RANKS");
   const bool launched = local != 0;
   if (!launched) {  // no parallel launcher: processes that the program starts by itself, as many as there are processors
     local = processors();

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cache/slots.h"
-#include "cache/tasks_test.h"
+#include "cache/ranks_test.h"
 
 namespace weir::cache {
 namespace {
@@ -12,11 +12,11 @@ constexpr uint32_t kBlock = 16384;
 
 struct Large : CacheTest {
   // As many bytes of one value from the beginning of a block on.
-  static bool put(Task& t, char value, uint64_t offset, uint64_t bytes) {
+  static bool put(Rank& t, char value, uint64_t offset, uint64_t bytes) {
     const std::vector<char> data(bytes, value);
     return cache::write(t.o, data.data(), bytes, offset) == static_cast<int64_t>(bytes);
   }
-  static bool holds(Task& t, char value, uint64_t offset, uint64_t bytes) {
+  static bool holds(Rank& t, char value, uint64_t offset, uint64_t bytes) {
     std::vector<char> data(bytes);
     const int64_t got = cache::read(t.o, data.data(), bytes, offset);
     return got == static_cast<int64_t>(bytes) && data == std::vector<char>(bytes, value);
@@ -26,7 +26,7 @@ struct Large : CacheTest {
 TEST_F(Large, whole_blocks_without_dirty_bytes_are_written_by_one_request) {
   for (const bool keeps : {true, false}) {
     const pid_t child = start([&] {
-      Task t{shared_, -1};
+      Rank t{shared_, -1};
       const Policy policy{keeps, false, 1'000'000};
       if (ftruncate(fd_, 0) != 0 || !t.open(path_, {kBlock, 16}, 0, policy)) _exit(3);
       if (!put(t, 'a', 0, 5 * kBlock + 100)) _exit(4);
@@ -47,7 +47,7 @@ TEST_F(Large, whole_blocks_without_dirty_bytes_are_written_by_one_request) {
 
 TEST_F(Large, a_block_with_dirty_bytes_takes_the_bytes_of_a_large_write) {
   const pid_t child = start([&] {
-    Task t{shared_, -1}, other{shared_, -1};
+    Rank t{shared_, -1}, other{shared_, -1};
     if (!t.open(path_, {kBlock, 16}, 0) || !other.open(path_, {kBlock, 16}, 1)) _exit(3);
     if (!put(other, 'a', 3 * kBlock + 10, 10) || shared_->writes != 0) _exit(4);
     if (!put(t, 'b', 0, 8 * kBlock)) _exit(5);
@@ -63,7 +63,7 @@ TEST_F(Large, a_block_with_dirty_bytes_takes_the_bytes_of_a_large_write) {
 TEST_F(Large, blocks_that_are_kept_are_forgotten_after_a_large_write) {
   fill(8 * kBlock);
   const pid_t child = start([&] {
-    Task t{shared_, -1}, other{shared_, -1};
+    Rank t{shared_, -1}, other{shared_, -1};
     if (!t.open(path_, {kBlock, 16}, 0) || !other.open(path_, {kBlock, 16}, 1)) _exit(3);
     std::vector<char> data(8 * kBlock);
     if (cache::read(other.o, data.data(), data.size(), 0) != 8 * kBlock) _exit(4);
@@ -78,7 +78,7 @@ TEST_F(Large, blocks_that_are_kept_are_forgotten_after_a_large_write) {
 
 TEST_F(Large, a_write_that_is_cut_short_goes_on_behind_what_was_written) {
   const pid_t child = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {kBlock, 16}, 0)) _exit(3);
     const auto all = t.o.below.write;
     static decltype(t.o.below.write) whole;
@@ -130,16 +130,16 @@ TEST_F(Large, short_answers_change_no_byte) {
   chance = 7;
   for (const bool keeps : {true, false}) {
     const pid_t child = start([&] {
-      Task tasks[2]{{shared_, -1}, {shared_, -1}};
+      Rank ranks[2]{{shared_, -1}, {shared_, -1}};
       if (ftruncate(fd_, 0) != 0) _exit(2);
       for (int i = 0; i < 2; ++i) {
-        if (!tasks[i].open(path_, {8192, 8}, i, {keeps, false, 1'000'000, 1})) _exit(3);
-        tasks[i].o.below.read = cut<Task::read_file>;
-        tasks[i].o.below.write = cut<Task::write_file>;
+        if (!ranks[i].open(path_, {8192, 8}, i, {keeps, false, 1'000'000, 1})) _exit(3);
+        ranks[i].o.below.read = cut<Rank::read_file>;
+        ranks[i].o.below.write = cut<Rank::write_file>;
       }
       std::vector<char> model, got(100'000);
       for (int n = 0; n < 4000; ++n) {
-        Task& t = tasks[rand_r(&chance) % 2];
+        Rank& t = ranks[rand_r(&chance) % 2];
         const unsigned most = rand_r(&chance) % 4 == 0 ? 100'000 : 300;
         const uint64_t at = rand_r(&chance) % 300'000, bytes = 1 + rand_r(&chance) % most;
         if (rand_r(&chance) % 3 == 0) {
@@ -161,7 +161,7 @@ TEST_F(Large, short_answers_change_no_byte) {
         if (done != there) _exit(6);
         if (there > 0 && memcmp(got.data(), model.data() + at, there) != 0) _exit(7);
       }
-      for (Task& t : tasks) t.finish();
+      for (Rank& t : ranks) t.finish();
       std::vector<char> file(model.size() + 1);
       const ssize_t n = pread(fd_, file.data(), file.size(), 0);
       if (n != static_cast<ssize_t>(model.size())) _exit(8);
@@ -173,7 +173,7 @@ TEST_F(Large, short_answers_change_no_byte) {
 
 TEST_F(Large, pieces_of_memory_are_one_request_as_far_as_one_takes_them) {
   const pid_t child = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {kBlock, 16}, 0, {false, false, 1'000'000})) _exit(3);
     std::vector<char> data(8 * kBlock, 'a');
     std::vector<iovec> parts;
@@ -195,7 +195,7 @@ TEST_F(Large, pieces_of_memory_are_one_request_as_far_as_one_takes_them) {
 TEST_F(Large, a_read_that_keeps_nothing_makes_one_request_beside_what_is_dirty) {
   fill(8 * kBlock);
   const pid_t child = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {kBlock, 16}, 0, {false, false, 1'000'000})) _exit(3);
     std::vector<char> data(8 * kBlock), model(8 * kBlock);
     for (size_t i = 0; i < model.size(); ++i) model[i] = byte_at(i);
@@ -217,7 +217,7 @@ TEST_F(Large, a_read_that_keeps_nothing_makes_one_request_beside_what_is_dirty) 
 TEST_F(Large, a_read_past_what_the_file_has_gets_zeros_up_to_accepted_bytes) {
   fill(kBlock + 100);
   const pid_t child = start([&] {
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     if (!t.open(path_, {kBlock, 16}, 0, {false, false, 1'000'000})) _exit(3);
     if (!put(t, 'b', 6 * kBlock + 10, 10)) _exit(4);
     std::vector<char> data(8 * kBlock, 'x'), model(6 * kBlock + 20);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache as it lies in the extra part of a shared arena (drain/arena.h): a table of files, sets
 // of slots, and a slot for each block that can be there at a time. The bytes of a slot lie in
-// pieces, which are the arena's blocks: so a killed task's dirty bytes are found and written out by
+// pieces, which are the arena's blocks: so a killed rank's dirty bytes are found and written out by
 // weir-drain, which knows nothing of this directory.
 //
-// All of it is sound at every instruction, for any task may be killed at any: locks name their
-// owner (node/lock.h), a slot that is being filled names the task that fills it, and what a dead
-// task left is taken over by whoever comes upon it.
+// All of it is sound at every instruction, for any rank may be killed at any: locks name their
+// owner (node/lock.h), a slot that is being filled names the rank that fills it, and what a dead
+// rank left is taken over by whoever comes upon it.
 #pragma once
 
 #include <stddef.h>
@@ -25,12 +25,12 @@ inline constexpr uint32_t kFiles = 512;    // known at a time
 inline constexpr uint32_t kMostSlots = 2048;
 // ranges accepted while their block is written that are distinguished
 inline constexpr uint32_t kAgain = 8;
-// tasks that one block was taken from and that may still be at it
+// ranks that one block was taken from and that may still be at it
 inline constexpr uint32_t kRevokedFrom = 6;
 
 enum State : uint32_t {
   kFree,
-  kLoading,  // one task is reading it; nothing in it is dirty
+  kLoading,  // one rank is reading it; nothing in it is dirty
   kWhole,    // bytes [0, valid) are the file's, dirty ones among them
   kPartial,  // only the dirty bytes mean anything
 };
@@ -39,11 +39,11 @@ struct alignas(128) Slot {
   // for every change but the filling of a slot that is loading; no request reaches the file under
   // it
   node::Lock lock;
-  // the task (or the drain helper) that writes its dirty bytes to the file; had before `lock`
+  // the rank (or the drain helper) that writes its dirty bytes to the file; had before `lock`
   node::Lock writer;
   // 1: that one has begun. The slot stays the block's, and goes on taking bytes
   uint32_t writing;
-  // 1: it is being taken from tasks that do not go on, and takes no more bytes
+  // 1: it is being taken from ranks that do not go on, and takes no more bytes
   uint32_t leaving;
   // changes whenever the bytes may become another block's: readers copy, then look whether it is
   // still the same
@@ -63,7 +63,7 @@ struct alignas(128) Slot {
   // ranges accepted since the writer noted what it writes: they stay dirty (low half: begin, high
   // half: end)
   uint64_t again[kAgain];
-  // 1: tasks that were waited for in vain (node::revoke) may still be at it: the slot is nobody's
+  // 1: ranks that were waited for in vain (node::revoke) may still be at it: the slot is nobody's
   // until that is over
   uint32_t revoked;
   uint32_t revoked_from[kRevokedFrom];  // these, as node::revoke() names them
@@ -86,14 +86,14 @@ struct FileEntry {
   Stamp stamp;
   // the stamp was taken so soon after the last change that another change could look the same
   uint32_t fresh;
-  uint32_t openings;    // too many when tasks were killed
+  uint32_t openings;    // too many when ranks were killed
   uint32_t writers;     // openings that may write
   uint32_t fruitless;   // times in a row that one waited in vain
   uint32_t waiting;     // writers that wait for others: when all do, nobody need
   uint32_t error;       // errno of the last failed write
   uint64_t errors;      // counts them
   uint64_t end;         // where the accepted bytes end; the file itself may be shorter
-  uint64_t extent;      // where the bytes end that the node's tasks ever wrote
+  uint64_t extent;      // where the bytes end that the node's ranks ever wrote
   // counts requests that wrote the file or cut it: a stamp taken before one of them may be older
   // than it
   uint64_t written;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dirty bytes of a slot on their way to the file. One task writes a slot at a time (Slot::writer),
+// Dirty bytes of a slot on their way to the file. One rank writes a slot at a time (Slot::writer),
 // and holds the slot's lock only before and after its requests: meanwhile others read the block and
 // write into it. What they write stays dirty, and comes to the file with the next writing, so never
 // before the bytes that it replaces.
@@ -263,7 +263,7 @@ bool take_away(Opening& o, Slot& s) {
     node::release(s.writer);
     return false;
   }
-  const auto is_noted = [&s](auto task) { return task == 0 || note_revoked(s, task); };
+  const auto is_noted = [&s](auto rank) { return rank == 0 || note_revoked(s, rank); };
   if (is_noted(owner) && is_noted(writer)) return evict(o, s, owner, writer);
   if (owner != 0) forget_revoked(s, owner);
   if (owner != 0) node::give_back(s.lock, owner);
@@ -300,7 +300,7 @@ Begun begin_writing(Opening& o, Slot& s, uint64_t wanted, uint32_t* in_vain) {
     count(o, kRevoked);
     return take_away(o, s) || ++*in_vain > kInVain ? Begun::kBypass : Begun::kAgain;
   }
-  if (WEIR_UNLIKELY(s.leaving != 0)) {  // the task that took it away has died
+  if (WEIR_UNLIKELY(s.leaving != 0)) {  // the rank that took it away has died
     return evict(o, s, 0, 0) || ++*in_vain > kInVain ? Begun::kBypass : Begun::kAgain;
   }
   const bool mine = node::is_mine(s.writer);

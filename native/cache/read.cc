@@ -114,7 +114,7 @@ int64_t fetch(Opening& o, Slot& s, uint64_t block) {
   return got;
 }
 
-// Fills a slot that this task has claimed. Bytes, 0 at the end of the file, or -errno; the slot is whole or free after it.
+// Fills a slot that this rank has claimed. Bytes, 0 at the end of the file, or -errno; the slot is whole or free after it.
 int64_t load(Opening& o, Slot& s, uint64_t block) {
   const int64_t got = fetch(o, s, block);
   if (!lock(o, s)) return got;  // whoever waits for the block loads it again

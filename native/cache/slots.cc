@@ -363,8 +363,8 @@ bool Patience::others_go_on() {
   FileEntry& file = entry(opening_);
   const uint32_t writers = this->writers();
   const bool alone = writers < 2;
-  // Where tasks were started together, others may be about to open the file.
-  if (alone && !(job().launched && job().tasks > 1)) return false;
+  // Where ranks were started together, others may be about to open the file.
+  if (alone && !(job().launched && job().ranks > 1)) return false;
   uint32_t& in_vain = alone ? alone_in_vain : file.fruitless;
   if (begun_ == 0) {
     // Who has waited in vain often enough (all writers are openings of one process, or others compute) tries it seldom.

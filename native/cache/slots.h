@@ -9,7 +9,7 @@
 namespace weir::cache {
 
 inline constexpr uint64_t kMillisecond = 1'000'000;
-inline constexpr uint64_t kLongestWaitNs = 2000 * kMillisecond;  // for a task that lives and does not go on
+inline constexpr uint64_t kLongestWaitNs = 2000 * kMillisecond;  // for a rank that lives and does not go on
 inline constexpr uint64_t kEndValidNs = 1000 * kMillisecond;      // for so long a file that others may lengthen ends where it did
 inline constexpr uint64_t kLookNs = 5 * kMillisecond;            // between looks whether it does
 
@@ -119,12 +119,12 @@ void repair(Cache& c, Slot& s);
 bool take_writer(Opening& o, Slot& s);
 // Takes the slot from whoever has a lock of it and does not go on. The caller has neither. False: nothing was done.
 bool take_away(Opening& o, Slot& s);
-// Until the task that takes it away has done so; if that one has died, this one does.
+// Until the rank that takes it away has done so; if that one has died, this one does.
 void await_leaving(Opening& o, Slot& s);
 // Whom it was taken from, under its lock. False: no room; it was not noted.
 bool note_revoked(Slot& s, uint32_t owner);
 bool forget_revoked(Slot& s, uint32_t owner);
-// This task is at it no longer. The slot is free again when it was the last one.
+// This rank is at it no longer. The slot is free again when it was the last one.
 void out_of(Cache& c, Slot& s);
 // Clean, and nobody is writing it. Under its lock.
 inline bool idle(const Slot& s) { return s.touched == 0 && s.writing == 0 && s.leaving == 0; }
@@ -141,12 +141,12 @@ void make_partial(Slot& s);
 void count_pieces(Cache& c, Slot& s);
 
 enum class Claimed { kMine, kThere, kDirty, kNone };
-// A slot for a block that has none. to_load: it is loading, by this task, and not locked; else it is partial, and locked.
+// A slot for a block that has none. to_load: it is loading, by this rank, and not locked; else it is partial, and locked.
 // kThere: the block has got one meanwhile; kDirty: *slot, unlocked, is one of this file that had to be written first.
 Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot);
 
 enum class Waited { kOver, kMine, kTooLong };
-// Until the slot is no longer loading that block. kMine: the task that did is dead, and this one is to load it now.
+// Until the slot is no longer loading that block. kMine: the rank that did is dead, and this one is to load it now.
 Waited wait_loaded(Opening& o, Slot& s, uint64_t tag);
 
 // Takes the file's stamp; what is kept of it is forgotten when it has changed. Within a call of the cache.
@@ -158,7 +158,7 @@ void copy_out(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, char* to);
 void copy_in(const Cache& c, Slot& s, uint32_t lo, uint32_t n, const char* from);
 void fill_zeros(const Cache& c, Slot& s, uint32_t lo, uint32_t hi);
 
-// While a block is waited for: reads one that follows, if this task reads in sequence. True when it did.
+// While a block is waited for: reads one that follows, if this rank reads in sequence. True when it did.
 bool help(Opening& o, uint64_t block);
 
 // Writes the dirty bytes of the slot if it still has that block of o's file, as few requests as their ranges allow. The caller has no lock
@@ -168,7 +168,7 @@ bool all_complete(const Cache& c, const Slot& s);
 // Under the lock of a slot that somebody is writing, before bytes of [lo, hi) are changed.
 void note_again(Slot& s, uint32_t lo, uint32_t hi);
 
-// Whether waiting for other tasks still makes sense; sleeps a little.
+// Whether waiting for other ranks still makes sense; sleeps a little.
 class Patience {
  public:
   explicit Patience(Opening& o) : opening_(o) {}

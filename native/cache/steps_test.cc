@@ -4,12 +4,12 @@
 #include <sys/ptrace.h>
 
 #include "cache/slots.h"
-#include "cache/tasks_test.h"
+#include "cache/ranks_test.h"
 
 namespace weir::cache {
 namespace {
 
-// A task that is stopped between any two instructions of a call, by its parent.
+// A rank that is stopped between any two instructions of a call, by its parent.
 class SteppedTest : public CacheTest {
  protected:
   static constexpr long kEnd = 1L << 40;
@@ -18,16 +18,16 @@ class SteppedTest : public CacheTest {
     ::raise(SIGSTOP);
   }
   // Takes so many of its steps; how many it took until it ended.
-  static long step(pid_t task, long steps) {
-    return step(task, steps, [] {});
+  static long step(pid_t rank, long steps) {
+    return step(rank, steps, [] {});
   }
   template <typename After>
-  static long step(pid_t task, long steps, After after_each) {
+  static long step(pid_t rank, long steps, After after_each) {
     int status = 0;
-    if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) _exit(90);
+    if (waitpid(rank, &status, 0) != rank || !WIFSTOPPED(status)) _exit(90);
     for (long n = 0; n < steps; ++n) {
-      ptrace(PTRACE_SINGLESTEP, task, nullptr, nullptr);
-      if (waitpid(task, &status, 0) != task || !WIFSTOPPED(status)) return n;
+      ptrace(PTRACE_SINGLESTEP, rank, nullptr, nullptr);
+      if (waitpid(rank, &status, 0) != rank || !WIFSTOPPED(status)) return n;
       after_each();
     }
     return steps;
@@ -60,18 +60,18 @@ class SteppedTest : public CacheTest {
 TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_bytes_for_the_helper) {
   at_steps([&](long steps) {
     const pid_t parent = start([&] {
-      const pid_t task = start([&] {
-        Task t{shared_, -1};
+      const pid_t rank = start([&] {
+        Rank t{shared_, -1};
         const std::vector<char> data(100, 'a'), newer(100, 'b');
         if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
         t.o.unprotected = true;  // what it writes now goes past the cache
-        t.after_write = [](Task& own) { own.shared->go += 1; };
+        t.after_write = [](Rank& own) { own.shared->go += 1; };
         begin_steps();
         cache::write(t.o, newer.data(), 100, 50);
       });
-      shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
-      kill(task, SIGKILL);
-      waitpid(task, nullptr, 0);
+      shared_->counts[63][0] = static_cast<uint64_t>(step(rank, steps));
+      kill(rank, SIGKILL);
+      waitpid(rank, nullptr, 0);
       drain_dead();
     });
     wait_for(parent);
@@ -85,7 +85,7 @@ TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_byte
 }
 
 // Blocks of slots that somebody has locked, as a reader finds them that takes no lock.
-void read_locked_blocks(Task& t) {
+void read_locked_blocks(Rank& t) {
   const Cache& c = *t.o.cache;
   for (uint32_t i = 0; i < c.slots; ++i) {
     const Slot& s = c.slot(i);
@@ -104,8 +104,8 @@ TEST_F(SteppedTest, a_block_is_read_right_at_every_instruction_of_who_takes_its_
   setenv("WEIR_LOCK_WAIT_MS", "5", 1);
   fill(9 * 16384);
   const pid_t parent = start([&] {
-    const pid_t task = start([&] {
-      Task t{shared_, -1};
+    const pid_t rank = start([&] {
+      Rank t{shared_, -1};
       char piece[100];
       if (!t.open(path_, {16384, 8}, 0)) _exit(3);
       base::store(&shared_->go, 1u);
@@ -113,7 +113,7 @@ TEST_F(SteppedTest, a_block_is_read_right_at_every_instruction_of_who_takes_its_
       if (cache::read(t.o, piece, sizeof piece, 8 * 16384) != sizeof piece) _exit(4);
       _exit(0);
     });
-    Task t{shared_, -1};
+    Rank t{shared_, -1};
     char piece[100];
     const char last = byte_at(9 * 16384 - 1);
     while (base::load(&shared_->go) == 0) usleep(200);
@@ -121,7 +121,7 @@ TEST_F(SteppedTest, a_block_is_read_right_at_every_instruction_of_who_takes_its_
     for (uint64_t block = 0; block < 8; ++block) {
       if (cache::read(t.o, piece, sizeof piece, block * 16384) != sizeof piece) _exit(6);
     }
-    step(task, kEnd, [&] { read_locked_blocks(t); });
+    step(rank, kEnd, [&] { read_locked_blocks(t); });
     t.finish();
   });
   wait_for(parent);
@@ -135,27 +135,27 @@ TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_o
     SCOPED_TRACE(is_killed);
     at_steps([&](long steps) {
       const pid_t parent = start([&] {
-        const pid_t task = start([&] {
-          Task t{shared_, -1};
+        const pid_t rank = start([&] {
+          Rank t{shared_, -1};
           const std::vector<char> data(100, 'a');
           if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
           begin_steps();
           flush(t.o, false);
           if (steps != kEnd) t.finish();
         });
-        shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
+        shared_->counts[63][0] = static_cast<uint64_t>(step(rank, steps));
         if (steps == kEnd) _exit(0);
-        Task t{shared_, -1};
+        Rank t{shared_, -1};
         const std::vector<char> newer(60, 'b');
         if (!t.open(path_, {16384, 8}, 1)) _exit(4);
         if (cache::write(t.o, newer.data(), 60, 70) != 60) _exit(5);
         char piece[200];
         if (cache::read(t.o, piece, 200, 0) != 130 || piece[69] != 'a' || piece[70] != 'b') _exit(6);
-        if (is_killed) kill(task, SIGKILL);
-        else ptrace(PTRACE_DETACH, task, nullptr, nullptr);
+        if (is_killed) kill(rank, SIGKILL);
+        else ptrace(PTRACE_DETACH, rank, nullptr, nullptr);
         t.finish();
         int status = -1;
-        waitpid(task, &status, 0);
+        waitpid(rank, &status, 0);
         if (status != (is_killed ? SIGKILL : 0)) _exit(7);
         drain_dead();
       });
@@ -168,7 +168,7 @@ TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_o
   }
 }
 
-// A task is stopped in a write of whole blocks, which one request takes to the file. Meanwhile
+// A rank is stopped in a write of whole blocks, which one request takes to the file. Meanwhile
 // another one reads them and writes into one.
 TEST_F(SteppedTest, a_large_write_is_there_whatever_is_read_and_written_before_it_ends) {
   constexpr uint64_t kBlock = 16384, kBytes = 4 * kBlock, kAt = kBlock + 100, kPart = 60;
@@ -177,18 +177,18 @@ TEST_F(SteppedTest, a_large_write_is_there_whatever_is_read_and_written_before_i
     const pid_t parent = start([&] {
       const std::vector<char> old(kBytes, 'a'), large(kBytes, 'b'), part(kPart, 'c');
       if (pwrite(fd_, old.data(), kBytes, 0) != static_cast<ssize_t>(kBytes)) _exit(2);
-      const pid_t task = start([&] {
-        Task t{shared_, -1};
+      const pid_t rank = start([&] {
+        Rank t{shared_, -1};
         if (!t.open(path_, {kBlock, 8}, 0)) _exit(3);
         begin_steps();
         if (cache::write(t.o, large.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(4);
         if (steps != kEnd) t.finish();
       });
-      Task t{shared_, -1};
+      Rank t{shared_, -1};
       std::vector<char> got(kBytes), file(kBytes);
       if (!t.open(path_, {kBlock, 8}, 1)) _exit(5);
       if (cache::read(t.o, got.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(6);
-      shared_->counts[63][0] = static_cast<uint64_t>(step(task, steps));
+      shared_->counts[63][0] = static_cast<uint64_t>(step(rank, steps));
       if (steps == kEnd) _exit(0);
       if (cache::read(t.o, got.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(7);
       for (const char c : got) {
@@ -196,9 +196,9 @@ TEST_F(SteppedTest, a_large_write_is_there_whatever_is_read_and_written_before_i
       }
       if (cache::write(t.o, part.data(), kPart, kAt) != static_cast<int64_t>(kPart)) _exit(9);
       if (cache::read(t.o, got.data(), kPart, kAt) != static_cast<int64_t>(kPart)) _exit(10);
-      ptrace(PTRACE_DETACH, task, nullptr, nullptr);
+      ptrace(PTRACE_DETACH, rank, nullptr, nullptr);
       int status = -1;
-      waitpid(task, &status, 0);
+      waitpid(rank, &status, 0);
       if (status != 0) _exit(11);
       if (cache::read(t.o, got.data(), kBytes, 0) != static_cast<int64_t>(kBytes)) _exit(12);
       const char either = got[kAt];

@@ -127,7 +127,7 @@ int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, ui
   const uint64_t wanted = tag(o, block);
   Slot* s = find(c, wanted);
   for (int tries = 0; s != nullptr && is_dirty(*s); ++tries) {
-    if (tries == kWriteFirst) {  // a task that does not go on has it and will write it
+    if (tries == kWriteFirst) {  // a rank that does not go on has it and will write it
       copy_in(c, *s, lo, n, from);
       break;
     }

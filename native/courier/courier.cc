@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of this task on other nodes, and the thread that carries them.
+// Operations of this rank on other nodes, and the thread that carries them.
 #include "courier/inside.h"
 
 #include <string.h>
@@ -200,7 +200,7 @@ bool up() {
          c.owner == node::self();
 }
 uint32_t homes() { return courier.nodes; }
-uint32_t most_tasks() { return courier.most_tasks; }
+uint32_t most_ranks() { return courier.most_ranks; }
 
 bool carry(uint32_t home, Ask ask, const Pieces& out, const Pieces& in, uint64_t* found) {
   if (!up() || home >= courier.nodes || ask.bytes > kMostBytes) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the courier's files: what a task knows of the others, the messages, and the operations under way.
+// Shared by the courier's files: what a rank knows of the others, the messages, and the operations under way.
 #pragma once
 
 #include "courier/courier.h"
@@ -9,8 +9,8 @@
 namespace weir::courier {
 
 inline constexpr int kAskTag = 1, kAnswerTag = 16;  // and one more for each call
-inline constexpr uint32_t kCalls = 4;               // under way at once in a task
-inline constexpr uint32_t kAnswers = 8;             // of a serving task
+inline constexpr uint32_t kCalls = 4;               // under way at once in a rank
+inline constexpr uint32_t kAnswers = 8;             // of a serving rank
 inline constexpr uint64_t kMillisecond = 1'000'000;
 inline constexpr uint64_t kLimitNs = 4000 * kMillisecond;  // of one operation
 
@@ -47,7 +47,7 @@ struct Courier {
   Memory memory;
   void (*in_thread)();
   node::Identity owner;
-  uint32_t nodes, own_node, most_tasks;
+  uint32_t nodes, own_node, most_ranks;
   const uint32_t* leaders;  // rank by node
   bool leads;
   uint32_t running;  // the thread is there

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tasks of a job find each other when MPI begins, and part before it ends.
+// How the ranks of a job find each other when MPI begins, and part before it ends.
 #include <string.h>
 
 #include "courier/inside.h"
@@ -12,10 +12,10 @@ constexpr uint64_t kMagic = 0x77656972'00000001;  // a version of this
 constexpr uint64_t kPatienceNs = 20000 * kMillisecond;
 constexpr uint64_t kThreadNs = 5000 * kMillisecond;
 
-// What each task tells the others.
+// What each rank tells the others.
 struct Presence {
   uint64_t magic, node;
-  uint32_t able, tasks;
+  uint32_t able, ranks;
 };
 
 // For MPI to write into; left as it is when MPI is late.
@@ -25,7 +25,7 @@ T* room_for(uint64_t count) {
   return os::failed(got) ? nullptr : reinterpret_cast<T*>(got);
 }
 
-// Sleeps between looks: the tasks may be more than the processors. patience 0: for ever.
+// Sleeps between looks: the ranks may be more than the processors. patience 0: for ever.
 bool wait_for(Handle& request, uint64_t patience_ns) {
   const uint64_t begun = now_ns();
   for (uint64_t looks = 0;; ++looks) {
@@ -63,7 +63,7 @@ bool meet(const Presence* all) {
     uint32_t n = nodes;
     while (n > 0 && all[leaders[n - 1]].node != all[rank].node) --n;
     if (n == 0) leaders[nodes++] = rank;
-    if (all[rank].tasks > c.most_tasks) c.most_tasks = all[rank].tasks;
+    if (all[rank].ranks > c.most_ranks) c.most_ranks = all[rank].ranks;
   }
   for (uint32_t n = 0; n < nodes; ++n) {
     if (all[leaders[n]].node == all[own].node) c.own_node = n;
@@ -91,14 +91,14 @@ void part(bool ended) {
 
 }  // namespace
 
-bool begin(const Mpi& mpi, bool able, uint64_t node, uint32_t tasks, const Memory& memory, void (*in_thread)()) {
+bool begin(const Mpi& mpi, bool able, uint64_t node, uint32_t ranks, const Memory& memory, void (*in_thread)()) {
   Courier& c = courier;
   if (c.communicator != 0 || base::load(&c.stopping) != 0) return false;
   c.mpi = mpi;
   c.memory = memory;
   c.in_thread = in_thread;
   c.owner = node::self();
-  const Presence* all = tell_all(mpi.world, Presence{kMagic, node, able ? 1u : 0u, tasks});
+  const Presence* all = tell_all(mpi.world, Presence{kMagic, node, able ? 1u : 0u, ranks});
   if (all == nullptr || !meet(all)) return false;
   if (mpi.duplicate(mpi.world, &c.communicator) != 0) return false;
   mpi.handle_errors(c.communicator, mpi.errors_return);

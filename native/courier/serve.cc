@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serving side: one receive is always posted; what comes is done at once in this task's memory, and the answer is on its way while
+// The serving side: one receive is always posted; what comes is done at once in this rank's memory, and the answer is on its way while
 // the next is received. All of it in the courier's thread.
 #include "courier/inside.h"
 #include "os/syscall.h"

@@ -211,7 +211,7 @@ bool back(const Arena* arena, uint64_t offset, uint64_t bytes) {
 
 Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files) {
   const Shape shape{blocks, block_bytes, files, 0};
-  if (os::sealed() || !sensible(shape) || node::folder() == nullptr) return nullptr;
+  if (os::sealed() || !sensible(shape) || node::own_directory() == nullptr) return nullptr;
   Arena* arena = make_handle(files);
   if (arena == nullptr) return nullptr;
   const os::SignalsBlocked blocked;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dirty bytes that survive their process. An arena is a file in the node's folder (shared memory, format: docs/formats/arena.md) with
+// Dirty bytes that survive their process. An arena is a file in the node's directory (shared memory, format: docs/formats/arena.md) with
 // blocks of data, per block the list of ranges that are dirty, and the files that they belong to. When the process dies, in
 // whatever way, the helper writes exactly the ranges that are marked dirty, and no byte more. When helper and process die together,
-// `weir drain --recover` does it from what is left in the folder.
+// `weir drain --recover` does it from what is left in the directory.
 //
 // Order for who writes into a block: data first, then mark_dirty(), then report success to the program. Order for who cleans: pwrite,
 // then mark_clean(). A process killed at any instruction between leaves a list that is sound: either before or after.

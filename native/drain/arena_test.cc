@@ -29,12 +29,12 @@ class Drain : public testing::Test {
   void SetUp() override {
     job_ = "test-" + std::to_string(getpid()) + "-" + testing::UnitTest::GetInstance()->current_test_info()->name();
     job_.resize(std::min<size_t>(job_.size(), 60));
-    folder_ = "/dev/shm/weir." + std::to_string(geteuid()) + "." + job_;
+    directory_ = "/dev/shm/weir." + std::to_string(geteuid()) + "." + job_;
     setenv("WEIR_JOB", job_.c_str(), 1);
     drain::use_helper(WEIR_DRAIN_PROGRAM);
   }
   void TearDown() override {
-    const int left = system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + folder_ + "/0 && rm -rf " + folder_).c_str());
+    const int left = system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + directory_ + "/0 && rm -rf " + directory_).c_str());
     EXPECT_EQ(left, 0);
   }
   // Runs in a child; returns how it ended.
@@ -48,8 +48,8 @@ class Drain : public testing::Test {
     waitpid(child, &status, 0);
     return status;
   }
-  std::string path(const char* name) const { return folder_ + "/" + name; }
-  void wait() const { EXPECT_EQ(system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + folder_ + "/0").c_str()), 0); }
+  std::string path(const char* name) const { return directory_ + "/" + name; }
+  void wait() const { EXPECT_EQ(system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + directory_ + "/0").c_str()), 0); }
   static std::string content(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::stringstream all;
@@ -57,7 +57,7 @@ class Drain : public testing::Test {
     return all.str();
   }
 
-  std::string job_, folder_;
+  std::string job_, directory_;
 };
 
 int enrolled(drain::Arena* arena, const int& fd, const std::string& path, bool append = false) {
@@ -75,7 +75,7 @@ void put(drain::Arena* arena, int block, uint32_t at, const std::string& text) {
 
 TEST_F(Drain, dirty_ranges_of_a_killed_process_are_written_and_no_byte_more) {
   const int status = in_child([&] {
-    ASSERT_NE(node::folder(), nullptr);
+    ASSERT_NE(node::own_directory(), nullptr);
     const std::string name = path("file");
     std::ofstream(name) << std::string(20000, '.');
     const int fd = open(name.c_str(), O_WRONLY);
@@ -100,7 +100,7 @@ TEST_F(Drain, dirty_ranges_of_a_killed_process_are_written_and_no_byte_more) {
 
 TEST_F(Drain, an_unlinked_file_is_no_error_and_a_withdrawn_one_is_let_go) {
   const int status = in_child([&] {
-    ASSERT_NE(node::folder(), nullptr);
+    ASSERT_NE(node::own_directory(), nullptr);
     const std::string name = path("file");
     const int fd = open(name.c_str(), O_RDWR | O_CREAT, 0600);
     drain::Arena* arena = drain::create_arena(4, 4096, 1);
@@ -126,12 +126,12 @@ TEST_F(Drain, an_unlinked_file_is_no_error_and_a_withdrawn_one_is_let_go) {
   });
   EXPECT_TRUE(WIFSIGNALED(status));
   wait();
-  EXPECT_EQ(content(folder_ + "/0/errors"), "");
+  EXPECT_EQ(content(directory_ + "/0/errors"), "");
 }
 
 TEST_F(Drain, appended_blocks_follow_in_their_order_and_what_arrived_is_not_written_twice) {
   const int status = in_child([&] {
-    ASSERT_NE(node::folder(), nullptr);
+    ASSERT_NE(node::own_directory(), nullptr);
     const std::string name = path("log");
     const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ASSERT_EQ(write(fd, "begin\n", 6), 6);
@@ -155,7 +155,7 @@ TEST_F(Drain, appended_blocks_follow_in_their_order_and_what_arrived_is_not_writ
 
 TEST_F(Drain, a_new_helper_is_told_everything) {
   const int status = in_child([&] {
-    ASSERT_NE(node::folder(), nullptr);
+    ASSERT_NE(node::own_directory(), nullptr);
     const std::string name = path("file");
     const int fd = open(name.c_str(), O_WRONLY | O_CREAT, 0600);
     drain::Arena* arena = drain::create_arena(4, 4096, 1);
@@ -178,12 +178,12 @@ TEST_F(Drain, a_new_helper_is_told_everything) {
   });
   EXPECT_TRUE(WIFSIGNALED(status));
   wait();
-  EXPECT_EQ(content(folder_ + "/0/errors"), "") << "opened by path it would have been lost";
+  EXPECT_EQ(content(directory_ + "/0/errors"), "") << "opened by path it would have been lost";
 }
 
 TEST_F(Drain, blocks_taken_together_are_all_backed_or_none_is_taken) {
   const int status = in_child([&] {
-    ASSERT_NE(node::folder(), nullptr);
+    ASSERT_NE(node::own_directory(), nullptr);
     drain::Arena* arena = drain::share_arena("together", 80, 8192, 1, 0);
     ASSERT_NE(arena, nullptr);
     const int first = drain::take_block(arena);
@@ -197,7 +197,7 @@ TEST_F(Drain, blocks_taken_together_are_all_backed_or_none_is_taken) {
     for (int i = 0; i < 79; ++i) all.insert(blocks[i]);
     EXPECT_EQ(all.size(), 80u);
     struct stat about;
-    ASSERT_EQ(stat((folder_ + "/0/shared." + std::to_string(drain::kVersion) + ".together").c_str(), &about), 0);
+    ASSERT_EQ(stat((directory_ + "/0/shared." + std::to_string(drain::kVersion) + ".together").c_str(), &about), 0);
     EXPECT_GE(about.st_blocks * 512, 80 * 8192) << "a store into a block must not need memory";
     for (const int block : all) drain::give_block(arena, block);
     drain::destroy_arena(arena);
@@ -207,7 +207,7 @@ TEST_F(Drain, blocks_taken_together_are_all_backed_or_none_is_taken) {
 
 TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block_locked) {
   const int status = in_child([&] {
-    ASSERT_NE(node::folder(), nullptr);
+    ASSERT_NE(node::own_directory(), nullptr);
     const std::string name = path("file");
     const int fd = open(name.c_str(), O_RDWR | O_CREAT, 0600);
     drain::Arena* arena = drain::share_arena("x", 8, 4096, 4, 100);
@@ -241,7 +241,7 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     drain::withdraw(arena, slot);
     drain::give_block(arena, block);
     drain::destroy_arena(arena);
-    EXPECT_NE(access((folder_ + "/0/shared." + std::to_string(drain::kVersion) + ".x").c_str(), F_OK), 0);
+    EXPECT_NE(access((directory_ + "/0/shared." + std::to_string(drain::kVersion) + ".x").c_str(), F_OK), 0);
   });
   EXPECT_EQ(status, 0);
 }

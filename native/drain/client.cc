@@ -121,7 +121,7 @@ bool start_and_wait() {
 PulsePage* pulse_page() {
   const Pulse* known = base::load(&pulse);
   if (known != nullptr) return reinterpret_cast<PulsePage*>(const_cast<Pulse*>(known));
-  if (os::sealed() || node::folder() == nullptr) return nullptr;
+  if (os::sealed() || node::own_directory() == nullptr) return nullptr;
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
   const long fd = node::open_inside("pulse", O_RDWR | O_CREAT);
@@ -186,11 +186,11 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
   // By the directory that was checked: what another user has put under its name would get the program's descriptors.
-  const long folder = node::open_folder();
-  if (os::failed(folder)) return false;
-  base::Writer(there.sun_path, sizeof there.sun_path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(folder)).add("/drain");
-  const bool sent = node::is_own_socket(static_cast<int>(folder), "drain") && send_to(header);
-  os::close_fd(static_cast<int>(folder));
+  const long directory = node::open_own_directory();
+  if (os::failed(directory)) return false;
+  base::Writer(there.sun_path, sizeof there.sun_path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory)).add("/drain");
+  const bool sent = node::is_own_socket(static_cast<int>(directory), "drain") && send_to(header);
+  os::close_fd(static_cast<int>(directory));
   return sent;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // This process and the drain helper, weir-drain: one per node and job, a process of its own that writes out what others had accepted
 // when they died. Started on demand (vfork, exec; nothing of the program's environment, descriptors, session or signals goes
-// with it), told of arenas and files through a socket in the node's folder. No descriptor stays open in the program.
+// with it), told of arenas and files through a socket in the node's directory. No descriptor stays open in the program.
 #pragma once
 
 #include <stdint.h>

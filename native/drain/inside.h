@@ -18,7 +18,7 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor);
 // Whether there is a helper that lives, told or not.
 bool helper_lives();
 uint32_t helper_generation();
-// Maps the pulse page of the folder; null when it cannot be.
+// Maps the pulse page of the directory; null when it cannot be.
 PulsePage* pulse_page();
 // Tells of an arena in which nothing is dirty yet, without waiting for an answer: the helper, started at need, looks by itself for arenas
 // and who takes part in them. ensure() makes sure of it before the first byte is accepted.

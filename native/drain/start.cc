@@ -94,10 +94,10 @@ bool start_helper(const char* option) {
   if (os::failed(stacks)) return false;
   auto* lower = reinterpret_cast<char*>(stacks) + kStackBytes;
   static constinit char name[] = "weir-drain";
-  Start start{lower + kStackBytes, program, {name, const_cast<char*>(node::folder()), const_cast<char*>(traces), nullptr}, {nullptr}, false};
+  Start start{lower + kStackBytes, program, {name, const_cast<char*>(node::own_directory()), const_cast<char*>(traces), nullptr}, {nullptr}, false};
   if (option != nullptr) {
     start.arguments[1] = const_cast<char*>(option);
-    start.arguments[2] = const_cast<char*>(node::folder());
+    start.arguments[2] = const_cast<char*>(node::own_directory());
   }
   // No signal at its end: the program's own children are all that its SIGCHLD and wait() are about.
   const int child = __clone(between, lower, CLONE_VM | CLONE_VFORK, &start);

@@ -52,7 +52,7 @@ uint64_t Held::dirty_bytes() const {
   return sum;
 }
 
-Arenas::Arenas(std::string folder) : folder_(std::move(folder)), descriptor_(static_cast<int>(node::open_folder())) {
+Arenas::Arenas(std::string directory) : directory_(std::move(directory)), descriptor_(static_cast<int>(node::open_own_directory())) {
   if (descriptor_ < 0) {
     descriptor_ = -1;
   } else if (!node::read_secret(&secret_)) {
@@ -131,16 +131,16 @@ std::vector<std::shared_ptr<Held>> Arenas::all() const {
 
 std::vector<std::string> Arenas::list() const {
   std::vector<std::string> names;
-  for (const auto& held : all()) names.push_back(held->name);  // somebody may have removed the folder
+  for (const auto& held : all()) names.push_back(held->name);  // somebody may have removed the directory
   const int fd = descriptor_ < 0 ? -1 : openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* folder = fd < 0 ? nullptr : fdopendir(fd);
-  if (folder == nullptr) return names;
-  while (const dirent* entry = readdir(folder)) {
+  DIR* directory = fd < 0 ? nullptr : fdopendir(fd);
+  if (directory == nullptr) return names;
+  while (const dirent* entry = readdir(directory)) {
     const std::string name = entry->d_name;
     const bool is_arena = name.rfind("arena.", 0) == 0 || name.rfind("shared.", 0) == 0;
     if (is_arena && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  closedir(folder);
+  closedir(directory);
   return names;
 }
 

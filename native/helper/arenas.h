@@ -33,14 +33,14 @@ struct Held {
 
 class Arenas {
  public:
-  // Of the directory that node::use_folder() named. What is done there is done by a descriptor of it that was checked once: a directory that
+  // Of the directory that node::use_directory() named. What is done there is done by a descriptor of it that was checked once: a directory that
   // is put under its name later is another one.
-  explicit Arenas(std::string folder);
+  explicit Arenas(std::string directory);
   ~Arenas();
   Arenas(const Arenas&) = delete;
   Arenas& operator=(const Arenas&) = delete;
   // -1: it is not the user's alone, or has no secret.
-  int folder_descriptor() const { return descriptor_; }
+  int directory_descriptor() const { return descriptor_; }
 
   // The arena of that name, mapped now if it was not; null when it is none, or refused() with a reason.
   std::shared_ptr<Held> get(const std::string& name);
@@ -48,15 +48,15 @@ class Arenas {
   std::string refused(const std::string& name) const;
   void forget(const std::string& name);
   std::vector<std::shared_ptr<Held>> all() const;
-  // Names of all arenas: those that are mapped, and those whose files are in the folder.
+  // Names of all arenas: those that are mapped, and those whose files are in the directory.
   std::vector<std::string> list() const;
   void remove_file(Held& held);
-  const std::string& folder() const { return folder_; }
+  const std::string& directory() const { return directory_; }
 
  private:
   drain::Header* map(const std::string& name, uint64_t* bytes, std::string* refusal) const;
 
-  std::string folder_;
+  std::string directory_;
   int descriptor_;
   node::Secret secret_{};
   mutable std::mutex lock_;

@@ -41,8 +41,8 @@ bool is_furniture(const std::string& name) {
 }
 
 // Processes whose maps their own user may not read (init of a container, programs that guard secrets) are taken for strangers: what
-// one of them had accepted would lie in an arena, and that keeps the folder.
-bool is_mapped(const std::string& folder) {
+// one of them had accepted would lie in an arena, and that keeps the directory.
+bool is_mapped(const std::string& directory) {
   for (const std::string& name : names_in(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC))) {
     const long pid = strtol(name.c_str(), nullptr, 10);
     struct stat about;
@@ -50,7 +50,7 @@ bool is_mapped(const std::string& folder) {
     if (pid <= 0 || pid == getpid() || stat(process.c_str(), &about) != 0 || about.st_uid != geteuid()) continue;
     std::ifstream maps(process + "/maps");
     for (std::string line; std::getline(maps, line);) {
-      if (line.find(folder) != std::string::npos) return true;
+      if (line.find(directory) != std::string::npos) return true;
     }
   }
   return false;
@@ -61,36 +61,36 @@ void remove_all(int directory, const std::vector<std::string>& names, const std:
   rmdir(path.c_str());
 }
 
-// The job's folder goes with its last node's, and with it the store between nodes of one host: copies of what files had, made anew by
+// The job's directory goes with its last node's, and with it the store between nodes of one host: copies of what files had, made anew by
 // whoever needs it.
-void remove_job(const std::string& folder) {
+void remove_job(const std::string& directory) {
   const int fd = static_cast<int>(node::open_job());
   if (fd < 0) return;
   const std::vector<std::string> names = names_in(dup(fd));
   bool unused = true;
   for (const std::string& name : names) unused = unused && name.rfind("between-", 0) == 0;
   // The helper of a node that went a moment before may not have ended yet, and has seen ours.
-  for (int tries = 0; unused && is_mapped(folder + "/"); ++tries) {
+  for (int tries = 0; unused && is_mapped(directory + "/"); ++tries) {
     unused = tries < kTries;
     usleep(kPauseUs);
   }
-  if (unused) remove_all(fd, names, folder);
+  if (unused) remove_all(fd, names, directory);
   close(fd);
 }
 
 }  // namespace
 
-bool remove_unused(const std::string& folder) {
-  if (folder.rfind(node::kOurs, 0) != 0) return false;
-  const int fd = static_cast<int>(node::open_folder());
+bool remove_unused(const std::string& directory) {
+  if (directory.rfind(node::kOurs, 0) != 0) return false;
+  const int fd = static_cast<int>(node::open_own_directory());
   if (fd < 0) return false;
   bool unused = flock(fd, LOCK_EX | LOCK_NB) == 0;
   const std::vector<std::string> names = unused ? names_in(dup(fd)) : std::vector<std::string>{};
   for (const std::string& name : names) unused = unused && is_furniture(name);
-  unused = unused && !is_mapped(folder + "/");
+  unused = unused && !is_mapped(directory + "/");
   if (unused) {
-    remove_all(fd, names, folder);
-    remove_job(folder.substr(0, folder.rfind('/')));
+    remove_all(fd, names, directory);
+    remove_job(directory.substr(0, directory.rfind('/')));
   }
   close(fd);
   return unused;

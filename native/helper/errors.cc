@@ -37,7 +37,7 @@ int open_in_run(const std::string& path, int flags) {
 
 }  // namespace
 
-Errors::Errors(const std::string& folder, const std::string& run) : files_{folder.empty() ? "" : "errors", run.empty() ? "" : run + "/drain-errors.jsonl"} {}
+Errors::Errors(const std::string& directory, const std::string& run) : files_{directory.empty() ? "" : "errors", run.empty() ? "" : run + "/drain-errors.jsonl"} {}
 
 void Errors::add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid) {
   const char* name = strerrorname_np(error);

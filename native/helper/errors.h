@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What could not be written: one line of JSON for each file, in the node's folder and in the run's when there is one.
+// What could not be written: one line of JSON for each file, in the node's directory and in the run's when there is one.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@ namespace weir::helper {
 
 class Errors {
  public:
-  Errors(const std::string& folder, const std::string& run);
+  Errors(const std::string& directory, const std::string& run);
   void add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid);
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-drain FOLDER [RUN]              the helper of a node's folder; started by the programs themselves
-// weir-drain --wait|--recover FOLDER [RUN]  until nothing of a dead process is unwritten; does it itself when there is no helper
-// weir-drain --remove FOLDER           the job's directory, when the process that started this one has ended and nobody uses it
-// weir-drain --status FOLDER           one JSON object a line for each arena
+// weir-drain DIRECTORY [RUN]              the helper of a node's directory; started by the programs themselves
+// weir-drain --wait|--recover DIRECTORY [RUN]  until nothing of a dead process is unwritten; does it itself when there is no helper
+// weir-drain --remove DIRECTORY           the job's directory, when the process that started this one has ended and nobody uses it
+// weir-drain --status DIRECTORY           one JSON object a line for each arena
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ void settle_signals() {
 }
 
 // Bytes accepted from processes that have ended, in arenas that may still be written out.
-uint64_t pending(const std::string& folder, bool with_failed) {
-  Arenas arenas(folder);
+uint64_t pending(const std::string& directory, bool with_failed) {
+  Arenas arenas(directory);
   uint64_t sum = 0;
   for (const std::string& name : arenas.list()) {
     const auto held = arenas.get(name);
@@ -49,16 +49,16 @@ uint64_t pending(const std::string& folder, bool with_failed) {
 }
 
 // Arenas that are not written out, as another could have made them.
-void print_refused(const std::string& folder) {
-  const Arenas arenas(folder);
+void print_refused(const std::string& directory) {
+  const Arenas arenas(directory);
   for (const std::string& name : arenas.list()) {
     const std::string why = arenas.refused(name);
-    if (!why.empty()) fprintf(stderr, "weir-drain: %s/%s: refused: %s\n", folder.c_str(), name.c_str(), why.c_str());
+    if (!why.empty()) fprintf(stderr, "weir-drain: %s/%s: refused: %s\n", directory.c_str(), name.c_str(), why.c_str());
   }
 }
 
-int status(const std::string& folder) {
-  Arenas arenas(folder);
+int status(const std::string& directory) {
+  Arenas arenas(directory);
   for (const std::string& name : arenas.list()) {
     const auto held = arenas.get(name);
     if (held == nullptr) continue;
@@ -70,27 +70,27 @@ int status(const std::string& folder) {
   return 0;
 }
 
-int settle(const std::string& folder, const std::string& run, bool again) {
-  for (bool tried = false; (again && !tried) || pending(folder, false) != 0; usleep(10000)) {
-    Server server(folder, run);
+int settle(const std::string& directory, const std::string& run, bool again) {
+  for (bool tried = false; (again && !tried) || pending(directory, false) != 0; usleep(10000)) {
+    Server server(directory, run);
     if (!server.begin()) {
       // The helper that is there does it; what failed before is tried again when it has gone.
-      if (again && pending(folder, false) == 0 && pending(folder, true) == 0) return 0;
+      if (again && pending(directory, false) == 0 && pending(directory, true) == 0) return 0;
       continue;
     }
     tried = true;
     server.recover();
     server.serve(std::chrono::milliseconds(0));  // those who have come to it meanwhile
-    if (pending(folder, true) != 0) return 1;
+    if (pending(directory, true) != 0) return 1;
   }
-  return pending(folder, true) != 0 ? 1 : 0;
+  return pending(directory, true) != 0 ? 1 : 0;
 }
 
 // Whoever was the last has ended a moment later; a process that came meanwhile, or a helper, keeps the directory.
-int remove_after(const std::string& folder) {
+int remove_after(const std::string& directory) {
   for (useconds_t pause_us = 5000; pause_us < 2'000'000; pause_us *= 4) {
     usleep(pause_us);
-    if (remove_unused(folder)) return 0;
+    if (remove_unused(directory)) return 0;
   }
   return 1;
 }
@@ -104,34 +104,34 @@ int main(int count, char** arguments) {
   const bool command = first.rfind("--", 0) == 0;
   const int at = command ? 2 : 1;
   if (count <= at) {
-    fprintf(stderr, "usage: weir-drain [--wait|--recover|--status] FOLDER [RUN]\n");
+    fprintf(stderr, "usage: weir-drain [--wait|--recover|--status] DIRECTORY [RUN]\n");
     return 2;
   }
-  const std::string folder = arguments[at], run = count > at + 1 ? arguments[at + 1] : "";
-  weir::node::use_folder(folder.c_str());
-  const long directory = weir::node::open_folder();
+  const std::string directory = arguments[at], run = count > at + 1 ? arguments[at + 1] : "";
+  weir::node::use_directory(directory.c_str());
+  const long opened = weir::node::open_own_directory();
   if (first == "--remove") {
-    if (directory >= 0) close(static_cast<int>(directory));
-    return directory >= 0 ? remove_after(folder) : 0;
+    if (opened >= 0) close(static_cast<int>(opened));
+    return opened >= 0 ? remove_after(directory) : 0;
   }
-  if (command && directory < 0 && directory != -ENOENT) {
-    const char* why = directory == -EPERM ? "it or the directory above it is not of this user alone" : strerror(static_cast<int>(-directory));
-    fprintf(stderr, "weir-drain: %s: refused: %s\n", folder.c_str(), why);
+  if (command && opened < 0 && opened != -ENOENT) {
+    const char* why = opened == -EPERM ? "it or the directory above it is not of this user alone" : strerror(static_cast<int>(-opened));
+    fprintf(stderr, "weir-drain: %s: refused: %s\n", directory.c_str(), why);
     return 1;
   }
-  if (directory >= 0) close(static_cast<int>(directory));
-  if (command) print_refused(folder);
-  if (first == "--status") return status(folder);
+  if (opened >= 0) close(static_cast<int>(opened));
+  if (command) print_refused(directory);
+  if (first == "--status") return status(directory);
   if (first == "--wait" || first == "--recover") {
-    const int left = settle(folder, run, first == "--recover");
-    if (left == 0) remove_unused(folder);
+    const int left = settle(directory, run, first == "--recover");
+    if (left == 0) remove_unused(directory);
     return left;
   }
   if (command) return 2;
   settle_signals();
-  Server server(folder, run);
+  Server server(directory, run);
   if (!server.begin()) return 0;
   server.serve(std::chrono::seconds(2));
-  remove_unused(folder);
+  remove_unused(directory);
   return 0;
 }

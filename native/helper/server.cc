@@ -44,7 +44,7 @@ RobustHead robust_head;
 
 }  // namespace
 
-Server::Server(const std::string& folder, const std::string& run) : arenas_(folder), errors_(folder, run), drainer_(errors_, kThreads) {}
+Server::Server(const std::string& directory, const std::string& run) : arenas_(directory), errors_(directory, run), drainer_(errors_, kThreads) {}
 
 Server::~Server() {
   if (socket_ >= 0) close(socket_);
@@ -64,7 +64,7 @@ bool Server::take_lock() {
 }
 
 bool Server::begin() {
-  if (arenas_.folder_descriptor() < 0) return false;
+  if (arenas_.directory_descriptor() < 0) return false;
   lock_file_ = static_cast<int>(node::open_inside("lock", O_RDWR | O_CREAT));
   const int fd = static_cast<int>(node::open_inside("pulse", O_RDWR | O_CREAT));
   if (lock_file_ < 0 || fd < 0 || posix_fallocate(fd, 0, drain::kPageBytes) != 0) return false;
@@ -76,8 +76,8 @@ bool Server::begin() {
 
   sockaddr_un here{};
   here.sun_family = AF_UNIX;
-  snprintf(here.sun_path, sizeof here.sun_path, "/proc/self/fd/%d/drain", arenas_.folder_descriptor());
-  unlinkat(arenas_.folder_descriptor(), "drain", 0);
+  snprintf(here.sun_path, sizeof here.sun_path, "/proc/self/fd/%d/drain", arenas_.directory_descriptor());
+  unlinkat(arenas_.directory_descriptor(), "drain", 0);
   socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const int on = 1, room = 4 << 20;
   setsockopt(socket_, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
@@ -343,7 +343,7 @@ void Server::serve(std::chrono::milliseconds idle) {
       live(true);
       continue;
     }
-    unlinkat(arenas_.folder_descriptor(), "drain", 0);
+    unlinkat(arenas_.directory_descriptor(), "drain", 0);
     return;
   }
 }

@@ -17,10 +17,10 @@ namespace weir::helper {
 
 class Server {
  public:
-  Server(const std::string& folder, const std::string& run);
+  Server(const std::string& directory, const std::string& run);
   ~Server();
 
-  // Becomes the folder's helper. False: there is one, or it cannot be.
+  // Becomes the directory's helper. False: there is one, or it cannot be.
   bool begin();
   // Until nobody has been there for so long, or SIGTERM.
   void serve(std::chrono::milliseconds idle);

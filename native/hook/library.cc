@@ -73,11 +73,11 @@ uint32_t name_of_variable(const char* library, const char* path, const char* var
   char* const text = room.data();
   if (text == nullptr) return 0;
   constexpr size_t kHalf = os::Scratch::kBytes / 2;
-  char* const folder = text + kHalf;
+  char* const directory = text + kHalf;
   path = without_file_system(path);
   base::Writer name(text, kHalf);
   name.add(library).add(":");
-  if (path[0] != '/' && !os::failed(os::working_directory(folder, kHalf))) name.add(folder).add("/");
+  if (path[0] != '/' && !os::failed(os::working_directory(directory, kHalf))) name.add(directory).add("/");
   name.add(path).add(":").add(variable);
   return record::process().names().id(name.view(), wire::NameSource::kGiven);
 }

@@ -55,7 +55,7 @@ uint32_t bytes_of_external(const CallSite& site, const Spelling& spelling, int f
   return get != nullptr && get(file, type, nullptr, &bytes) == 0 ? static_cast<uint32_t>(bytes) : 0;
 }
 
-// Puts the groups that the variable lies in before its name, as paths have folders: "ensemble/member1/T". Longer ones are left out.
+// Puts the groups that the variable lies in before its name, as paths have directories: "ensemble/member1/T". Longer ones are left out.
 void add_group(const CallSite& site, const Spelling& spelling, int file, char* name) {
   const auto get = spelling.group != nullptr ? ask<int (*)(int, size_t*, char*)>(site, spelling.group) : nullptr;
   size_t length = 0;  // with the slash of the root

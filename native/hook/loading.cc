@@ -42,7 +42,7 @@ void look_at_unseen() {
   redirect_loaded((base::exchange(&unseen_loadings, 0u) & 2) != 0);
 }
 
-// A name without a folder is looked for along the paths of the caller and of those that loaded it.
+// A name without a directory is looked for along the paths of the caller and of those that loaded it.
 bool is_found_by_caller(const char* file, const void* caller) {
   if (strchr(file, '$') != nullptr) return true;
   if (strchr(file, '/') != nullptr) return false;

@@ -32,11 +32,11 @@ constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, nullptr, nullptr, 0};
 WEIR_THREAD int depth = 0;  // of calls of MPI_Init and MPI_Finalize
 
 void say_that_some_are_missing() {
-  say_unless_quiet("weir: some tasks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n");
+  say_unless_quiet("weir: some ranks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n");
 }
 
-// True when all tasks have come. A barrier that somebody never comes to would hold the program for ever: a static program among
-// those of the job, a wrapper that traces one task only. So it has a limit of time, 0 for none, and waits without holding the CPU.
+// True when all ranks have come. A barrier that somebody never comes to would hold the program for ever: a static program among
+// those of the job, a wrapper that traces one rank only. So it has a limit of time, 0 for none, and waits without holding the CPU.
 bool passed_barrier(uint64_t patience_ns) {
   if (world.enter == nullptr || world.test == nullptr) return world.barrier(world.communicator) == 0;  // MPI 2
   static uintptr_t request;  // MPI may go on with it after the limit
@@ -53,7 +53,7 @@ bool passed_barrier(uint64_t patience_ns) {
   return false;
 }
 
-// Who this task is. Nothing of an implementation that weir does not know: its handles mean something else.
+// Who this rank is. Nothing of an implementation that weir does not know: its handles mean something else.
 void meet_world() {
   world.kind = mpi_kind();
   if (world.kind == MpiKind::kOther) return;
@@ -73,7 +73,7 @@ void meet_world() {
   world.test = profiled<int (*)(uintptr_t*, int*, void*)>("PMPI_Test");
 }
 
-// All tasks make the same barriers, also one that cannot record: the others wait for it. Whoever misses one makes no more. True when
+// All ranks make the same barriers, also one that cannot record: the others wait for it. Whoever misses one makes no more. True when
 // all have met.
 bool synchronise(uint64_t patience_ns) {
   if (world.barrier == nullptr || world.ranks < 2) return false;
@@ -121,7 +121,7 @@ void finishing(Real real) {
   const uint64_t came = os::ticks();
   bool observed_waits = false, have_met = false;
   if (before == 0) {
-    have_met = synchronise(0);  // tasks come as they finish, hours apart
+    have_met = synchronise(0);  // ranks come as they finish, hours apart
     world.barrier = nullptr;
     end_between();
     observed_waits = end_mpi_events();

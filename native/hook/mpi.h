@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI as far as the recorder needs it: who this task is, barriers to align clocks by, and what tasks wait for. No MPI header, no MPI library.
+// MPI as far as the recorder needs it: who this rank is, barriers to align clocks by, and what ranks wait for. No MPI header, no MPI library.
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 namespace weir::hook {
 
-// Barriers of MPI_COMM_WORLD made at MPI_Init and again at MPI_Finalize; 0: none. How long one at MPI_Init waits for all tasks; 0: no limit.
+// Barriers of MPI_COMM_WORLD made at MPI_Init and again at MPI_Finalize; 0: none. How long one at MPI_Init waits for all ranks; 0: no limit.
 extern WEIR_OWN int mpi_barriers, mpi_wait_s;
 
 // Whether collectives, waits and messages are recorded (mpi_sync.h), and whether it is so now: between MPI_Init and MPI_Finalize.

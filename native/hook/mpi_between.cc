@@ -37,7 +37,7 @@ bool has_global(const rules::Rules& rules) {
   return false;
 }
 
-// MPICH before 4.2 over UCX lets tasks wait at the end of MPI_Finalize for others that make no progress any more (its pull request
+// MPICH before 4.2 over UCX lets ranks wait at the end of MPI_Finalize for others that make no progress any more (its pull request
 // 6596): the more connections the program had, the likelier it is that it never ends. It gets no more of them from here.
 bool may_hang_at_its_end() {
   int major = 0, minor = 0;
@@ -109,7 +109,7 @@ void begin_between(uintptr_t world, int rank, int ranks, bool open_mpi) {
   find_all(mpi, open_mpi, &all);
   find(mpi.gather, "PMPI_Iallgather", &meets);
   find(mpi.test, "PMPI_Test", &meets);
-  if (!meets || (open_mpi && mpi.byte == 0)) return;  // MPI 2: so it is for all tasks
+  if (!meets || (open_mpi && mpi.byte == 0)) return;  // MPI 2: so it is for all ranks
   cache::begin_messages(mpi, all && got_multiple && (is_forced() || !may_hang_at_its_end()), mark_thread);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether MPI is asked to carry blocks between nodes (layer global): then it begins with MPI_THREAD_MULTIPLE, since a thread of weir's
-// makes its calls, and the tasks find each other when it has begun.
+// makes its calls, and the ranks find each other when it has begun.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 namespace weir::hook {
 
-// Rules, nodes and WEIR_BETWEEN together: all tasks of a job come to the same answer.
+// Rules, nodes and WEIR_BETWEEN together: all ranks of a job come to the same answer.
 extern WEIR_OWN bool between_wanted;
 void want_between(const rules::Rules& rules);
 

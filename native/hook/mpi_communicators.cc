@@ -68,7 +68,7 @@ void drop_world_ranks(Communicator& of) {
   of.world_ranks = nullptr;
 }
 
-// Ranks of the communicator's peers as MPI_COMM_WORLD has them. Asks this task's own memory alone: no message.
+// Ranks of the communicator's peers as MPI_COMM_WORLD has them. Asks this rank's own memory alone: no message.
 bool translate(const Communicator& on, Handle handle, int count, const int* ranks, int* to) {
   Handle mine = 0, worlds = 0;
   if (!asked(on.between ? remote_group : comm_group, handle, &mine)) return false;

@@ -14,7 +14,7 @@ namespace weir::hook {
 struct Communicator {
   static constexpr size_t kIdentityBytes = 112;
   uint32_t name;      // id of "mpi:identity:size" in the trace
-  int rank, size;     // this task's, and of the group that it belongs to
+  int rank, size;     // this rank's, and of the group that it belongs to
   int peers;          // ranks that messages may name: size, or those of the other group
   bool between;       // two groups
   bool as_world;      // the ranks are those of MPI_COMM_WORLD
@@ -38,7 +38,7 @@ void begin_communicators(Handle world, int rank, int ranks);
 Communicator* find_communicator(Handle handle);
 // Of a valid communicator (or window) that a call was made on: one that is not known yet gets a name of this process alone. Null: no room.
 Communicator* meet_communicator(Handle handle, bool window);
-// Of a new one. Null: there is none for this task, or no room.
+// Of a new one. Null: there is none for this rank, or no room.
 Communicator* add_communicator(Handle handle, const Making& making);
 void forget_communicator(Handle handle);
 

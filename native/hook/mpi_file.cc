@@ -26,13 +26,13 @@ int open_flags(int mode) {
 const rules::Hints* hints_for(const char* name, int mode) {
   if (known == nullptr || known->hint_count == 0 || mpi_depth != 0 || name == nullptr) return nullptr;
   const os::Scratch room;
-  char* const folder = room.data();
-  if (folder == nullptr) return nullptr;
+  char* const working = room.data();
+  if (working == nullptr) return nullptr;
   constexpr size_t kHalf = os::Scratch::kBytes / 2;
-  char* const path = folder + kHalf;
-  const long size = os::working_directory(folder, kHalf);
-  const base::Text directory = os::failed(size) ? base::Text{} : base::text(folder);
-  if (!rules::make_absolute(directory, base::text(without_file_system(name)), path, kHalf)) return nullptr;
+  char* const path = working + kHalf;
+  const long size = os::working_directory(working, kHalf);
+  const base::Text begin = os::failed(size) ? base::Text{} : base::text(working);
+  if (!rules::make_absolute(begin, base::text(without_file_system(name)), path, kHalf)) return nullptr;
   rules::Open what;
   what.path = path;
   what.flags = open_flags(mode);

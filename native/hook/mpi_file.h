@@ -6,7 +6,7 @@
 
 namespace weir::hook {
 
-// Hints of these rules are in force; the rules stay where they are. rank: of the task, -1 when it is not known.
+// Hints of these rules are in force; the rules stay where they are. rank: -1 when it is not known.
 void set_hints(const rules::Rules& rules, int rank);
 // Whether any were set.
 bool has_hints();

@@ -18,7 +18,7 @@ enum class Awaited : uint8_t { nothing = 0, receive = 1, collective = 2, send = 
 // members: the parent takes no part, the members alone tell.
 enum class Naming : uint8_t { none, one, copy, color, first, members };
 
-// Bytes of this task's part: count times type's size; own: this task's entry of the counts; sum: all of them; each: for each task.
+// Bytes of this rank's part: count times type's size; own: this rank's entry of the counts; sum: all of them; each: for each rank.
 struct Bytes {
   enum class How : uint8_t { none, plain, own, sum, each } how = How::none;
   int8_t count = -1, type = -1;

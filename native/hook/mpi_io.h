@@ -8,7 +8,7 @@
 
 namespace weir::hook {
 
-// Whose position an access is at: given by the call, the task's own, the one that tasks share, none.
+// Whose position an access is at: given by the call, the rank's own, the one that ranks share, none.
 enum class Place : uint8_t { given, own, shared, none };
 
 struct FileAccess {
@@ -65,7 +65,7 @@ int accessing(const FileAccess& access, Real real) {
   return error;
 }
 
-// After a successful open: what the program asked for (info) and what it got, told by the first task for all.
+// After a successful open: what the program asked for (info) and what it got, told by the first rank for all.
 struct OpenedMpiFile {
   Handle communicator, info, file;
   const char* path;

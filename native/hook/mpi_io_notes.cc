@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of a file when it is opened through MPI-IO: how many tasks open it, the hints that were given and those in force, and
-// what the file system says of its layout. Names without records, told by the communicator's first task (docs/formats/trace.md, 3.8).
+// What is told of a file when it is opened through MPI-IO: how many ranks open it, the hints that were given and those in force, and
+// what the file system says of its layout. Names without records, told by the communicator's first rank (docs/formats/trace.md, 3.8).
 #include <string.h>
 #include <strings.h>
 #include <sys/syscall.h>
@@ -26,10 +26,10 @@ void note(const char* kind, const char* path, const char* key, const char* value
   char* const text = room.data();
   if (text == nullptr) return;
   constexpr size_t kHalf = os::Scratch::kBytes / 2;
-  char* const folder = text + kHalf;
+  char* const directory = text + kHalf;
   base::Writer name(text, kHalf);
   name.add(kind).add("\n");
-  if (path[0] != '/' && !os::failed(os::working_directory(folder, kHalf))) name.add(folder).add("/");
+  if (path[0] != '/' && !os::failed(os::working_directory(directory, kHalf))) name.add(directory).add("/");
   name.add(path).add("\n").add(key).add("\n").add(value);
   if (!name.cut()) record::process().names().id(name.view(), wire::NameSource::kGiven);
 }

@@ -17,7 +17,7 @@ constinit bool said_full = false;
 uint32_t home_of(Handle handle) { return static_cast<uint32_t>(handle * 0x9e3779b97f4a7c15u >> 49); }
 static_assert(kSlots == 1u << (64 - 49));
 
-// MPI may give requests that are done at once, sends and collectives of one task, the same handle. A receive or a message has its own: what
+// MPI may give requests that are done at once, sends and collectives of one rank, the same handle. A receive or a message has its own: what
 // still stands under it was ended in a way that nobody saw.
 bool is_unique(Awaited what) { return what == Awaited::receive || what == Awaited::message; }
 

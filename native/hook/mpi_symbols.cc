@@ -18,7 +18,7 @@ constexpr Form form_of(Form form, MpiRoutine routine, int8_t words) {
 #include "hook/mpi_calls.def"
 #undef WEIR_MPI_CALL
 
-// Barriers matter to files that tasks on several nodes share, too.
+// Barriers matter to files that ranks on several nodes share, too.
 template <MpiRoutine routine>
 WEIR_INLINE bool somebody_looks() {
   if (base::load_relaxed(&mpi_events) != 0) return true;

@@ -126,7 +126,7 @@ void call_collective(MpiCall& call, bool quiet) {
   if (f.ending) forget_communicator(group);
 }
 
-// Barriers of files that tasks on several nodes share: what a task wrote before one is in the file, and what it reads after it is
+// Barriers of files that ranks on several nodes share: what a rank wrote before one is in the file, and what it reads after it is
 // looked at anew.
 void call_barrier(MpiCall& call, bool quiet) {
   const bool shared = base::load_relaxed(&cache::shared_between_nodes) != 0;

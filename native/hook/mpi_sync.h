@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tasks wait for in MPI, as records (docs/formats/trace.md 3.7): collectives with the communicator and their number on it, receives
-// and probes with the peer, waits with what they brought. weir sends nothing: all of it is known to each task from its own calls.
+// What ranks wait for in MPI, as records (docs/formats/trace.md 3.7): collectives with the communicator and their number on it, receives
+// and probes with the peer, waits with what they brought. weir sends nothing: all of it is known to each rank from its own calls.
 #pragma once
 
 #include <stdint.h>
@@ -63,7 +63,7 @@ class Statuses {
 int source_of(const int* status);
 // Bytes that a receive brought, or that a probe found.
 uint64_t bytes_of(const int* status);
-// Of this task's part in a call that went well.
+// Of this rank's part in a call that went well.
 uint64_t bytes_of(const MpiCall& call, const Bytes& what, const Communicator& on);
 
 // which: the routine, or what was awaited; bytes: for waits, the number of requests.

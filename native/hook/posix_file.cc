@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on an open file that move no bytes: durability, size, advice, locks; and folders as streams.
+// Calls on an open file that move no bytes: durability, size, advice, locks; and directories as streams.
 #include <dirent.h>
 #include <fcntl.h>
 
@@ -134,29 +134,29 @@ WEIR_FADVISE(posix_fadvise)
 WEIR_FADVISE(posix_fadvise64)
 
 WEIR_HOOK(DIR*, opendir, const char* path) {
-  DIR* folder = nullptr;
+  DIR* directory = nullptr;
   opening(Op::kOpendir, AT_FDCWD, path, O_RDONLY, [&] {
-    folder = WEIR_REAL(opendir)(path);
-    return folder != nullptr ? dirfd(folder) : -1;
+    directory = WEIR_REAL(opendir)(path);
+    return directory != nullptr ? dirfd(directory) : -1;
   });
-  return folder;
+  return directory;
 }
 
 WEIR_HOOK(DIR*, fdopendir, int fd) {
-  DIR* folder = nullptr;
+  DIR* directory = nullptr;
   on_descriptor(Op::kFdopendir, fd, kUnknownOffset, 0, [&] {
-    folder = WEIR_REAL(fdopendir)(fd);
-    return folder != nullptr ? 0 : -1;
+    directory = WEIR_REAL(fdopendir)(fd);
+    return directory != nullptr ? 0 : -1;
   });
-  return folder;
+  return directory;
 }
 
-// Null is the end of the folder as well as an error; only a changed errno tells them apart.
+// Null is the end of the directory as well as an error; only a changed errno tells them apart.
 #define WEIR_READDIR(symbol)                                                                                 \
-  WEIR_HOOK(void*, symbol, DIR* folder) {                                                                    \
+  WEIR_HOOK(void*, symbol, DIR* directory) {                                                                    \
     void* entry = nullptr;                                                                                   \
-    on_descriptor(Op::kReaddir, folder != nullptr ? dirfd(folder) : -1, kUnknownOffset, 0, [&] {             \
-      entry = WEIR_REAL(symbol)(folder);                                                                     \
+    on_descriptor(Op::kReaddir, directory != nullptr ? dirfd(directory) : -1, kUnknownOffset, 0, [&] {             \
+      entry = WEIR_REAL(symbol)(directory);                                                                     \
       return 0;                                                                                              \
     });                                                                                                      \
     return entry;                                                                                            \
@@ -164,13 +164,13 @@ WEIR_HOOK(DIR*, fdopendir, int fd) {
 WEIR_READDIR(readdir)
 WEIR_READDIR(readdir64)
 
-WEIR_HOOK(int, closedir, DIR* folder) {
-  const int fd = folder != nullptr ? dirfd(folder) : -1;
-  if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(closedir)(folder);
+WEIR_HOOK(int, closedir, DIR* directory) {
+  const int fd = directory != nullptr ? dirfd(directory) : -1;
+  if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(closedir)(directory);
   Call call{Op::kClosedir, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
   closed(fd);
   call.start = os::ticks();
-  const int result = WEIR_REAL(closedir)(folder);
+  const int result = WEIR_REAL(closedir)(directory);
   call.end = os::ticks();
   set_outcome(call, result < 0);
   keep(call);

@@ -5,7 +5,7 @@
 #include <linux/fs.h>
 
 #include "hook/observe.h"
-#include "os/folder.h"
+#include "os/directory_path.h"
 #include "os/scratch.h"
 #include "stack/park.h"
 
@@ -24,12 +24,12 @@ struct Given {
 
 constexpr size_t kHalf = os::Scratch::kBytes / 2;
 
-// False when the folder cannot be told.
+// False when the directory cannot be told.
 bool add_absolute(base::Writer& to, Given from, char* room) {
   if (from.path[0] != '/') {
-    const base::Text folder = os::folder(from.directory, room, kHalf);
-    if (folder.size == 0) return false;
-    to.add(folder).add("/");
+    const base::Text begin = os::directory_path(from.directory, room, kHalf);
+    if (begin.size == 0) return false;
+    to.add(begin).add("/");
   }
   to.add(from.path);
   return true;
@@ -40,13 +40,13 @@ uint32_t name_of_naming(const char* kind, Given from, Given to) {
   const os::Scratch room;
   char* const text = room.data();
   if (text == nullptr) return 0;
-  char* const folder = text + kHalf;
+  char* const directory = text + kHalf;
   base::Writer name(text, kHalf);
   name.add(kind).add("\n");
   if (kind[0] == 's') name.add(from.path);
-  else if (!add_absolute(name, from, folder)) return 0;
+  else if (!add_absolute(name, from, directory)) return 0;
   name.add("\n");
-  if (!add_absolute(name, to, folder) || name.cut()) return 0;
+  if (!add_absolute(name, to, directory) || name.cut()) return 0;
   return weir::record::process().names().id(name.view(), weir::wire::NameSource::kGiven);
 }
 

@@ -27,11 +27,11 @@ uint32_t path_at(int directory, const char* path) {
   if (whole == nullptr) return 0;
   const long size = os::read_link(link, whole, os::Scratch::kBytes);
   if (os::failed(size) || size == 0) return names.id(base::text(path), wire::NameSource::kGiven);
-  const size_t folder = static_cast<size_t>(size);
-  base::Writer name(whole + folder, os::Scratch::kBytes - folder);
-  name.add(whole[folder - 1] == '/' ? "" : "/").add(path);
+  const size_t length = static_cast<size_t>(size);
+  base::Writer name(whole + length, os::Scratch::kBytes - length);
+  name.add(whole[length - 1] == '/' ? "" : "/").add(path);
   if (name.cut()) return 0;
-  return names.id({whole, folder + name.view().size}, wire::NameSource::kGiven);
+  return names.id({whole, length + name.view().size}, wire::NameSource::kGiven);
 }
 
 uint32_t doubtful_path_at(int directory, const char* path) {
@@ -163,7 +163,7 @@ namespace {
 template <typename Real>
 int setting_flags(int fd, int flags, Real real) {
   if ((flags & O_DIRECT) != 0) stack::leave(fd, stack::Reason::kDirect);
-  // Bytes of several tasks lie in layers that they share: the kernel cannot append those.
+  // Bytes of several ranks lie in layers that they share: the kernel cannot append those.
   if (const stack::File* const f = stack::file_at(fd); f != nullptr && f->shares && ((flags ^ f->flags) & O_APPEND) != 0) {
     stack::leave(fd, stack::Reason::kUnsupported);
   }

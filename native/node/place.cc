@@ -15,7 +15,7 @@ constexpr const char* kJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_
 enum State : uint32_t { kUnknown, kMaking, kMade, kNone };
 constinit uint32_t state = kUnknown;
 constinit int own_rank = -1;
-constinit char the_folder[kPathBytes] = {};
+constinit char the_directory[kPathBytes] = {};
 
 bool safe(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; }
 
@@ -38,13 +38,13 @@ base::Text job_name() {
 void set_rank(int rank) { own_rank = rank; }
 
 uint32_t number() {
-  int64_t tasks = 0;
-  const char* text = getenv("WEIR_NODE_TASKS");
-  if (text == nullptr || !base::parse_number(base::text(text), &tasks) || tasks <= 0 || own_rank < 0) return 0;
-  return static_cast<uint32_t>(own_rank / tasks);
+  int64_t ranks = 0;
+  const char* text = getenv("WEIR_NODE_RANKS");
+  if (text == nullptr || !base::parse_number(base::text(text), &ranks) || ranks <= 0 || own_rank < 0) return 0;
+  return static_cast<uint32_t>(own_rank / ranks);
 }
 
-bool make_folder(char* to, size_t size, base::Text job, uint32_t node) {
+bool make_directory(char* to, size_t size, base::Text job, uint32_t node) {
   base::Writer path(to, size);
   path.add(kOurs).add_number(static_cast<uint64_t>(os::system_call(SYS_geteuid))).add(".");
   add_safely(path, job);
@@ -53,29 +53,29 @@ bool make_folder(char* to, size_t size, base::Text job, uint32_t node) {
   return !path.cut() && make_private(to);
 }
 
-bool renew_folder() {
-  const char* whole = folder();
+bool renew_directory() {
+  const char* whole = own_directory();
   const os::HoldsDescriptor held;
   return whole != nullptr && make_private(whole);
 }
 
-void use_folder(const char* path) {
-  base::Writer(the_folder, sizeof the_folder).add(path);
+void use_directory(const char* path) {
+  base::Writer(the_directory, sizeof the_directory).add(path);
   base::store(&state, uint32_t{kMade});
 }
 
-const char* folder() {
+const char* own_directory() {
   uint32_t now = base::load(&state);
-  if (WEIR_LIKELY(now == kMade)) return the_folder;
+  if (WEIR_LIKELY(now == kMade)) return the_directory;
   if (os::sealed()) return nullptr;
   const os::SignalsBlocked blocked;
   now = kUnknown;
   if (base::compare_exchange(&state, &now, uint32_t{kMaking})) {
-    const bool made = make_folder(the_folder, sizeof the_folder, job_name(), number());
+    const bool made = make_directory(the_directory, sizeof the_directory, job_name(), number());
     base::store(&state, uint32_t{made ? kMade : kNone});
   }
   while ((now = base::load(&state)) == kMaking) os::yield();
-  return now == kMade ? the_folder : nullptr;
+  return now == kMade ? the_directory : nullptr;
 }
 
 }  // namespace weir::node

@@ -150,24 +150,24 @@ bool is_own_socket(int directory, const char* name) {
   return stat_at(directory, name, &about) && S_ISSOCK(about.st_mode) && about.st_uid == static_cast<uid_t>(os::system_call(SYS_geteuid));
 }
 
-long open_folder() {
-  const char* whole = folder();
+long open_own_directory() {
+  const char* whole = own_directory();
   return whole != nullptr ? enter_node(whole, false) : -ENOENT;
 }
 
 long open_job() {
-  const char* whole = folder();
+  const char* whole = own_directory();
   Parts parts;
   return whole != nullptr && split(whole, &parts) ? enter_job(parts, false) : -ENOENT;
 }
 
-long open_inside(const char* name, int flags) { return open_private(Descriptor(open_folder()), name, flags); }
+long open_inside(const char* name, int flags) { return open_private(Descriptor(open_own_directory()), name, flags); }
 long open_in_job(const char* name, int flags) { return open_private(Descriptor(open_job()), name, flags); }
-long open_again(const char* name, const os::Identity& was) { return open_same(Descriptor(open_folder()), name, was); }
+long open_again(const char* name, const os::Identity& was) { return open_same(Descriptor(open_own_directory()), name, was); }
 long open_in_job_again(const char* name, const os::Identity& was) { return open_same(Descriptor(open_job()), name, was); }
 
 long unlink_inside(const char* name, const os::Identity& was) {
-  const Descriptor directory(open_folder());
+  const Descriptor directory(open_own_directory());
   if (!directory.good()) return directory.error();
   struct stat about;
   if (!stat_at(directory.number(), name, &about) ||
@@ -178,7 +178,7 @@ long unlink_inside(const char* name, const os::Identity& was) {
 }
 
 bool read_secret(Secret* to) {
-  const Descriptor directory(open_folder());
+  const Descriptor directory(open_own_directory());
   for (int tries = 0; directory.good() && tries < kTries; ++tries) {
     const Descriptor file(open_private(directory, kKey, O_RDONLY));
     if (file.good()) return os::read_fd(file.number(), to, sizeof *to) == sizeof *to;

@@ -17,7 +17,7 @@ inline constexpr char kOurs[] = "/dev/shm/weir.";
 // Makes the node's directory and the job's above it where they are not there. False: it cannot be, or is not the user's.
 bool make_private(const char* node_directory);
 // The node's directory, as place.h names it, and the job's above it.
-long open_folder();
+long open_own_directory();
 long open_job();
 // A file in it, and one in the job's directory. flags as of open(2); what is made is for the owner alone.
 long open_inside(const char* name, int flags);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tasks of a node know of each other's open files: who holds which (device, inode), with layers or plain, and how long the
+// What the ranks of a node know of each other's open files: who holds which (device, inode), with layers or plain, and how long the
 // file is as programs must see it. Two openings of a file that could see each other's bytes late are a conflict: the
 // layered ones are called back to the kernel, and everybody is plain until all have closed.
 //
-// Shared memory, `registry` in the node's folder. Questions take no lock. Changes take one of many locks that survive the death of
+// Shared memory, `registry` in the node's directory. Questions take no lock. Changes take one of many locks that survive the death of
 // their holder (node/lock.h). 65,536 leases; when they are used up files get no layers. Errno is never touched. Not to be called
 // while holding a File's lock that a recall would need.
 #pragma once
@@ -90,7 +90,7 @@ uint64_t writes_epoch();
 // How many hold a lease for writing the file.
 uint32_t writers(uint64_t device, uint64_t inode);
 
-// Layers that save opens stand aside on the device, in every task of the node from now on: opening is cheap there.
+// Layers that save opens stand aside on the device, in every rank of the node from now on: opening is cheap there.
 void agree_aside(uint64_t device);
 bool agreed_aside(uint64_t device);
 

@@ -71,20 +71,20 @@ bool take_this_entry(uint32_t number) {
   return base::load_relaxed(&entry_at(number)->used) == 0 && base::compare_exchange(&entry_at(number)->used, &free, 1u);
 }
 
-bool is_there_still(int folder_fd) {
+bool is_there_still(int directory_fd) {
   os::Identity is;
   struct stat about;
-  if (!os::identify(folder_fd, &is)) return false;
-  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(folder()), reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (!os::identify(directory_fd, &is)) return false;
+  if (os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(own_directory()), reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) != 0) return false;
   return is == os::Identity{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
 }
 
-// A descriptor that keeps the folder from being removed while it is open (helper/clean.h); made anew if it has just been. -1: none.
-long enter_folder() {
+// A descriptor that keeps the directory from being removed while it is open (helper/clean.h); made anew if it has just been. -1: none.
+long enter_directory() {
   for (int tries = 0; tries < 64; ++tries) {
-    const long fd = open_folder();
+    const long fd = open_own_directory();
     if (os::failed(fd)) {
-      if (!renew_folder()) return -1;
+      if (!renew_directory()) return -1;
       continue;
     }
     os::system_call(SYS_flock, fd, LOCK_SH);
@@ -99,10 +99,10 @@ bool map_file(bool make);
 }  // namespace
 
 bool map_registry(bool make) {
-  if (os::sealed() || folder() == nullptr) return false;
+  if (os::sealed() || own_directory() == nullptr) return false;
   const os::SignalsBlocked blocked;
   const os::HoldsDescriptor held;
-  const long inside = make ? enter_folder() : -1;
+  const long inside = make ? enter_directory() : -1;
   if (make && inside < 0) return false;
   const bool mapped = map_file(make);
   if (make) os::close_fd(static_cast<int>(inside));

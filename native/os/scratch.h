@@ -9,7 +9,7 @@ namespace weir::os {
 
 class Scratch {
  public:
-  static constexpr size_t kBytes = 8256;  // a folder, a slash and a path, each as long as the kernel takes them
+  static constexpr size_t kBytes = 8256;  // a directory, a slash and a path, each as long as the kernel takes them
 
   // Waits a little when all are taken, by as many other threads. even_sealed: also where the process filters its system calls.
   explicit Scratch(bool even_sealed = false);

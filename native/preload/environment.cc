@@ -26,7 +26,7 @@ constexpr Launcher kLaunchers[] = {
     {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},            {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 };
 
-// mpirun starts its daemons on other nodes by srun: tasks of Slurm, but none of the program's.
+// mpirun starts its daemons on other nodes by srun: ranks of Slurm, but none of the program's.
 constexpr const char* kDaemons[] = {
     "orted", "prted", "orterun", "prterun", "mpirun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "srun",
 };

@@ -4,7 +4,7 @@
 #include "layers/system/system.h"
 #include "stack/build.h"
 
-// Linked in as their folders are there (CMakeLists.txt).
+// Linked in as their directories are there (CMakeLists.txt).
 #define WEIR_KINDS(one) one(kEvent) one(kBufa) one(kCos) one(kGlobal) one(kGather) one(kKeep) one(kHints) one(kStripe) one(kError) one(kDelay) one(kShort) one(kHold)
 
 namespace weir::layers {

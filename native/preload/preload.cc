@@ -37,7 +37,7 @@ constexpr int kStandardError = 2;
 constinit bool quiet = false;  // WEIR_QUIET
 
 void say(const Wishes& wishes, const char* what, base::Text on, const char* why) {
-  // One voice is enough for a parallel program: the first task speaks, and nobody it starts.
+  // One voice is enough for a parallel program: the first rank speaks, and nobody it starts.
   if (wishes.quiet || wishes.rank > 0) return;
   char message[1024];
   base::Writer text(message, sizeof message);
@@ -52,8 +52,8 @@ const char* reason(long error) {
     case 1: case 40: return ": the node's trace file there is another user's, or a link; the program runs without a trace";
     case 12: return ": no memory (ulimit -v) or no descriptor to spare (ulimit -n); the program runs without a trace";
     case 24: return ": no descriptor to spare; the program runs without a trace";
-    case 2: return ": no such folder; the program runs without a trace";
-    case 20: return ": not a folder; the program runs without a trace";
+    case 2: return ": no such directory; the program runs without a trace";
+    case 20: return ": not a directory; the program runs without a trace";
     case 22: return ": holds a file that is not a trace of this version; the program runs without a trace";
     case 27: return ": no room below the limit on the size of files (ulimit -f); the program runs without a trace";
     case 28: return ": no space (disk full, or WEIR_BUDGET too small); the program runs without a trace";

@@ -36,7 +36,7 @@ class Groups {
   std::vector<uint8_t> of_;
 };
 
-// What a task waits in: MPI_awaited tells of a wait once more, and starting a collective waits for nobody.
+// What a rank waits in: MPI_awaited tells of a wait once more, and starting a collective waits for nobody.
 constexpr bool is_wait(uint8_t op) {
   return op >= uint8_t(wire::Op::kMpiCollective) && op <= uint8_t(wire::Op::kMpiSend) && op != uint8_t(wire::Op::kMpiStartCollective);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* C ABI of libweir-reader.so: maps one trace file, checks it, and reduces it to tables in one pass.
- * Decides what is read and what is refused; what the tables mean together (files of several processes, steps, tasks)
+ * Decides what is read and what is refused; what the tables mean together (files of several processes, steps, ranks)
  * is left to python/weir/analysis. All structs are plain and of fixed layout: python/weir/trace/_abi.py mirrors them.
  *
  * A reader belongs to one thread at a time. Arrays that it hands out live until weir_reader_destroy. The file is assumed
@@ -103,7 +103,7 @@ typedef struct { /* bin i is [origin_ns + (i << shift), origin_ns + (i + 1 << sh
 
 #define WEIR_READER_NO_ROW 0xffffffffu
 
-typedef struct { /* whose the records of one file of a process are: a group is a name and a task */
+typedef struct { /* whose the records of one file of a process are: a group is a name and a rank */
   uint32_t process, file, group;
 } weir_reader_read_of;
 

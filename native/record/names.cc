@@ -24,7 +24,7 @@ constinit const wire::NameEntry kNone{};
 
 const wire::NameEntry* entry_of(uint64_t slot) { return reinterpret_cast<const wire::NameEntry*>(slot & ((uint64_t{1} << 48) - 1)); }
 
-// Bytes of a folder's name with the slash behind it; that of the root is the slash alone. None without a folder.
+// Bytes of a directory's name with the slash behind it; that of the root is the slash alone. None without a directory.
 size_t joint_of(base::Text prefix) { return prefix.data != nullptr ? prefix.size + 1 : 0; }
 
 WEIR_INLINE bool same(const wire::NameEntry* entry, base::Text prefix, base::Text name) {

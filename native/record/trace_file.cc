@@ -281,7 +281,7 @@ void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, voi
     return nullptr;
   }
   void* chunk = nullptr;
-  os::Identity found{};  // in a chroot, or when the folder was made anew, the path leads to another file or to none
+  os::Identity found{};  // in a chroot, or when the directory was made anew, the path leads to another file or to none
   if (os::identify(static_cast<int>(fd), &found) && found == identity_ && back_with_storage(static_cast<int>(fd), offset, size)) {
     chunk = map_ready(static_cast<int>(fd), offset, size, over);
     if (chunk == nullptr) *refusal = Refusal::passing;

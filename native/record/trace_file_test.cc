@@ -22,13 +22,13 @@ namespace {
 
 constexpr uint64_t kPage = wire::kPageBytes;
 
-class Folder {
+class Directory {
  public:
-  Folder() {
+  Directory() {
     path_ = (getenv("TMPDIR") != nullptr ? std::string(getenv("TMPDIR")) : "/tmp") + "/weir-record-XXXXXX";
     EXPECT_NE(mkdtemp(path_.data()), nullptr);
   }
-  ~Folder() {
+  ~Directory() {
     unlink(file().c_str());
     EXPECT_EQ(rmdir(path_.c_str()), 0) << "something was left in " << path_;
   }
@@ -55,9 +55,9 @@ Taken take(TraceFile& file, uint64_t size, Use use = Use::records) {
 }
 
 TEST(TraceFile, begins_with_a_whole_header_page) {
-  Folder folder;
+  Directory directory;
   TraceFile file;
-  ASSERT_EQ(file.open(folder.settings()), 0);
+  ASSERT_EQ(file.open(directory.settings()), 0);
   const wire::FileHeader& header = file.header();
   EXPECT_EQ(memcmp(header.magic, wire::kMagic, sizeof header.magic), 0);
   EXPECT_EQ(header.version, wire::kVersion);
@@ -70,34 +70,34 @@ TEST(TraceFile, begins_with_a_whole_header_page) {
 }
 
 TEST(TraceFile, is_opened_and_not_made_anew_by_the_second_writer) {
-  Folder folder;
+  Directory directory;
   TraceFile first, second;
-  ASSERT_EQ(first.open(folder.settings()), 0);
+  ASSERT_EQ(first.open(directory.settings()), 0);
   ASSERT_NE(take(first, kPage).chunk, nullptr);
-  ASSERT_EQ(second.open(folder.settings(uint64_t{1} << 30)), 0);
+  ASSERT_EQ(second.open(directory.settings(uint64_t{1} << 30)), 0);
   EXPECT_EQ(second.header().end_bytes, 2 * kPage);
   EXPECT_EQ(second.header().budget_bytes, 1u << 20) << "the budget is the file's, not the second writer's";
 }
 
 TEST(TraceFile, a_chunk_is_zero_mapped_and_seen_by_others) {
-  Folder folder;
+  Directory directory;
   TraceFile file;
-  ASSERT_EQ(file.open(folder.settings()), 0);
+  ASSERT_EQ(file.open(directory.settings()), 0);
   const auto [chunk, offset, refusal] = take(file, 2 * kPage);
   ASSERT_NE(chunk, nullptr);
   EXPECT_EQ(refusal, Refusal::none);
   EXPECT_EQ(offset, kPage);
   EXPECT_TRUE(std::all_of(chunk, chunk + 2 * kPage, [](char c) { return c == 0; }));
   chunk[2 * kPage - 1] = 'x';
-  std::ifstream reader(folder.file(), std::ios::binary);
+  std::ifstream reader(directory.file(), std::ios::binary);
   reader.seekg(static_cast<std::streamoff>(offset + 2 * kPage - 1));
   EXPECT_EQ(reader.get(), 'x');
 }
 
 TEST(TraceFile, chunks_of_many_threads_never_overlap) {
-  Folder folder;
+  Directory directory;
   TraceFile file;
-  ASSERT_EQ(file.open(folder.settings(8u << 20)), 0);
+  ASSERT_EQ(file.open(directory.settings(8u << 20)), 0);
   std::vector<std::pair<uint64_t, uint64_t>> taken;
   std::mutex mutex;
   std::vector<std::thread> threads;
@@ -124,10 +124,10 @@ TEST(TraceFile, chunks_of_many_threads_never_overlap) {
 }
 
 TEST(TraceFile, keeps_parts_of_the_budget_for_counters_and_for_totals) {
-  Folder folder;
+  Directory directory;
   TraceFile file;
   constexpr uint64_t kBudget = 64 * kPage;
-  ASSERT_EQ(file.open(folder.settings(kBudget)), 0);
+  ASSERT_EQ(file.open(directory.settings(kBudget)), 0);
   uint64_t records = 0, files = 0, totals = 0;
   while (take(file, kPage).chunk != nullptr) ++records;
   EXPECT_EQ(records, 64u - 8 - 1) << "an eighth is reserved, one page is the header";
@@ -138,14 +138,14 @@ TEST(TraceFile, keeps_parts_of_the_budget_for_counters_and_for_totals) {
   EXPECT_EQ(take(file, kPage, Use::totals).refusal, Refusal::final);
   EXPECT_EQ(file.header().end_bytes, kBudget);
   struct stat status {};
-  ASSERT_EQ(stat(folder.file().c_str(), &status), 0);
+  ASSERT_EQ(stat(directory.file().c_str(), &status), 0);
   EXPECT_LE(static_cast<uint64_t>(status.st_size), kBudget);
 }
 
 TEST(TraceFile, a_file_system_that_refuses_space_costs_the_chunk_and_not_the_program) {
-  Folder folder;
+  Directory directory;
   TraceFile file;
-  ASSERT_EQ(file.open(folder.settings()), 0);
+  ASSERT_EQ(file.open(directory.settings()), 0);
   ASSERT_NE(take(file, kPage).chunk, nullptr);
   rlimit before{}, limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -163,9 +163,9 @@ TEST(TraceFile, a_file_system_that_refuses_space_costs_the_chunk_and_not_the_pro
 }
 
 TEST(TraceFile, a_lack_of_descriptors_is_passing) {
-  Folder folder;
+  Directory directory;
   TraceFile file;
-  ASSERT_EQ(file.open(folder.settings()), 0);
+  ASSERT_EQ(file.open(directory.settings()), 0);
   rlimit before{}, limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   limit = {0, before.rlim_max};
@@ -178,25 +178,25 @@ TEST(TraceFile, a_lack_of_descriptors_is_passing) {
 }
 
 TEST(TraceFile, another_file_of_its_name_gets_nothing) {
-  Folder folder;
+  Directory directory;
   TraceFile file;
-  ASSERT_EQ(file.open(folder.settings()), 0);
-  ASSERT_EQ(unlink(folder.file().c_str()), 0);
+  ASSERT_EQ(file.open(directory.settings()), 0);
+  ASSERT_EQ(unlink(directory.file().c_str()), 0);
   TraceFile other;
-  ASSERT_EQ(other.open(folder.settings()), 0);
+  ASSERT_EQ(other.open(directory.settings()), 0);
   EXPECT_EQ(take(file, kPage).chunk, nullptr);
   EXPECT_EQ(other.header().end_bytes, kPage);
 }
 
 TEST(TraceFile, processes_that_begin_at_once_make_one_file) {
-  Folder folder;
+  Directory directory;
   std::vector<pid_t> children;
   for (int i = 0; i < 8; ++i) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       TraceFile file;
-      _exit(file.open(folder.settings()) == 0 && take(file, kPage).chunk != nullptr ? 0 : 1);
+      _exit(file.open(directory.settings()) == 0 && take(file, kPage).chunk != nullptr ? 0 : 1);
     }
     children.push_back(child);
   }
@@ -206,21 +206,21 @@ TEST(TraceFile, processes_that_begin_at_once_make_one_file) {
     EXPECT_EQ(status, 0);
   }
   TraceFile file;
-  ASSERT_EQ(file.open(folder.settings()), 0);
+  ASSERT_EQ(file.open(directory.settings()), 0);
   EXPECT_EQ(file.header().end_bytes, 9 * kPage);
 }
 
 TEST(TraceFile, a_stranger_under_its_name_is_left_as_it_is) {
-  Folder folder;
-  std::ofstream(folder.file()) << "not a trace at all\n";
+  Directory directory;
+  std::ofstream(directory.file()) << "not a trace at all\n";
   TraceFile file;
-  EXPECT_EQ(file.open(folder.settings()), -EINVAL);
+  EXPECT_EQ(file.open(directory.settings()), -EINVAL);
   std::string line;
-  std::getline(std::ifstream(folder.file()), line);
+  std::getline(std::ifstream(directory.file()), line);
   EXPECT_EQ(line, "not a trace at all");
 }
 
-TEST(TraceFile, a_folder_that_is_not_there_is_said_by_its_error) {
+TEST(TraceFile, a_directory_that_is_not_there_is_said_by_its_error) {
   const Settings settings{base::text("/nonexistent/run"), base::text("n1"), wire::Level::kTrace, 1u << 20, {}, 0600};
   TraceFile file;
   EXPECT_EQ(file.open(settings), -ENOENT);

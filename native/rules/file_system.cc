@@ -126,13 +126,13 @@ long stat_path(const char* path, struct stat* to) {
   return os::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(to), 0);
 }
 
-// The path itself, or the folder the file will be made in; which one, in `path`.
-bool stat_or_folder(const char** path, char* buffer, struct stat* to) {
+// The path itself, or the directory the file will be made in; which one, in `path`.
+bool stat_or_directory(const char** path, char* buffer, struct stat* to) {
   if (stat_path(*path, to) == 0) return true;
-  Text folder = base::text(*path);
-  while (folder.size > 1 && folder.data[folder.size - 1] != '/') --folder.size;
+  Text directory = base::text(*path);
+  while (directory.size > 1 && directory.data[directory.size - 1] != '/') --directory.size;
   base::Writer writer(buffer, os::Scratch::kBytes);
-  writer.add(folder);
+  writer.add(directory);
   *path = buffer;
   return !writer.cut() && stat_path(buffer, to) == 0;
 }
@@ -154,7 +154,7 @@ Text file_system_of(const Open& what) {
   struct stat about;
   const char* path = what.path;
   if (what.fd >= 0 ? os::system_call(SYS_fstat, what.fd, reinterpret_cast<long>(&about)) != 0
-                   : !stat_or_folder(&path, room.data(), &about)) {
+                   : !stat_or_directory(&path, room.data(), &about)) {
     return {};
   }
   const auto device = static_cast<uint64_t>(about.st_dev);

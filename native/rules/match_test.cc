@@ -57,7 +57,7 @@ TEST(Match, a_path_pattern_goes_over_slashes) {
   EXPECT_EQ(m({"/scratch/x.dat"}), -1);
 }
 
-TEST(Match, a_folder_is_it_and_below_but_no_namesake) {
+TEST(Match, a_directory_is_it_and_below_but_no_namesake) {
   Matcher m(rule("dir=/a/b"));
   EXPECT_EQ(m({"/a/b/c"}), 0);
   EXPECT_EQ(m({"/a/b/c/d"}), 0);
@@ -164,9 +164,9 @@ TEST(Facts, of_files_are_the_kernels) {
   const std::string made = std::string(path) + ".not-there-yet";
   Open absent{made.c_str()};
   EXPECT_EQ(size_of(absent), 0u);
-  EXPECT_TRUE(is(file_system_of(absent), "tmpfs")) << "that of the folder it will be made in";
+  EXPECT_TRUE(is(file_system_of(absent), "tmpfs")) << "that of the directory it will be made in";
   EXPECT_TRUE(is(file_system_of({"/proc/self/stat"}), "proc"));
-  EXPECT_EQ(file_system_of({"/no/such/folder/x"}).size, 0u);
+  EXPECT_EQ(file_system_of({"/no/such/directory/x"}).size, 0u);
 }
 
 TEST(MakeAbsolute, follows_the_text_alone) {

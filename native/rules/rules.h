@@ -99,7 +99,7 @@ struct Open {
   const char* path;                 // absolute and normalised: make_absolute()
   int flags = 0;                    // as of open(2); fopen's "r+" is O_RDWR, and so on
   int fd = -1;                      // the file itself when it is open already
-  int rank = -1;                    // of the task; -1: it has none, and rules with ranks do not match
+  int rank = -1;                    // of the rank; -1: it has none, and rules with ranks do not match
   bool fortran = false;             // within an OPEN statement or an implicit open
   int unit = -1;                    // its unit; -1: not known (newunit=)
   Access access = Access::kUnknown;
@@ -128,7 +128,7 @@ const Hints* match_hints(const Rules& rules, const Open& what);
 bool make_absolute(base::Text directory, base::Text path, char* to, size_t size);
 
 // What the kernel says: bytes of the file (0 when there is none, or the open truncates it), and its file system as /proc/mounts
-// names it ("" when not known). A file that does not exist yet has that of its folder.
+// names it ("" when not known). A file that does not exist yet has that of its directory.
 uint64_t size_of(const Open& what);
 base::Text file_system_of(const Open& what);
 

@@ -3,7 +3,7 @@
 // program's own opens cost is measured per device; when it has been little often enough, files there are opened without the layer, and
 // after a name's first open no question is asked about it: the open is the program's and nothing else.
 //
-// Such opens are not in the node's registry. That is safe because only files under layers that stand aside are concerned, all tasks of
+// Such opens are not in the node's registry. That is safe because only files under layers that stand aside are concerned, all ranks of
 // the node hear of it (node::agree_aside), and while anybody holds anything the registry is asked as ever.
 #pragma once
 
@@ -24,7 +24,7 @@ inline bool was_cheap(uint64_t ns) { return ns <= kCheapNs; }
 bool learn_open(uint64_t device, bool cheap);
 // Several opens on the device were not cheap.
 bool is_dear(uint64_t device);
-// Opens on the device are cheap, as this task or another of the node has found.
+// Opens on the device are cheap, as this rank or another of the node has found.
 bool stands_aside(uint64_t device);
 
 // A name whose file needs no layers, remembered and asked for after its open: the kernel has read it, so it can be read.

@@ -24,7 +24,7 @@ struct File {
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
   bool empty;          // its layers keep no byte yet: who else wants the file does not wait for it, and is seen at the next call
-  bool coherent;       // every task that may have the file sees the same bytes in the layers: locks need no trip to the file
+  bool coherent;       // every rank that may have the file sees the same bytes in the layers: locks need no trip to the file
   bool left;           // its layers are gone: calls go to the kernel
   uint16_t parks;      // not 0: its last close may keep it (stack/park.h)
   bool locked;         // a lock was taken on it, which its last close must end

@@ -50,7 +50,7 @@ enum KindFlag : uint32_t {
   kHolds = 1,       // holds bytes or the position in the process: fork, exec, mmap and others must flush it or make it leave
   kTransforms = 2,  // bytes below are not the program's bytes (cos, stripe): such a file can never be left to the kernel
   kOrdered = 4,     // open itself goes through the layer (error, delay, keep, stripe), not only what follows
-  kSharesNode = 8,  // keeps the openings of a file by the tasks of a node coherent by itself (global, gather): they are no conflict
+  kSharesNode = 8,  // keeps the openings of a file by the ranks of a node coherent by itself (global, gather): they are no conflict
   kBeginsEmpty = 16,  // of one that kHolds: keeps no byte before begin_to_hold() has said yes, so that opening a file costs no thread
   kConcurrent = 32,  // of one that kHolds: read, write and size may be entered by any number of threads at once (stripe)
 };
@@ -59,7 +59,7 @@ enum KindFlag : uint32_t {
 enum class Reason : uint8_t {
   kNone = 0,
   kLargeRequests = 1,   // of half a block and more: the layer would only copy
-  kShared = 2,          // other tasks of the node have it in the kernel's cache already
+  kShared = 2,          // other ranks of the node have it in the kernel's cache already
   kMapped = 3,          // mmap
   kLocked = 4,          // byte-range locks
   kDirect = 5,          // the program itself asked for O_DIRECT
@@ -73,7 +73,7 @@ enum class Reason : uint8_t {
   kCached = 13,         // the kernel has the file's pages
   kSpecial = 14,        // no regular file
   kNoMessages = 15,     // nodes do not reach each other: each reads its blocks for itself
-  kHeldUp = 16,         // something shared is locked by a task that lives and does not go on
+  kHeldUp = 16,         // something shared is locked by a rank that lives and does not go on
 };
 
 // Counters of a layer, kept by it and noted in the trace when the file closes. Ids are the layer's own, named in its page.
@@ -177,7 +177,7 @@ inline Result write_below(Layer& from, const void* data, uint64_t bytes, uint64_
   return write_below(from, Transfer{&piece, 1, bytes, offset});
 }
 
-// Of a layer with kBeginsEmpty, each time before it keeps a first byte, read or written. False: another task has the file, or nobody
+// Of a layer with kBeginsEmpty, each time before it keeps a first byte, read or written. False: another rank has the file, or nobody
 // could call this one back; nothing must be kept, and the file leaves after the call in progress.
 bool begin_to_hold(Layer& layer);
 // Asks that the file be left to the kernel: done by stack/posix after the call in progress, when everything accepted has been

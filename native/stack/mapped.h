@@ -14,7 +14,7 @@ namespace weir::stack {
 extern WEIR_OWN uint32_t mappings;  // that are known
 
 // After mmap of a file that some rule is about: known or once under layers. The first 256 at a time are known.
-// writes: what is stored in it reaches the file. A lease tells the node's other tasks, until it is unmapped.
+// writes: what is stored in it reaches the file. A lease tells the node's other ranks, until it is unmapped.
 void remember_mapping(uint64_t device, uint64_t inode, bool writes, const void* at, size_t bytes);
 // Before munmap: a mapping that goes as a whole.
 void forget_mapping(const void* at, size_t bytes);

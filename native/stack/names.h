@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stat and access said of names, for files under rules with the layer keep: asked again within its valid_ms the answer comes from
 // memory. Served is only what cannot have changed on this node: no name was changed since (unlink, rename), no file was opened or closed
-// for writing by any task, and nobody has this one open for writing but a file of this process that is kept itself. Regular
+// for writing by any rank, and nobody has this one open for writing but a file of this process that is kept itself. Regular
 // files alone; that a name does not exist is not remembered.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "node/registry.h"
 #include "os/clock.h"
-#include "os/folder.h"
+#include "os/directory_path.h"
 #include "os/scratch.h"
 #include "os/syscall.h"
 #include "record/process.h"
@@ -23,7 +23,7 @@ namespace weir::stack {
 namespace {
 
 const rules::Rules* rules_in_force = nullptr;
-constinit int rank_of_task = -1;
+constinit int rank_of_rank = -1;
 constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
 constinit bool some_keep = false;
 constinit bool some_always = false;       // a rule has keep:always=1
@@ -39,7 +39,7 @@ bool make_absolute(int directory, const char* path, char* to) {
   if (path[0] == '/') return rules::make_absolute({"/", 1}, base::text(path), to, os::Scratch::kBytes);
   const os::Scratch room(keeps_forms());
   if (room.data() == nullptr) return false;
-  const base::Text begin = os::folder(directory, room.data(), os::Scratch::kBytes);
+  const base::Text begin = os::directory_path(directory, room.data(), os::Scratch::kBytes);
   return begin.size != 0 && rules::make_absolute(begin, base::text(path), to, os::Scratch::kBytes);
 }
 
@@ -47,7 +47,7 @@ const rules::Rule* match(const char* path, int flags, int fd) {
   rules::Open what{path};
   what.flags = flags;
   what.fd = fd;
-  what.rank = rank_of_task;
+  what.rank = rank_of_rank;
   what.fortran = fortran_opening.within;
   what.unit = fortran_opening.within ? fortran_opening.unit : -1;
   what.access = fortran_opening.access;
@@ -227,7 +227,7 @@ WEIR_THREAD FortranOpening fortran_opening;
 
 void set_rules(const rules::Rules& rules, int rank) {
   rules_in_force = &rules;
-  rank_of_task = rank;
+  rank_of_rank = rank;
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Conditions& when = rules.rules[i].when;
     some_are_ordered |= is_ordered(rules.rules[i].stack);

@@ -139,9 +139,9 @@ bool make_room(uint32_t most) {
   return true;
 }
 
-bool lies_below(const char* path, const char* folder) {
-  const size_t n = strlen(folder);
-  return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/');
+bool lies_below(const char* path, const char* directory) {
+  const size_t n = strlen(directory);
+  return strncmp(path, directory, n) == 0 && (path[n] == 0 || path[n] == '/');
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 // number, so that this one is the lowest free, and a file that is found gets the lowest as well; but on FUSE, where each close of a
 // number is a request (flush), files keep their numbers.
 //
-// Who else may have touched the file? Tasks of this node: an opening that conflicts calls a parked file back as any other, and names
+// Who else may have touched the file? Ranks of this node: an opening that conflicts calls a parked file back as any other, and names
 // that change on the node are counted. Other nodes: what is older than the layer's valid_ms is compared by one stat.
 #pragma once
 

@@ -55,7 +55,7 @@ void flush_one(File* f) {
   unlock(f);
 }
 
-// A thread of weir's own that was asked for a file by another task may be about to end what it does there.
+// A thread of weir's own that was asked for a file by another rank may be about to end what it does there.
 void wait_for_leaving() {
   for_every([](File* f, int) {
     if (f->left && lock(f)) unlock(f);

@@ -9,7 +9,7 @@
 
 namespace weir::stack {
 
-// Puts rules in force. rank: of the task, -1 without one. The rules stay where they are.
+// Puts rules in force. rank: -1 without one. The rules stay where they are.
 void begin(const rules::Rules& rules, int rank);
 
 // fork: every file under layers is left to the kernel, so that parent and child share what the kernel shares.
@@ -32,7 +32,7 @@ void before_filter();
 void without_filter();  // it was refused
 // sync, syncfs.
 void flush_all();
-// A barrier of tasks on several nodes: files whose bytes these share by the file system alone.
+// A barrier of ranks on several nodes: files whose bytes these share by the file system alone.
 void flush_shared();
 // _exit and abort: everything that can be written without waiting for other threads.
 void at_quick_end();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The front over files of a temporary folder: which files get layers, what the position does, when a file leaves, which errors come.
+// The front over files of a temporary directory: which files get layers, what the position does, when a file leaves, which errors come.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <setjmp.h>
@@ -97,16 +97,16 @@ class Front : public testing::Test {
   }
   void SetUp() override {
     char name[] = "/tmp/weir-stack-XXXXXX";
-    folder_ = mkdtemp(name);
+    directory_ = mkdtemp(name);
     fails_with = 0;
     writes_seen = 0;
     is_to_begin = false;
     begun = 0;
   }
-  void TearDown() override { [[maybe_unused]] const int done = system(("rm -r " + folder_).c_str()); }
+  void TearDown() override { [[maybe_unused]] const int done = system(("rm -r " + directory_).c_str()); }
 
   int open_file(const char* name, int flags = O_RDWR | O_CREAT) {
-    const std::string path = folder_ + "/" + name;
+    const std::string path = directory_ + "/" + name;
     return opening(AT_FDCWD, path.c_str(), flags, 0644, [&] { return open(path.c_str(), flags, 0644); });
   }
   static int close_file(int fd) {
@@ -120,7 +120,7 @@ class Front : public testing::Test {
     return std::string(b, n > 0 ? static_cast<size_t>(n) : 0);
   }
 
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(Front, only_files_of_rules_with_layers_are_under_layers) {
@@ -198,7 +198,7 @@ TEST_F(Front, bytes_are_held_until_a_flush_and_seen_before) {
   ASSERT_EQ(fstat(fd, &about), 0);
   patch_size(f, fd, &about);
   EXPECT_EQ(about.st_size, 4);
-  ASSERT_EQ(stat((folder_ + "/a.hold").c_str(), &about), 0);
+  ASSERT_EQ(stat((directory_ + "/a.hold").c_str(), &about), 0);
   EXPECT_EQ(about.st_size, 0);
   EXPECT_TRUE(any_unwritten());
   patch_size_of_path(&about);
@@ -375,7 +375,7 @@ TEST_F(Front, any_sequence_of_calls_gives_what_the_kernel_gives) {
   std::mt19937 random(seed);
   const auto pick = [&](long below) { return static_cast<long>(random() % static_cast<unsigned long>(below)); };
   const int fd = open_file("a.hold");
-  const int plain = open((folder_ + "/plain").c_str(), O_RDWR | O_CREAT, 0644);
+  const int plain = open((directory_ + "/plain").c_str(), O_RDWR | O_CREAT, 0644);
   File* f = file_at(fd);
   for (int i = 0; i < 20000; ++i) {
     char data[64], here[64] = {}, there[64] = {};

@@ -73,7 +73,7 @@ fuse_session* new_session(Mount& mount, const MountArguments& arguments) {
   set_data_operations(operations);
   set_attribute_operations(operations);
   set_name_operations(operations);
-  set_folder_operations(operations);
+  set_directory_operations(operations);
   std::string options = "subtype=weir-testfs,default_permissions,max_read=" + std::to_string(kLargestRequest);
   if (geteuid() == 0) options += ",allow_other";
   options += ",fsname=" + escaped(arguments.backing);
@@ -106,14 +106,14 @@ bool check_device() {
   return false;
 }
 
-void unmount(const std::string& folder) {
+void unmount(const std::string& directory) {
   if (geteuid() == 0) {
-    umount2(folder.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    umount2(directory.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     return;
   }
   const pid_t child = fork();
   if (child == 0) {
-    execl("/usr/bin/fusermount3", "fusermount3", "-u", "-z", "-q", "--", folder.c_str(), nullptr);
+    execl("/usr/bin/fusermount3", "fusermount3", "-u", "-z", "-q", "--", directory.c_str(), nullptr);
     _exit(127);
   }
   if (child > 0) waitpid(child, nullptr, 0);
@@ -137,7 +137,7 @@ void watch(const MountArguments& arguments, int ended) {
   while (!orphan && poll(fds, 3, -1) < 0 && errno == EINTR) {
   }
   if (fds[0].revents != 0) return;
-  unmount(arguments.folder);
+  unmount(arguments.directory);
   while (poll(fds, 1, kRequestsEnd_ms) < 0 && errno == EINTR) {
   }
 }
@@ -160,11 +160,11 @@ int serve(const MountArguments& arguments, State& state) {
   umask(0);
   fuse_session* session = new_session(mount, arguments);
   if (session == nullptr) return failed("libfuse refuses the mount's options");
-  if (fuse_session_mount(session, arguments.folder.c_str()) != 0) return failed("cannot mount on %s", arguments.folder.c_str());
+  if (fuse_session_mount(session, arguments.directory.c_str()) != 0) return failed("cannot mount on %s", arguments.directory.c_str());
   const int ended = eventfd(0, EFD_CLOEXEC);
   Workers workers(session, static_cast<unsigned>(state.options.threads.load()), ended);
   if (!workers.start()) {
-    unmount(arguments.folder);
+    unmount(arguments.directory);
     return failed("no thread can be started: %s", strerror(errno));
   }
   let_go_of_terminal();
@@ -177,7 +177,7 @@ int serve(const MountArguments& arguments, State& state) {
 // 0, 1, or 2 for an option that makes no sense.
 int set_up(const MountArguments& arguments, State* state) {
   if (state == nullptr) return failed("%s: %s", arguments.state_path.c_str(), strerror(errno));
-  state->mount_at = keep_name(*state, arguments.folder);
+  state->mount_at = keep_name(*state, arguments.directory);
   state->backing_at = keep_name(*state, arguments.backing);
   set_defaults(state->options);
   std::string message;

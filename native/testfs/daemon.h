@@ -9,7 +9,7 @@ namespace weir::testfs {
 
 struct MountArguments {
   std::string state_path;
-  std::string folder;   // absolute
+  std::string directory;   // absolute
   std::string backing;  // absolute
   std::string bucket_path;
   long owner = 0;  // the mount ends with this process; 0: with none

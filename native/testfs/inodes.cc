@@ -10,8 +10,8 @@ namespace weir::testfs {
 
 ProcPath::ProcPath(const Inode& inode) { snprintf(text, sizeof text, "/proc/self/fd/%d", inode.fd); }
 
-bool Inodes::open_root(const char* folder) {
-  root_.fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+bool Inodes::open_root(const char* directory) {
+  root_.fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root_.fd < 0) return false;
   struct stat status;
   if (fstat(root_.fd, &status) != 0) return false;

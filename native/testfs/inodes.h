@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files which the kernel knows of: one Inode for each file of the backing folder, however many names it has, held by
+// The files which the kernel knows of: one Inode for each file of the backing directory, however many names it has, held by
 // a descriptor opened with O_PATH for as long as the kernel remembers it. So a file that is renamed or removed while it
 // is open stays the same file.
 #pragma once
@@ -29,8 +29,8 @@ class Inodes {
  public:
   explicit Inodes(State& state) : state_(state) {}
 
-  // The root of the mount; false and errno when the folder cannot be opened.
-  [[nodiscard]] bool open_root(const char* folder);
+  // The root of the mount; false and errno when the directory cannot be opened.
+  [[nodiscard]] bool open_root(const char* directory);
   Inode& root() { return root_; }
 
   // The file of this name, counted once more as known to the kernel; nullptr and errno when there is none. Follows no link.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weir-testfs: the process that serves a mount. Called by python/weir/testfs alone, which chooses the paths.
 //
-//   weir-testfs STATE FOLDER BACKING [bucket=PATH] [owner=PID] [name=value ...]
+//   weir-testfs STATE DIRECTORY BACKING [bucket=PATH] [owner=PID] [name=value ...]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,12 +11,12 @@
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fputs("usage: weir-testfs STATE FOLDER BACKING [bucket=PATH] [owner=PID] [name=value ...]\n", stderr);
+    fputs("usage: weir-testfs STATE DIRECTORY BACKING [bucket=PATH] [owner=PID] [name=value ...]\n", stderr);
     return 2;
   }
   weir::testfs::MountArguments arguments;
   arguments.state_path = argv[1];
-  arguments.folder = argv[2];
+  arguments.directory = argv[2];
   arguments.backing = argv[3];
   for (int i = 4; i < argc; ++i) {
     const std::string_view text = argv[i];

@@ -102,10 +102,10 @@ void do_rename(fuse_req_t call, fuse_ino_t from_number, const char* from, fuse_i
 int give_to_caller(fuse_req_t request, const Inode& parent, const char* made) {
   const fuse_ctx* caller = fuse_req_ctx(request);
   if (geteuid() != 0 || (caller->uid == 0 && caller->gid == 0)) return 0;
-  struct stat folder, status;
-  if (fstatat(parent.fd, "", &folder, AT_EMPTY_PATH) != 0) return errno;
+  struct stat directory, status;
+  if (fstatat(parent.fd, "", &directory, AT_EMPTY_PATH) != 0) return errno;
   if (fstatat(parent.fd, made, &status, AT_SYMLINK_NOFOLLOW) != 0) return errno;
-  const gid_t group = folder.st_mode & S_ISGID ? static_cast<gid_t>(-1) : caller->gid;
+  const gid_t group = directory.st_mode & S_ISGID ? static_cast<gid_t>(-1) : caller->gid;
   if (fchownat(parent.fd, made, caller->uid, group, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   // A change of owner takes these bits from what may be executed.
   const mode_t special = status.st_mode & (S_ISUID | S_ISGID);

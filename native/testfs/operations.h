@@ -8,8 +8,8 @@ namespace weir::testfs {
 
 void set_data_operations(fuse_lowlevel_ops& operations);       // open, create, read, write, ...: open files
 void set_attribute_operations(fuse_lowlevel_ops& operations);  // getattr, setattr, statfs, extended attributes
-void set_name_operations(fuse_lowlevel_ops& operations);       // lookup, rename, unlink, ...: names in folders
-void set_folder_operations(fuse_lowlevel_ops& operations);     // readdir and its like
+void set_name_operations(fuse_lowlevel_ops& operations);       // lookup, rename, unlink, ...: names in directories
+void set_directory_operations(fuse_lowlevel_ops& operations);     // readdir and its like
 
 // What the kernel is told of a file that was found or made, and for how long it may believe it.
 [[nodiscard]] fuse_entry_param entry_of(const Options& options, const Inode& inode, const struct stat& status);

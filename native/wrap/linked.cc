@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the preload library looks up at run time and a linked program has from the linker, or not at all: MPI and libgfortran keep
-// their own functions, so a task's rank comes from the launcher's environment.
+// their own functions, so a rank's rank comes from the launcher's environment.
 #include <errno.h>
 
 #include "cache/cache.h"
@@ -46,7 +46,7 @@ long missing() {
 
 }  // namespace weir::hook
 
-// The cache that tasks share is not linked into static programs: no layer of theirs uses it.
+// The cache that ranks share is not linked into static programs: no layer of theirs uses it.
 namespace weir::cache {
 void forked() {}
 }  // namespace weir::cache

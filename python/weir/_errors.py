@@ -16,15 +16,15 @@ class UsageError(Error, ValueError):
 
 
 class InputError(Error, ValueError):
-    """A file or folder that was given is not what it should be."""
+    """A file or directory that was given is not what it should be."""
 
 
 class NotThere(InputError, FileNotFoundError):
-    """A file or folder that was given does not exist."""
+    """A file or directory that was given does not exist."""
 
 
 class StorageError(Error, OSError):
-    """A folder or file cannot be written."""
+    """A directory or file cannot be written."""
 
 
 class IncompleteError(Error, RuntimeError):

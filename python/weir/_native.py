@@ -18,8 +18,8 @@ class LibraryMissing(FileNotFoundError):
     """A native library that the package should carry is not there."""
 
 
-def library_folder() -> Path:
-    """The folder of the native libraries, absolute, whether or not anything lies in it."""
+def library_directory() -> Path:
+    """The directory of the native libraries, absolute, whether or not anything lies in it."""
     return Path(os.path.abspath(__file__)).parent / "_lib"
 
 
@@ -28,7 +28,7 @@ def library_path(name: str) -> Path:
 
     Raises LibraryMissing with what to do about it when the file does not exist.
     """
-    path = library_folder() / name
+    path = library_directory() / name
     if not path.is_file():
         raise LibraryMissing(
             f"{path}: the native library is not built; run `make build` in the source tree or reinstall weir-io"

@@ -10,9 +10,9 @@ UNKNOWN = "0+unknown"  # a source tree on sys.path, never installed
 
 
 def find_version() -> str:
-    for folder in sys.path:
+    for directory in sys.path:
         try:
-            names = os.listdir(folder or ".")
+            names = os.listdir(directory or ".")
         except OSError:
             continue
         for name in names:

@@ -6,7 +6,7 @@
     with phase("9write"):
         ...
 
-Without weir's preload library in the process nothing happens. The same name in all tasks makes one phase.
+Without weir's preload library in the process nothing happens. The same name in all ranks makes one phase.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def _mark(event: int, name: str) -> None:
 
 
 def begin(name: str) -> None:
-    """The task enters the phase. ValueError for a name with a zero byte in it."""
+    """The rank enters the phase. ValueError for a name with a zero byte in it."""
     _mark(_BEGINS, name)
 
 
 def end(name: str) -> None:
-    """The task leaves the phase."""
+    """The rank leaves the phase."""
     _mark(_ENDS, name)
 
 

@@ -44,9 +44,9 @@ def write(path: Path, calls: list[tuple]) -> None:
 @SETTINGS
 def test_parts_add_up_to_the_instants_that_any_call_covers(of_files, cuts, all_names):
     covered, parts = set(), []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for number, calls in enumerate(of_files):
-            path = Path(folder) / f"{number}.weir"
+            path = Path(directory) / f"{number}.weir"
             write(path, calls)
             file = opened(identity_of(path))
             line, _ = node_line(file)

@@ -99,7 +99,7 @@ def test_a_trace_that_was_cut_tells_the_same(cluster, nodes_run, tmp_path):
 
 
 def test_a_worker_that_does_not_see_a_file_is_named(cluster, nodes_run, tmp_path, monkeypatch):
-    """A path that each process sees in its own way: as a folder that a node has for itself."""
+    """A path that each process sees in its own way: as a directory that a node has for itself."""
     (tmp_path / "empty").mkdir()
     cluster.client.run(os.chdir, str(tmp_path / "empty"))
     monkeypatch.chdir(nodes_run)
@@ -111,9 +111,9 @@ def test_a_worker_that_does_not_see_a_file_is_named(cluster, nodes_run, tmp_path
 
 
 def test_a_worker_that_sees_another_file_there_is_named(cluster, nodes_run, tmp_path, monkeypatch):
-    for folder, trace in (("theirs", "n1.weir"), ("mine", "n0.weir")):
-        (tmp_path / folder / "other").mkdir(parents=True)
-        shutil.copy(nodes_run / "waits" / trace, tmp_path / folder / "other" / "n0.weir")
+    for directory, trace in (("theirs", "n1.weir"), ("mine", "n0.weir")):
+        (tmp_path / directory / "other").mkdir(parents=True)
+        shutil.copy(nodes_run / "waits" / trace, tmp_path / directory / "other" / "n0.weir")
     cluster.client.run(os.chdir, str(tmp_path / "theirs"))
     monkeypatch.chdir(tmp_path / "mine")
     with pytest.raises(InputError, match=r"/proc/self/cwd/other/n0.weir: .* another file for worker tcp://"):

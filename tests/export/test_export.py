@@ -126,7 +126,7 @@ def test_totals_have_darshan_s_names_and_meanings(weir, run):
     assert found["POSIX", 1, "/data/a", "POSIX_BYTES_READ"] == "4096"
     assert found["POSIX", 0, "/data/f", "POSIX_BYTES_WRITTEN"] == "816", "a Fortran statement counts by its system calls"
     assert not [key for key in found if key[2] in ("/data/b", "pipe:[7]", "/etc/hosts")]
-    assert "# left out: 5 calls of processes that are no task" in text
+    assert "# left out: 5 calls of processes without a rank" in text
     assert "# nprocs: 2\n# run time: 2.0000\n" in text and "# start_time: 1700000000\n" in text
 
 

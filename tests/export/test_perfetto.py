@@ -100,11 +100,11 @@ def test_slices_are_the_records_and_tracks_their_threads(weir, tmp_path):
     read = exported(weir, run, tmp_path / "trace.pftrace")
     assert told(read) == expected(run)
     assert sorted(read.processes.values()) == sorted([
-        "traj0: task 0, model on n1", "traj0: task 1, model on n1", "traj0: no task, mpirun on n2", "traj0: no task, cp on n2",
+        "traj0: rank 0, model on n1", "traj0: rank 1, model on n1", "traj0: no rank, mpirun on n2", "traj0: no rank, cp on n2",
     ])  # fmt: skip
     assert 10 in read.processes and 11 in read.processes, "processes keep their numbers"
     writes = [(read.process_of(uuid), details["file"]) for uuid, _, _, op, _, details in read.slices if op == "write"]
-    assert Counter(writes) == {("traj0: task 0, model on n1", file): n for file, n in (("/data/a", 3), ("/data/f", 1), ("pipe:[7]", 1))}
+    assert Counter(writes) == {("traj0: rank 0, model on n1", file): n for file, n in (("/data/a", 3), ("/data/f", 1), ("pipe:[7]", 1))}
     statement = next(one for one in read.slices if one[3] == "fortran_write")
     within = next(one for one in read.slices if one[5].get("file") == "/data/f" and one[3] == "write")
     assert statement[0] == within[0] and statement[1] < within[1]

@@ -10,8 +10,8 @@ SERVERS = '[output]\nmode = "servers"\ngroups = 2\n'
 NAMELIST = "&time_control io_form_history = 11 /\n&namelist_quilt nio_groups = 1, nio_tasks_per_group = 2 /\n"
 
 
-def files(folder) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".toml"}
+def files(directory) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".toml"}
 
 
 def test_three_languages_write_the_same_files(libweir, execute, tmp_path):

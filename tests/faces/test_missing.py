@@ -58,11 +58,11 @@ def mean_of(*steps: int) -> np.ndarray:
     return rows.mean(axis=0).filled(-99)
 
 
-def check_contents(folder) -> None:
+def check_contents(directory) -> None:
     records = {"c_20000101.nc": [expected(0), expected(1)], "c_20000102.nc": [expected(2)], "c_means.nc": [mean_of(1, 2)]}  # step 0 begins the first interval
     assert mean_of(1, 2)[3] == 23 and mean_of(1, 2)[5] == -99  # what the test rests on
     for name, wanted in records.items():
-        with Dataset(folder / name) as file:
+        with Dataset(directory / name) as file:
             file.set_auto_mask(False)
             crs = {key: file["crs"].getncattr(key) for key in file["crs"].ncattrs()}
             assert crs.pop("standard_parallel").tolist() == [30, 60]

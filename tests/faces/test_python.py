@@ -36,7 +36,7 @@ def begin(**keywords):
 def python(libweir, execute, tmp_path):
     def run(body: str, **env: str):
         variables = {**libweir.mpi.env, "WEIR_OUTPUT_LIBRARIES": str(libweir.libraries), **env}
-        # choose_mpi: as if this MPI's launcher had started one task
+        # choose_mpi: as if this MPI's launcher had started one rank
         variables["OMPI_COMM_WORLD_SIZE" if libweir.mpi.name == "openmpi" else "PMI_SIZE"] = "1"
         return execute([sys.executable, "-c", HEAD + body], cwd=tmp_path, env=variables, timeout=90)
 
@@ -173,7 +173,7 @@ assert sorted(n for n in os.listdir() if n.endswith(".nc")) == ["history_000.nc"
 """).ok()
 
 
-def test_tasks_without_mpi4py_are_refused(python):
+def test_ranks_without_mpi4py_are_refused(python):
     python("""
 import os
 os.environ["PMI_SIZE"] = "4"

@@ -58,14 +58,14 @@ def python(libweir, tmp_path):
     mpich = next((path for path in Path("/usr/lib").glob("*/libmpich.so.12")), None)
     if libweir.mpi.name == "mpich" and mpich and not (mpich.parent / "libmpi.so.12").exists():
         # mpi4py's wheels look for MPICH under the name that it has where it is built from its own source.
-        folder = tmp_path / "lib"
-        folder.mkdir()
-        (folder / "libmpi.so.12").symlink_to(mpich)
-        env["LD_LIBRARY_PATH"] = f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        directory = tmp_path / "lib"
+        directory.mkdir()
+        (directory / "libmpi.so.12").symlink_to(mpich)
+        env["LD_LIBRARY_PATH"] = f"{directory}:{os.environ.get('LD_LIBRARY_PATH', '')}"
 
-    def run(ranks: int, program: str | Path, mode: str, folder: Path | None = None):
+    def run(ranks: int, program: str | Path, mode: str, directory: Path | None = None):
         command = [sys.executable, "-m", "mpi4py", *(["-c", program] if isinstance(program, str) else [program])]
-        return libweir.run(ranks, *command, cwd=folder or tmp_path, WEIR_OUTPUT_MODE=mode, **env)
+        return libweir.run(ranks, *command, cwd=directory or tmp_path, WEIR_OUTPUT_MODE=mode, **env)
 
     return run
 

@@ -28,7 +28,7 @@ def run_model(mpi, native_build, root, tmp_path, execute):
         servers = 2 if mode == "servers+parallel" else 1
         config = tmp_path / "output.toml"
         config.write_text(
-            f'[output]\nmode = "{mode}"\ngroups = 1\ntasks_per_group = {servers}\naggregators = 2\ntime_limit_s = 60\n'
+            f'[output]\nmode = "{mode}"\ngroups = 1\nservers_per_group = {servers}\naggregators = 2\ntime_limit_s = 60\n'
             f'[stream.history]\ncompression = "{compression}"\n[stream.history.hints]\nstriping_factor = "4"\n'
         )
         options = [f"format={format}", f"path={name}", "nx=90", "ny=40", "steps=3", "mean=1", "lonlat=1", "kind=scatter"]

@@ -179,9 +179,9 @@ def test_a_full_disk_is_reported_with_path_and_cause(write_stream, tmp_path, for
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_folder_that_refuses_is_reported_with_path_and_cause(write_stream, tmp_path, format):
+def test_a_directory_that_refuses_is_reported_with_path_and_cause(write_stream, tmp_path, format):
     blocked = tmp_path / "blocked"
-    blocked.write_text("a file, not a folder")
+    blocked.write_text("a file, not a directory")
     said = write_stream(format, "lonlat", blocked / "x", fails=True)
     assert str(blocked / "x") in said and "Not a directory" in said
 

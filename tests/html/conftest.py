@@ -15,7 +15,7 @@ from weir.report.html import write_html
 
 @pytest.fixture(scope="session")
 def plain_run(tmp_path_factory) -> Path:
-    """Three steps of six tasks on a dozen files."""
+    """Three steps of six ranks on a dozen files."""
     run = tmp_path_factory.mktemp("plain") / "forecast"
     names = [f"/scratch/an/TRAJHR00/trajspecL{i:03d}" for i in range(12)]
     for seed, step in enumerate(STEPS):

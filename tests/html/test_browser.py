@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from weir_pages import STEPS, TASKS, Opened, write_step
+from weir_pages import STEPS, RANKS, Opened, write_step
 
 from weir.report import build
 from weir.report.html import write_html
@@ -96,12 +96,12 @@ def test_zoom_ends_at_a_few_slices_and_comes_back(opened):
     assert opened.console() == []
 
 
-def test_the_keyboard_tells_of_a_task(opened):
+def test_the_keyboard_tells_of_a_rank(opened):
     canvas = opened.driver.find_element("css selector", "figure[data-plot='lanes'] > canvas")
     canvas.send_keys("\ue015")  # down arrow
     opened.settle()
     told = opened.js("return document.querySelector('figure[data-plot=\"lanes\"] .tip').textContent")
-    assert told.startswith(f"task 0, {STEPS[0]}") and "reads" in told and "writes" in told and "waits in MPI" in told
+    assert told.startswith(f"rank 0, {STEPS[0]}") and "reads" in told and "writes" in told and "waits in MPI" in told
 
 
 def test_waits_in_mpi_are_a_measure_of_the_heat_map(opened):
@@ -196,7 +196,7 @@ def test_every_picture_has_words_and_a_table(opened):
     assert len(pictures) == 4
     assert all(label and rows for label, rows in pictures)
     rows = opened.js("return document.querySelectorAll('#timeline table.sortable tbody tr').length")
-    assert rows == TASKS + 1
+    assert rows == RANKS + 1
     ids = opened.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
     assert opened.js("return [...document.querySelectorAll('button')].every(b => (b.ariaLabel ?? b.textContent).trim())")

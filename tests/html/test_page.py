@@ -48,7 +48,7 @@ def test_packed_numbers_are_near_and_nothing_stays_nothing(values, bits):
 
 @pytest.fixture(scope="module")
 def dense_run(tmp_path_factory):
-    """384 tasks that read and write all the time, each slice otherwise: the worst that tiles can be."""
+    """384 ranks that read and write all the time, each slice otherwise: the worst that tiles can be."""
     run = tmp_path_factory.mktemp("dense")
     random = np.random.default_rng(1)
     ranks, calls = 384, 2000
@@ -149,14 +149,14 @@ def test_rates_are_told_by_file_system(tmp_path):
 def test_the_most_important_sentences_come_first(plain_run):
     report = build(plain_run)
     told = list(sentences(report, file_groups(report)))
-    assert told[0].startswith("At least one task was in I/O during ")
-    assert any("Task 0 spends" in one for one in told)
+    assert told[0].startswith("At least one rank was in I/O during ")
+    assert any("Rank 0 spends" in one for one in told)
     assert not any(one.startswith("Step ") for one in told)  # each has its share
     assert any("Most I/O time goes to the 12 files named like TRAJHR00/trajspecL<N>" in one for one in told)
 
 
 def test_files_that_a_run_waits_for_are_told_together(plain_run, tmp_path):
-    """Twelve files that tasks read and write evenly cost more than any of them; where there is one, it is that one."""
+    """Twelve files that ranks read and write evenly cost more than any of them; where there is one, it is that one."""
     report = build(plain_run)
     critical = sum(step.synchronisation.waits.critical_ns for step in report.steps)
     told = list(sentences(report, file_groups(report)))[1]
@@ -175,11 +175,11 @@ def test_a_step_with_much_more_than_its_share_is_told(tmp_path):
     assert told.startswith("Step worst has ") and told.endswith("ms of its 3\u00a0s wall time.")
 
 
-def test_the_page_of_one_task_speaks_of_that_task(plain_run):
+def test_the_page_of_one_rank_speaks_of_that_rank(plain_run):
     report = build(plain_run, rank=2)
     text = render_html(report)
     assert "I/O delays the run by" in render_html(build(plain_run)) and "I/O delays the run by" not in text
-    assert "I/O of task 2" in text and "Task 2 was in I/O" in text and "of all tasks together</dt>" not in text
+    assert "I/O of rank 2" in text and "Rank 2 was in I/O" in text and "of all ranks together</dt>" not in text
     calls = f"{report.all.calls:,}".replace(",", "\u202f")
     assert f"<b>{calls}</b>" in text
 
@@ -208,16 +208,16 @@ def test_steps_without_a_trace_or_without_single_calls_are_named(plain_run, tmp_
     assert "INCOMPLETE" in page and 'class="note grave"' in page
 
 
-def page_of_a_command(folder, status: int, *counters, level: int = 3) -> str:
+def page_of_a_command(directory, status: int, *counters, level: int = 3) -> str:
     """The page of a step whose command ended with this status, with these counters and no records."""
-    folder.mkdir()
+    directory.mkdir()
     begin = 10**18
     job = {"format": 1, "step": "main", "level": "trace", "started_realtime_ns": begin, "ended_realtime_ns": begin + 10**9, "exit_status": status}
-    (folder / "job.json").write_text(json.dumps(job))
-    with TraceWriter(folder / "n.weir", level=level, created_realtime_ns=begin) as writer:
+    (directory / "job.json").write_text(json.dumps(job))
+    with TraceWriter(directory / "n.weir", level=level, created_realtime_ns=begin) as writer:
         at = writer.created_ticks
         writer.process(7, 0, 1).counters(*(counter(name, calls, size, 10, at, at + 99) for name, calls, size in counters))
-    return render_html(build(folder))
+    return render_html(build(directory))
 
 
 def test_what_a_run_without_names_of_files_moved_is_told(tmp_path):
@@ -236,7 +236,7 @@ def test_a_run_that_failed_says_so_above_its_figures(tmp_path):
 def test_a_run_without_io_is_no_riddle(tmp_path):
     page = page_of_a_command(tmp_path / "main", 0)
     assert "No I/O on files was recorded in the 1\u00a0s of the run." in page
-    assert "cannot make the run shorter" not in page and "- of it in task 0" not in page
+    assert "cannot make the run shorter" not in page and "- of it in rank 0" not in page
 
 
 def test_what_a_step_waits_for_stands_beside_its_bar(plain_run):
@@ -257,7 +257,7 @@ def test_the_first_tables_of_a_long_section_are_open(plain_run):
     assert re.findall("<caption>(.*?)</caption>", body) == ["placement of f", "hints of f", "access of f", "placement of g"]
 
 
-def test_a_folder_whose_name_is_no_text(weir, tmp_path):
+def test_a_directory_whose_name_is_no_text(weir, tmp_path):
     run = os.fsencode(tmp_path) + b"/bad\xffrun"
     with TraceWriter(tmp_path / "n.weir") as writer:
         writer.process(1000, 0, 1)

@@ -13,7 +13,7 @@ from weir._native import library_path
 from weir.report.html.uplot import VERSION, uplot
 
 NAMES = ("uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE")
-# What `npm pack` leaves: package/dist and package/LICENSE in a tar file; the files are those of the folder $UPLOT.
+# What `npm pack` leaves: package/dist and package/LICENSE in a tar file; the files are those of the directory $UPLOT.
 NPM = f"""#!/usr/bin/env bash
 echo "$*" >> "$UPLOT/asked"
 mkdir -p package/dist && cp "$UPLOT"/uPlot.iife.min.js "$UPLOT"/uPlot.min.css package/dist && cp "$UPLOT"/uPlot.LICENSE package/LICENSE
@@ -23,7 +23,7 @@ tar -czf uplot-{VERSION}.tgz package && rm -r package
 
 @pytest.fixture
 def registry(tmp_path) -> Path:
-    """A folder with uPlot's files and, in bin, the npm that hands them out."""
+    """A directory with uPlot's files and, in bin, the npm that hands them out."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "npm").write_text(NPM)
     (tmp_path / "bin" / "npm").chmod(0o755)
@@ -32,9 +32,9 @@ def registry(tmp_path) -> Path:
     return tmp_path
 
 
-def fetch(execute, root: Path, registry: Path, folder: Path, path: str | None = None):
+def fetch(execute, root: Path, registry: Path, directory: Path, path: str | None = None):
     path = path or f"{registry / 'bin'}:{os.environ['PATH']}"
-    return execute([root / "tools" / "fetch-uplot", folder], env={"PATH": path, "UPLOT": str(registry)})
+    return execute([root / "tools" / "fetch-uplot", directory], env={"PATH": path, "UPLOT": str(registry)})
 
 
 def test_it_fetches_once(execute, root, registry, tmp_path):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks that share one file, each in a known way; every byte that is read is compared. share WHAT FILE NUMBER...
+// Ranks that share one file, each in a known way; every byte that is read is compared. share WHAT FILE NUMBER...
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -29,7 +29,7 @@ static int open_file(const char* path, int flags) {
   return fd;
 }
 
-// All tasks read the whole file by small requests; after so many of them, if not 0, they wait for each other.
+// All ranks read the whole file by small requests; after so many of them, if not 0, they wait for each other.
 static void read_all(const char* path, long request, long together) {
   const int fd = open_file(path, O_RDONLY);
   unsigned char* data = malloc(request);
@@ -47,7 +47,7 @@ static void read_all(const char* path, long request, long together) {
   close(fd);
 }
 
-// Pieces of all tasks in turn, one after another in the file.
+// Pieces of all ranks in turn, one after another in the file.
 static void interleave(const char* path, long piece, long total) {
   const int fd = open_file(path, O_RDWR | O_CREAT);
   unsigned char* data = malloc(piece);
@@ -60,7 +60,7 @@ static void interleave(const char* path, long piece, long total) {
   if (close(fd) != 0) fail("close", 0);
 }
 
-// In each round one task writes, all meet, and all read it; the file stays open.
+// In each round one rank writes, all meet, and all read it; the file stays open.
 static void in_turn(const char* path, long rounds, long n) {
   const int fd = open_file(path, O_RDWR | O_CREAT);
   unsigned char* data = malloc(n);
@@ -79,7 +79,7 @@ static void in_turn(const char* path, long rounds, long n) {
   if (close(fd) != 0) fail("close", 0);
 }
 
-// Writes until somebody is told of an error; each task says what it saw.
+// Writes until somebody is told of an error; each rank says what it saw.
 static void until_error(const char* path, long piece, long total) {
   const int fd = open_file(path, O_RDWR | O_CREAT);
   unsigned char* data = malloc(piece);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks on several nodes read the same files; every byte is compared. share_apart WHAT FILE FOLDER NUMBER... Tasks tell each other how far
-// they are by files in FOLDER, so that a task can be outside of MPI meanwhile.
+// Ranks on several nodes read the same files; every byte is compared. share_apart WHAT FILE DIRECTORY NUMBER... Ranks tell each other how far
+// they are by files in DIRECTORY, so that a rank can be outside of MPI meanwhile.
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static int rank, ranks;
-static const char* folder;
+static const char* directory;
 static unsigned char byte_at(long offset) { return (unsigned char)(offset * 7 + offset / 251 + offset / 65537); }
 static void fail(const char* what, long where) {
   fprintf(stderr, "rank %d: %s at %ld: %s\n", rank, what, where, strerror(errno));
@@ -22,14 +22,14 @@ static void fail(const char* what, long where) {
 }
 static void mark(const char* what, long number) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/%s.%d", folder, what, rank);
+  snprintf(path, sizeof path, "%s/%s.%d", directory, what, rank);
   FILE* f = fopen(path, "w");
   if (f == NULL || fprintf(f, "%ld", number) < 0 || fclose(f) != 0) fail(path, 0);
 }
 static long marked(const char* what, int by) {
   char path[4096];
   long number = -1;
-  snprintf(path, sizeof path, "%s/%s.%d", folder, what, by);
+  snprintf(path, sizeof path, "%s/%s.%d", directory, what, by);
   for (int tries = 0; tries < 6000; ++tries, usleep(10000)) {
     FILE* f = fopen(path, "r");
     if (f == NULL) continue;
@@ -62,7 +62,7 @@ static int open_file(const char* path, long* size) {
   return fd;
 }
 
-// Task 0, which serves its node, is outside of MPI until all others have read everything.
+// Rank 0, which serves its node, is outside of MPI until all others have read everything.
 static void computing(const char* path, long request) {
   long size;
   const int fd = open_file(path, &size);
@@ -84,7 +84,7 @@ static void leaving(const char* path, long request) {
   exit(5);
 }
 
-// The last task stops in the middle; the others read on without it, and wake it.
+// The last rank stops in the middle; the others read on without it, and wake it.
 static void stopping(const char* path, long request) {
   long size;
   const int fd = open_file(path, &size);
@@ -106,7 +106,7 @@ static void stopping(const char* path, long request) {
   close(fd);
 }
 
-// The last task is killed in the middle; what the others read after it is right, if MPI leaves them the time.
+// The last rank is killed in the middle; what the others read after it is right, if MPI leaves them the time.
 static void killed(const char* path, long request) {
   long size;
   const int fd = open_file(path, &size);
@@ -154,7 +154,7 @@ static void forking(const char* path, long request) {
   close(fd);
 }
 
-// The tasks' own messages and windows, on the world and with wildcards, while blocks travel.
+// The ranks' own messages and windows, on the world and with wildcards, while blocks travel.
 static void talking(const char* path, long request) {
   long size;
   const int fd = open_file(path, &size);
@@ -174,7 +174,7 @@ static void talking(const char* path, long request) {
   close(fd);
 }
 
-// By MPI-IO, each task alone and all together: MPI may hold locks of its own while it reads.
+// By MPI-IO, each rank alone and all together: MPI may hold locks of its own while it reads.
 static void by_mpi_io(const char* path, long request) {
   MPI_File file;
   MPI_Offset size;
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   if (MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) return 4;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  folder = argv[3];
+  directory = argv[3];
   const long first = atol(argv[4]), second = argc > 5 ? atol(argv[5]) : 0;
   if (rank == 0) printf("provided %d\n", provided);
   if (strcmp(argv[1], "computing") == 0) computing(argv[2], first);

@@ -27,7 +27,7 @@ TCP_TO_THE_END = {"openmpi": TCP["openmpi"], "mpich": {}}
 
 
 def is_once(seen, bytes_: int, block: int = 262_144) -> bool:
-    """Read once for the job. No task waits for another for longer than 2 s: on a loaded machine that may be a block or two more."""
+    """Read once for the job. No rank waits for another for longer than 2 s: on a loaded machine that may be a block or two more."""
     return bytes_ <= seen.bytes_read <= bytes_ + 2 * block
 
 
@@ -52,23 +52,23 @@ def job():
 
 @pytest.fixture
 def layered(preload, job):
-    """Variables of a job whose files *.dat are under this stack; nodes of so many tasks, which messages alone join."""
+    """Variables of a job whose files *.dat are under this stack; nodes of so many ranks, which messages alone join."""
 
-    def variables(stack: str, tasks: int = 1, **more: str) -> dict[str, str]:
+    def variables(stack: str, ranks: int = 1, **more: str) -> dict[str, str]:
         rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
         return {
-            "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, "WEIR_NODE_TASKS": str(tasks), "WEIR_BETWEEN": "mpi", **more
+            "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, "WEIR_NODE_RANKS": str(ranks), "WEIR_BETWEEN": "mpi", **more
         }  # fmt: skip
 
     return variables
 
 
-@pytest.mark.parametrize("ranks, tasks, by", [(4, 1, "memory"), (4, 2, "tcp"), (6, 2, "memory")])
-def test_each_block_is_read_once_for_the_job(mpi, layered, testfs, ranks, tasks, by):
+@pytest.mark.parametrize("ranks, per_node, by", [(4, 1, "memory"), (4, 2, "tcp"), (6, 2, "memory")])
+def test_each_block_is_read_once_for_the_job(mpi, layered, testfs, ranks, per_node, by):
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB + 1000)
     program = mpi.cc(HERE / "share.c", name="share")
-    env = layered("global:524288:16", tasks, **(TCP_TO_THE_END[mpi.name] if by == "tcp" else {}))
+    env = layered("global:524288:16", per_node, **(TCP_TO_THE_END[mpi.name] if by == "tcp" else {}))
     mpi.run(ranks, program, "read", fs.path / "a.dat", 10_000, env=env).ok()
     seen = fs.stats().file("a.dat")
     assert is_once(seen, 8 * MIB + 1000, 524_288)
@@ -77,36 +77,36 @@ def test_each_block_is_read_once_for_the_job(mpi, layered, testfs, ranks, tasks,
 
 @pytest.fixture
 def apart(mpi, layered, testfs, tmp_path):
-    """``apart(what, ranks, *numbers)`` runs share_apart on a file of 4 MiB + 77 and gives the run, the file system and the folder of marks."""
+    """``apart(what, ranks, *numbers)`` runs share_apart on a file of 4 MiB + 77 and gives the run, the file system and the directory of marks."""
     program = mpi.cc(HERE / "share_apart.c", name="share_apart")
 
-    def run(what: str, ranks: int, *numbers: object, stack: str = "global:262144:16", tasks: int = 1, wrap=(), env=None):
+    def run(what: str, ranks: int, *numbers: object, stack: str = "global:262144:16", per_node: int = 1, wrap=(), env=None):
         fs = testfs("direct")
         old(fs.backing / "a.dat", SIZE)
         marks = tmp_path / what
         marks.mkdir()
         command = [*mpi.launch(ranks, *wrap, program, what, fs.path / "a.dat", marks, *numbers)]
-        done = weir_process.run(command, env={**mpi.env, **(env or layered(stack, tasks))}, timeout=90)
+        done = weir_process.run(command, env={**mpi.env, **(env or layered(stack, per_node))}, timeout=90)
         return done, fs.stats().file("a.dat"), marks
 
     return run
 
 
-def test_a_task_that_computes_serves_all_the_same(apart):
+def test_a_rank_that_computes_serves_all_the_same(apart):
     done, seen, marks = apart("computing", 4, 10_000)
     done.ok()
-    assert [int((marks / f"read.{task}").read_text()) for task in (1, 2, 3)] == [SIZE] * 3
+    assert [int((marks / f"read.{rank}").read_text()) for rank in (1, 2, 3)] == [SIZE] * 3
     assert is_once(seen, SIZE)
 
 
-def test_a_stopped_task_holds_up_nobody(apart):
+def test_a_stopped_rank_holds_up_nobody(apart):
     done, seen, marks = apart("stopping", 4, 10_000)
     assert "ended" in done.ok().stdout
-    assert [int((marks / f"read.{task}").read_text()) for task in (0, 1, 2)] == [SIZE] * 3
+    assert [int((marks / f"read.{rank}").read_text()) for rank in (0, 1, 2)] == [SIZE] * 3
     assert seen.bytes_read <= 4 * SIZE
 
 
-def test_a_killed_task_ends_the_job_as_mpi_ends_it(apart):
+def test_a_killed_rank_ends_the_job_as_mpi_ends_it(apart):
     done, seen, marks = apart("killed", 4, 10_000)
     assert done.returncode != 0
     # Open MPI and MPICH end the others; those that came to the end before it have read every byte.
@@ -144,7 +144,7 @@ def test_leaving_without_mpi_finalize_ends(apart, mpi, layered, by):
     assert len(list(marks.glob("leaves.*"))) == 3
 
 
-# What a launcher says on nodes with one task each.
+# What a launcher says on nodes with one rank each.
 APART = {"openmpi": "OMPI_COMM_WORLD_LOCAL_SIZE=1", "mpich": "MPI_LOCALNRANKS=1"}
 
 
@@ -262,7 +262,7 @@ def test_machines_that_share_no_memory(execute, mpi, layered, testfs, tmp_path):
     fs = testfs("direct")
     old(fs.backing / "a.dat", SIZE)
     program = mpi.cc(HERE / "share.c", name="share")
-    env = without(layered("global:262144:16"), "WEIR_BETWEEN", "WEIR_NODE_TASKS")
+    env = without(layered("global:262144:16"), "WEIR_BETWEEN", "WEIR_NODE_RANKS")
     launcher = [*mpi.launcher, "--mca", "plm_rsh_agent", agent, "--mca", "orte_keep_fqdn_hostnames", "1", "--host", "weirone:2,weirtwo:2"]
     passed = [part for name in env for part in ("-x", name)]
     command = [*launcher, *passed, "-n", "4", program, "read", fs.path / "a.dat", "10000"]

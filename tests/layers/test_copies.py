@@ -47,19 +47,19 @@ cp layered2 layered3; printf 'x\\ny\\n' | tee -a layered3 > /dev/null
 
 @pytest.fixture
 def under(weir, tmp_path):
-    """``under(stack, command, ...)`` runs it in a folder of its own; returns what it printed and the files that it left."""
+    """``under(stack, command, ...)`` runs it in a directory of its own; returns what it printed and the files that it left."""
 
     def run(stack, *command):
-        folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
-        folder.mkdir()
+        directory = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
+        directory.mkdir()
         if stack is None:
-            done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(list(map(str, command)), cwd=directory, capture_output=True, text=True, timeout=60)
         else:
             rules = tmp_path / "rules.toml"
             rules.write_text(f'[[rule]]\nname = "*"\nstack = "{stack}"\n')
-            done = weir("run", "--rules", rules, "--", *command, cwd=folder, timeout=90)
+            done = weir("run", "--rules", rules, "--", *command, cwd=directory, timeout=90)
         assert done.returncode == 0, done.stderr
-        return done.stdout, {file.name: file.read_bytes() for file in folder.iterdir()}
+        return done.stdout, {file.name: file.read_bytes() for file in directory.iterdir()}
 
     return run
 

@@ -30,7 +30,7 @@ ENDS = ("kill", "kill", "abort", "segv", "_exit")
 
 @dataclass
 class Job:
-    """The folder of a job of its own, and the programs."""
+    """The directory of a job of its own, and the programs."""
 
     writer: Path
     helper: Path
@@ -38,7 +38,7 @@ class Job:
     started: list[subprocess.Popen] = field(default_factory=list)
 
     @property
-    def folder(self) -> Path:
+    def directory(self) -> Path:
         return Path(f"/dev/shm/weir.{os.geteuid()}.{self.name}/0")
 
     def start(self, file: Path, page: Path, mode: str, seed: int, records: int, end: str) -> subprocess.Popen:
@@ -48,13 +48,13 @@ class Job:
         return self.started[-1]
 
     def helper_pid(self) -> int:
-        return struct.unpack("4I", (self.folder / "pulse").read_bytes()[:16])[2]
+        return struct.unpack("4I", (self.directory / "pulse").read_bytes()[:16])[2]
 
     def command(self, what: str) -> subprocess.CompletedProcess:
-        return subprocess.run([self.helper, f"--{what}", self.folder], capture_output=True, text=True, timeout=60)
+        return subprocess.run([self.helper, f"--{what}", self.directory], capture_output=True, text=True, timeout=60)
 
     def errors(self) -> list[dict]:
-        file = self.folder / "errors"
+        file = self.directory / "errors"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -66,7 +66,7 @@ def job(native_build):
     for process in job.started:
         process.kill()
         process.wait()
-    subprocess.run(["rm", "-rf", job.folder.parent], check=True)
+    subprocess.run(["rm", "-rf", job.directory.parent], check=True)
 
 
 def pattern(offsets: numpy.ndarray, seed: int) -> bytes:
@@ -178,7 +178,7 @@ def test_what_helper_and_writer_left_when_both_were_killed_is_recovered(job, tmp
     assert status[0]["dirty_bytes"] > 0
     assert job.command("recover").returncode == 0
     assert file.read_bytes()[: accepted(page)[0]] == pattern(numpy.arange(accepted(page)[0]), 5)
-    assert list(job.folder.glob("arena.*")) == []
+    assert list(job.directory.glob("arena.*")) == []
 
 
 def test_a_file_that_is_another_one_now_is_not_recovered_into(job, tmp_path):
@@ -197,7 +197,7 @@ def test_a_file_that_is_another_one_now_is_not_recovered_into(job, tmp_path):
     (error,) = job.errors()
     assert (error["path"], error["error"]) == (str(file), "ESTALE")
     assert error["lost_bytes"] > 0
-    assert len(list(job.folder.glob("arena.*"))) == 1, "the bytes are still there"
+    assert len(list(job.directory.glob("arena.*"))) == 1, "the bytes are still there"
 
 
 def test_a_full_disk_is_reported_and_recovered_from_when_there_is_room(job, tmp_path):
@@ -265,7 +265,7 @@ def test_a_helper_that_is_told_to_end_writes_first_what_the_dead_left(job, tmp_p
     assert (tmp_path / "file").read_bytes()[:bytes_] == pattern(numpy.arange(bytes_), 9)
 
 
-def test_somebody_elses_folder_is_not_trusted(job, tmp_path):
-    job.folder.parent.mkdir(mode=0o755)
+def test_somebody_elses_directory_is_not_trusted(job, tmp_path):
+    job.directory.parent.mkdir(mode=0o755)
     process = job.start(tmp_path / "file", tmp_path / "page", "position", 1, 5, "exit")
-    assert process.wait(timeout=60) == 99, "there is no arena in a folder that others may enter"
+    assert process.wait(timeout=60) == 99, "there is no arena in a directory that others may enter"

@@ -33,8 +33,8 @@ def left_behind(native_build: Path, tmp_path: Path, job: str, records: int = 30)
     while not page.exists() or page.read_bytes()[8:16] != struct.pack("Q", records):
         assert time.monotonic() < end
         time.sleep(0.001)
-    (folder,) = drain.node_folders(job)
-    os.kill(struct.unpack("4I", (folder / "pulse").read_bytes()[:16])[2], signal.SIGKILL)
+    (directory,) = drain.node_directories(job)
+    os.kill(struct.unpack("4I", (directory / "pulse").read_bytes()[:16])[2], signal.SIGKILL)
     process.kill()
     process.wait()
     return file
@@ -103,11 +103,11 @@ def test_a_command_ends_when_what_its_dead_programs_had_accepted_is_on_disk(weir
 @pytest.fixture
 def small(tmp_path):
     """A file system with room for two pages."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    directory = tmp_path / "small"
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", directory], check=True)
+    yield directory
+    subprocess.run(["umount", "-l", directory], check=True)
 
 
 def test_a_program_that_aborts_says_what_it_could_not_write(weir, cc, job, tmp_path, small):

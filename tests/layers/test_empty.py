@@ -20,7 +20,7 @@ PROGRAM = r"""
 #include <string.h>
 #include <unistd.h>
 static char b[SIZE];
-static int tasks(void) {
+static int ranks(void) {
   int n = -2;
   DIR* d = opendir("/proc/self/task");
   while (readdir(d)) ++n;
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   }
   const int fd = open(name, O_RDONLY);
   for (long at = 0; at < SIZE; at += request) if (read(fd, b + at, request) != request) return 1;
-  printf("%d\n", tasks());
+  printf("%d\n", ranks());
   fflush(stdout);
   if (argv[1][0] == 'r') return close(fd) != 0;
   getchar();

@@ -37,15 +37,15 @@ def faulty(weir, tmp_path):
     """``faulty(stack, 5)``: results of five writes and reads and what follows, by call, and the file's entry in the report."""
 
     def run(stack, count=5):
-        rules, run_folder = tmp_path / "rules.toml", tmp_path / f"run{time.monotonic_ns()}"
+        rules, run_directory = tmp_path / "rules.toml", tmp_path / f"run{time.monotonic_ns()}"
         rules.write_text(f'[[rule]]\nname = "faulty"\nstack = "{stack}"\n')
         command = ["python3", "-c", PROGRAM, str(count)]
-        done = weir("run", "--rules", rules, "--trace", run_folder, "--", *command, cwd=tmp_path).ok()
+        done = weir("run", "--rules", rules, "--trace", run_directory, "--", *command, cwd=tmp_path).ok()
         results: dict[str, list[str]] = {}
         for line in done.stdout.splitlines():
             what, result = line.split()
             results.setdefault(what, []).append(result)
-        report = json.loads(weir("report", run_folder, "--json").stdout)
+        report = json.loads(weir("report", run_directory, "--json").stdout)
         layered = {file["file"].rsplit("/", 1)[-1]: file for file in report["layers"]}
         return results, layered.get("faulty")
 

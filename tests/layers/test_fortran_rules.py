@@ -74,9 +74,9 @@ def openings(fc):
 def test_a_rule_for_units_meets_their_openings_alone(conditions, traced, openings, execute, preload, preload_env, tmp_path):
     rules = f"weir-rules 1\nrule source=t:1 {conditions} stack=error:op=open:errno=ENOSPC:rate=1|system\n"
     env = preload_env() if traced else {"LD_PRELOAD": str(preload)}
-    folder = tmp_path / "work"
-    folder.mkdir()
-    done = execute([openings], env={**env, "WEIR_RULES": rules, "WEIR_QUIET": "1"}, cwd=folder).ok()
+    directory = tmp_path / "work"
+    directory.mkdir()
+    done = execute([openings], env={**env, "WEIR_RULES": rules, "WEIR_QUIET": "1"}, cwd=directory).ok()
     lines = done.stdout.splitlines()
     assert lines[-1] == "done"
     assert {line.split()[1] for line in lines if line.startswith("refused")} == REFUSED[conditions]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers global and gather: what reaches the file system when tasks share a file, counted by it, and what the tasks see of each
+"""Layers global and gather: what reaches the file system when ranks share a file, counted by it, and what the ranks see of each
 other's bytes."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def content(bytes_: int) -> bytes:
 
 @pytest.fixture
 def job():
-    """Variables of a job of its own, whose folder in shared memory goes with the test."""
+    """Variables of a job of its own, whose directory in shared memory goes with the test."""
     name = f"pytest-{uuid.uuid4().hex[:12]}"
     yield name
     subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{name}"], check=True)
@@ -65,24 +65,24 @@ def test_a_node_reads_each_block_once(share, layered, testfs):
     share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:5"))  # the file fits
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB + 1000
-    # A request for each block, and each task asks at the end of the file once.
+    # A request for each block, and each rank asks at the end of the file once.
     assert seen.reads <= 17 + 4
 
 
-def test_tasks_that_keep_together_need_a_small_ring_only(share, layered, testfs):
-    """64 blocks, of which 8 fit; the tasks wait for each other after every four."""
+def test_ranks_that_keep_together_need_a_small_ring_only(share, layered, testfs):
+    """64 blocks, of which 8 fit; the ranks wait for each other after every four."""
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB)
     share(4, "read", fs.path / "a.dat", 4096, 128, env=layered("global:131072:2"))
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB
-    assert 64 <= seen.reads <= 64 + 4  # each task asks at the end of the file once
+    assert 64 <= seen.reads <= 64 + 4  # each rank asks at the end of the file once
 
 
 def test_nodes_read_each_block_once_for_the_job(share, layered, testfs):
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB)
-    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:16", WEIR_NODE_TASKS="1"))
+    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:16", WEIR_NODE_RANKS="1"))
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB
     assert seen.reads <= 16 + 4
@@ -97,21 +97,21 @@ open(sys.argv[3] + "/" + os.path.basename(there), "wb").write(open(there, "rb").
 
 
 def leave_caches_of_version_1(job: str, file: Path, env: dict[str, str], nodes: int, place: Path) -> None:
-    """What tasks of an earlier weir left in the folders of these nodes: the caches had no version in their names then."""
-    sizes = {"OMPI_COMM_WORLD_SIZE": str(nodes), "OMPI_COMM_WORLD_LOCAL_SIZE": str(nodes), "WEIR_NODE_TASKS": "1"}
+    """What ranks of an earlier weir left in the directories of these nodes: the caches had no version in their names then."""
+    sizes = {"OMPI_COMM_WORLD_SIZE": str(nodes), "OMPI_COMM_WORLD_LOCAL_SIZE": str(nodes), "WEIR_NODE_RANKS": "1"}
     for node in range(nodes):
-        folder, copies = Path(f"/dev/shm/weir.{os.geteuid()}.{job}/{node}"), place / str(node)
+        directory, copies = Path(f"/dev/shm/weir.{os.geteuid()}.{job}/{node}"), place / str(node)
         copies.mkdir()
-        run = [sys.executable, "-c", LOOK_AT_CACHE, file, folder, copies]
+        run = [sys.executable, "-c", LOOK_AT_CACHE, file, directory, copies]
         subprocess.run(run, env=clean_environment({**env, **sizes, "OMPI_COMM_WORLD_RANK": str(node)}), check=True, timeout=60)
         [cache] = copies.iterdir()
         before = re.fullmatch(r"shared\.\d+\.cache-\d+-(\d+-\d+)", cache.name)
         assert before, cache.name
         data = bytearray(cache.read_bytes())
         struct.pack_into("I", data, 8, 1)
-        for each in (folder.parent, folder):  # the last process of a job that ends in order removes them
+        for each in (directory.parent, directory):  # the last process of a job that ends in order removes them
             each.mkdir(mode=0o700, exist_ok=True)
-        (folder / f"shared.cache-{before[1]}").write_bytes(data)
+        (directory / f"shared.cache-{before[1]}").write_bytes(data)
 
 
 def test_what_an_earlier_version_left_is_not_in_the_way(weir, mpi, layered, job, testfs, tmp_path):
@@ -123,7 +123,7 @@ def test_what_an_earlier_version_left_is_not_in_the_way(weir, mpi, layered, job,
     rules.write_text('[[rule]]\nname = "*.dat"\nstack = "global:64KiB:64"\n')
     program = mpi.cc(HERE / "share.c", name="share")
     command = mpi.launch(4, program, "read", fs.path / "a.dat", "4096")
-    weir("run", "--rules", rules, "--", *command, env={**mpi.env, "WEIR_JOB": job, "WEIR_NODE_TASKS": "1"}, timeout=90).ok()
+    weir("run", "--rules", rules, "--", *command, env={**mpi.env, "WEIR_JOB": job, "WEIR_NODE_RANKS": "1"}, timeout=90).ok()
     assert fs.stats().file("a.dat").bytes_read == 4 * MIB
 
 
@@ -132,7 +132,7 @@ def test_nodes_with_mounts_of_their_own_share_what_they_read(mpi, layered, testf
     second = testfs("direct", backing=first.backing)
     old(first.backing / "a.dat", 4 * MIB)
     program = mpi.cc(HERE / "share.c", name="share")
-    env = layered("global:524288:16", WEIR_NODE_TASKS="1")
+    env = layered("global:524288:16", WEIR_NODE_RANKS="1")
     arguments = [program, "read"]
     command = mpi.launch(2, *arguments, first.path / "a.dat", "4096")
     command += [":", *(["-n", "2"]), *map(str, arguments), str(second.path / "a.dat"), "4096"]
@@ -145,14 +145,14 @@ def test_nodes_with_mounts_of_their_own_share_what_they_read(mpi, layered, testf
 
 
 @pytest.mark.parametrize("stack", ["global:262144:2:patience_ms=60000", "gather:262144:16:patience_ms=5000"])
-def test_pieces_of_all_tasks_become_whole_blocks(share, layered, testfs, stack):
+def test_pieces_of_all_ranks_become_whole_blocks(share, layered, testfs, stack):
     fs = testfs("direct")
     total, piece = 4_000_000, 500
     share(4, "interleave", fs.path / "w.dat", piece, total, env=layered(stack))
     seen = fs.stats().file("w.dat")
     assert (fs.backing / "w.dat").read_bytes() == content(total)
     assert seen.bytes_written == total
-    # A request for each of the 16 blocks, though no task writes more than a quarter of any.
+    # A request for each of the 16 blocks, though no rank writes more than a quarter of any.
     assert seen.writes <= 2 * 16
 
 
@@ -160,7 +160,7 @@ def test_pieces_of_all_tasks_become_whole_blocks(share, layered, testfs, stack):
 @pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
 def test_what_was_written_before_a_barrier_is_read_after_it(share, layered, testfs, stack, nodes):
     fs = testfs("direct")
-    env = layered(stack) if nodes == "0" else layered(stack, WEIR_NODE_TASKS=nodes)
+    env = layered(stack) if nodes == "0" else layered(stack, WEIR_NODE_RANKS=nodes)
     share(4, "in-turn", fs.path / "t.dat", 24, 30_001, env=env)
 
 
@@ -173,15 +173,15 @@ def test_a_write_that_fails_later_is_reported(share, layered, testfs, stack, err
     assert "accepted were not written" in done.stderr
 
 
-def entries(page: Path, tasks: int) -> list[tuple[int, int, int]]:
+def entries(page: Path, ranks: int) -> list[tuple[int, int, int]]:
     data = page.read_bytes() if page.exists() else b""
-    if len(data) < 32 * tasks:
-        return [(0, 0, 0)] * tasks
-    return [struct.unpack_from("3q", data, 32 * i) for i in range(tasks)]
+    if len(data) < 32 * ranks:
+        return [(0, 0, 0)] * ranks
+    return [struct.unpack_from("3q", data, 32 * i) for i in range(ranks)]
 
 
 @pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
-def test_tasks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, stack):
+def test_ranks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, stack):
     seed = int(os.environ.get("WEIR_TEST_SEED", "0")) or random.randrange(1, 2**31)
     print(f"WEIR_TEST_SEED={seed}")
     chance = random.Random(seed)
@@ -189,27 +189,27 @@ def test_tasks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, 
     fs = testfs("direct")
     for number in range(int(os.environ.get("WEIR_TEST_KILLS", "6"))):
         file, page = fs.path / f"k{number}.dat", tmp_path / f"page{number}"
-        tasks, piece, pieces = 4, chance.choice([300, 1000, 5000]), 2000
+        ranks, piece, pieces = 4, chance.choice([300, 1000, 5000]), 2000
         env = clean_environment(layered(stack))
-        victim, after = chance.randrange(tasks), chance.randrange(1, pieces)
-        command = [program, file, page, str(tasks), str(piece), str(pieces), str(victim)]
+        victim, after = chance.randrange(ranks), chance.randrange(1, pieces)
+        command = [program, file, page, str(ranks), str(piece), str(pieces), str(victim)]
         running = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         limit = time.monotonic() + 60
-        while entries(page, tasks)[victim][1] < after and running.poll() is None:
+        while entries(page, ranks)[victim][1] < after and running.poll() is None:
             assert time.monotonic() < limit
             time.sleep(0.0005)
-        os.kill(entries(page, tasks)[victim][0], 9)
+        os.kill(entries(page, ranks)[victim][0], 9)
         _, said = running.communicate(timeout=60)
         assert running.returncode == 0, said
-        ended = entries(page, tasks)
-        assert [e[2] for i, e in enumerate(ended) if i != victim] == [1] * (tasks - 1)
+        ended = entries(page, ranks)
+        assert [e[2] for i, e in enumerate(ended) if i != victim] == [1] * (ranks - 1)
         wait_for_drain(job)
         data = (fs.backing / file.name).read_bytes()
-        whole = content(tasks * piece * pieces)
-        for task, (_, accepted, _) in enumerate(ended):
+        whole = content(ranks * piece * pieces)
+        for rank, (_, accepted, _) in enumerate(ended):
             for i in range(accepted):
-                at = (i * tasks + task) * piece
-                assert data[at : at + piece] == whole[at : at + piece], f"piece {i} of task {task} of {ended}"
+                at = (i * ranks + rank) * piece
+                assert data[at : at + piece] == whole[at : at + piece], f"piece {i} of rank {rank} of {ended}"
 
 
 def wait_for_drain(job: str) -> None:
@@ -257,34 +257,34 @@ except BlockingIOError:
 
 @pytest.mark.parametrize("end", ["close", "kill"])
 @pytest.mark.parametrize("lock", ["flock", "ofd"])
-def test_a_lock_ends_with_its_task_while_others_use_the_file(layered, execute, tmp_path, lock, end):
+def test_a_lock_ends_with_its_rank_while_others_use_the_file(layered, execute, tmp_path, lock, end):
     path = tmp_path / "a.dat"
     path.write_bytes(bytes(5000))
     env = clean_environment(layered("global:65536:4:always=1"))
-    tasks = [
+    ranks = [
         subprocess.Popen([sys.executable, "-I", "-c", HOLDER, path, str(i)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for i in range(2)
     ]
 
-    def tell(task: int, what: str) -> None:
-        tasks[task].stdin.write(what + "\n")
-        tasks[task].stdin.flush()
-        assert tasks[task].stdout.readline().strip() == what
+    def tell(rank: int, what: str) -> None:
+        ranks[rank].stdin.write(what + "\n")
+        ranks[rank].stdin.flush()
+        assert ranks[rank].stdout.readline().strip() == what
 
     def tried() -> str:
         return execute([sys.executable, "-I", "-c", TRY, path, lock]).ok().stdout.strip()
 
     try:
-        for task in range(2):
+        for rank in range(2):
             for what in ("open", "write"):
-                tell(task, what)
+                tell(rank, what)
         tell(0, lock)
         assert tried() == "refused"
         if end == "close":
             tell(0, "close")
         else:
-            tasks[0].kill()
-            tasks[0].wait()
+            ranks[0].kill()
+            ranks[0].wait()
             until = time.monotonic() + 20
             while tried() == "refused" and time.monotonic() < until:
                 time.sleep(0.05)
@@ -292,9 +292,9 @@ def test_a_lock_ends_with_its_task_while_others_use_the_file(layered, execute, t
         tell(1, "write")
         tell(1, "close")
     finally:
-        for task in tasks:
-            task.kill()
-            task.wait()
-            task.stdin.close()
-            task.stdout.close()
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+            rank.stdin.close()
+            rank.stdout.close()
     assert path.read_bytes()[1000:1006] == b"write\n"

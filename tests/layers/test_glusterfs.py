@@ -60,7 +60,7 @@ def layered(preload, tmp_path):
 
 
 @pytest.fixture
-def folder(glusterfs):
+def directory(glusterfs):
     made = glusterfs.path / uuid.uuid4().hex[:12]
     made.mkdir()
     yield made
@@ -68,13 +68,13 @@ def folder(glusterfs):
 
 
 def requests(env: dict[str, str], op: str, position: int) -> list:
-    """Data requests that passed the event layer at this position of the stack, of all tasks."""
+    """Data requests that passed the event layer at this position of the stack, of all ranks."""
     ops = (op, f"p{op}", f"{op}v", f"p{op}v")
     return [r for r in read_trace(env["WEIR_TRACE_DIR"]).records if r.layer == f"event{position}" and r.op in ops]
 
 
-def test_small_requests_become_few_and_the_file_is_the_same(folder, layered, execute, tmp_path):
-    plain, behind = tmp_path / "plain", folder / "behind"  # 45,000 plain requests there would take a minute
+def test_small_requests_become_few_and_the_file_is_the_same(directory, layered, execute, tmp_path):
+    plain, behind = tmp_path / "plain", directory / "behind"  # 45,000 plain requests there would take a minute
     execute([sys.executable, "-I", "-c", SMALL, plain]).ok()
     env = layered("bufa:262144:8")
     execute([sys.executable, "-I", "-c", SMALL, behind], env=env).ok()
@@ -87,22 +87,22 @@ def test_small_requests_become_few_and_the_file_is_the_same(folder, layered, exe
     assert len(requests(env, "read", 2)) * 20 < len(requests(env, "read", 0))
 
 
-def test_tasks_read_a_file_once(folder, layered, mpi):
+def test_ranks_read_a_file_once(directory, layered, mpi):
     size = 4 * MIB + 777
-    (folder / "in.dat").write_bytes(byte_sums(size))
-    os.utime(folder / "in.dat", (1_000_000_000, 1_000_000_000))
+    (directory / "in.dat").write_bytes(byte_sums(size))
+    os.utime(directory / "in.dat", (1_000_000_000, 1_000_000_000))
     time.sleep(0.2)  # a file that has just changed is not shared as freely
-    env = layered("global:262144:5")  # room for the whole file: a task that falls behind finds each block
-    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "read", folder / "in.dat", 10_000, env=env).ok()
+    env = layered("global:262144:5")  # room for the whole file: a rank that falls behind finds each block
+    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "read", directory / "in.dat", 10_000, env=env).ok()
     assert sum(r.size for r in requests(env, "read", 0)) == 4 * size
     assert sum(r.size for r in requests(env, "read", 2)) == size
 
 
-def test_pieces_of_tasks_become_whole_blocks(folder, layered, mpi):
+def test_pieces_of_ranks_become_whole_blocks(directory, layered, mpi):
     size = 3 * MIB + 501
     env = layered("global:262144:8")
-    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "interleave", folder / "out.dat", 1000, size, env=env).ok()
-    assert (folder / "out.dat").read_bytes() == byte_sums(size)
+    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "interleave", directory / "out.dat", 1000, size, env=env).ok()
+    assert (directory / "out.dat").read_bytes() == byte_sums(size)
     issued = requests(env, "write", 2)
     assert sum(r.size for r in issued) == size
     assert len(issued) * 20 < len(requests(env, "write", 0))

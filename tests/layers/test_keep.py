@@ -65,7 +65,7 @@ TURNS = r"""
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-/* turns FOLDER FILES ROUNDS BEFORE: append-open-close and stat of one file after the other; a mark after so many rounds, and at the end */
+/* turns DIRECTORY FILES ROUNDS BEFORE: append-open-close and stat of one file after the other; a mark after so many rounds, and at the end */
 int main(int argc, char **argv) {
   char name[4096];
   struct stat about;
@@ -122,9 +122,9 @@ said("reading what is gone", lambda: os.open("b.log", os.O_RDONLY))
 said("add", lambda: add("b.log", b"begins anew\n"))
 said("content", lambda: content("b.log"))
 os.mkdir("d")
-said("add", lambda: add("d/c.log", b"in a folder\n"))
+said("add", lambda: add("d/c.log", b"in a directory\n"))
 said("rename", lambda: os.rename("d", "e"))
-said("not there", lambda: add("d/c.log", b"in a folder\n"))
+said("not there", lambda: add("d/c.log", b"in a directory\n"))
 said("content", lambda: content("e/c.log"))
 said("add", lambda: add("e/c.log", b"2\n"))
 os.unlink("e/c.log")
@@ -197,11 +197,11 @@ def add(text):
     return fd
 os.close(add(b"first\n"))
 os.symlink("a.log", "link.log")
-folder = os.open(".", os.O_RDONLY)
+directory = os.open(".", os.O_RDONLY)
 fd = os.open("a.log", os.O_RDONLY)
 root = os.geteuid() == 0
 changes = {
-    "chmod": lambda: os.chmod("a.log", 0o751), "fchmod": lambda: os.fchmod(fd, 0o640), "fchmodat": lambda: os.chmod("a.log", 0o4755, dir_fd=folder),
+    "chmod": lambda: os.chmod("a.log", 0o751), "fchmod": lambda: os.fchmod(fd, 0o640), "fchmodat": lambda: os.chmod("a.log", 0o4755, dir_fd=directory),
     "by a link": lambda: os.chmod("link.log", 0o600), "chown": lambda: os.chown("a.log", 7 if root else -1, -1),
     "lchown": lambda: os.lchown("a.log", 8 if root else -1, -1), "fchown": lambda: os.fchown(fd, 9 if root else -1, -1),
     "utime": lambda: os.utime("a.log", ns=(5, 6_000_000_001)), "futimens": lambda: os.utime(fd, ns=(7, 8_000_000_001)),
@@ -338,8 +338,8 @@ def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
     if stack == "event":
         stack = "event|keep:always=1|event|system"
     plain, under = tmp_path / "plain", tmp_path / "layered"
-    for folder in (plain, under):
-        folder.mkdir()
+    for directory in (plain, under):
+        directory.mkdir()
     script = ["python3", "-c", SEMANTICS]
     expected = execute(script, cwd=plain).ok()
     got = execute(script, cwd=under, env=layered(stack).env).ok()
@@ -448,8 +448,8 @@ def test_a_name_that_another_node_gave_to_another_file_is_noticed(testfs, layere
     assert (here.backing / "x.log").read_text() == "last\n"
 
 
-@pytest.mark.parametrize("folder", [".", None])
-def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(execute, cc, layered, tmp_path, folder):
+@pytest.mark.parametrize("directory", [".", None])
+def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(execute, cc, layered, tmp_path, directory):
     if shutil.which("strace") is None:
         pytest.skip("no strace")
     turns = cc(TURNS, name="turns")
@@ -460,7 +460,7 @@ def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(exe
         # Opens and stats run untraced, as fast as ever: they are what is measured.
         command = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=!openat,open,newfstatat", "-o", tmp_path / f"{name}.log"]
         command += [f"-E{key}={value}" for key, value in env.items()]
-        execute([*command, turns, folder or work, 30, 40, 20], cwd=work).ok()
+        execute([*command, turns, directory or work, 30, 40, 20], cwd=work).ok()
         parts = re.split(r".*getpgid\((?:1111|2222)\).*\n", (tmp_path / f"{name}.log").read_text())
         assert len(parts) == 3
         return parts[1].count("\n")

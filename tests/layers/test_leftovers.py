@@ -26,58 +26,58 @@ def job(tmp_path):
     (tmp_path / "in.dat").write_bytes(bytes(5000))
     name = f"pytest-{uuid.uuid4().hex[:12]}"
     yield name
-    subprocess.run(["rm", "-rf", folder_of(name)], check=True)
+    subprocess.run(["rm", "-rf", directory_of(name)], check=True)
 
 
-def folder_of(job: str) -> Path:
+def directory_of(job: str) -> Path:
     return Path(f"/dev/shm/weir.{os.geteuid()}.{job}")
 
 
-def gone(folder: Path) -> bool:
+def gone(directory: Path) -> bool:
     end = time.monotonic() + 20
-    while folder.exists() and time.monotonic() < end:
+    while directory.exists() and time.monotonic() < end:
         time.sleep(0.05)
-    return not folder.exists()
+    return not directory.exists()
 
 
 @pytest.mark.parametrize("program", [READER, WRITER])
 def test_nothing_is_left_of_a_job(weir, job, tmp_path, program):
     run = weir("run", "--rules", "rules.toml", "--", sys.executable, "-I", "-c", program, env={"WEIR_JOB": job}, cwd=tmp_path)
     assert run.ok().stderr == ""
-    assert gone(folder_of(job))
+    assert gone(directory_of(job))
 
 
 @pytest.mark.parametrize(("stack", "program"), [("bufa:64KiB:4:always=1", WRITER), ("global:64KiB:4:always=1", READER)])
 def test_nothing_is_left_of_emulated_nodes(weir, mpi, job, tmp_path, stack, program):
     (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "*.dat"\nstack = "{stack}"\n')
-    env = {**mpi.env, "WEIR_JOB": job, "WEIR_NODE_TASKS": "1"}
+    env = {**mpi.env, "WEIR_JOB": job, "WEIR_NODE_RANKS": "1"}
     weir("run", "--rules", "rules.toml", "--", *mpi.launch(2, sys.executable, "-I", "-c", program), env=env, cwd=tmp_path, timeout=120).ok()
-    assert gone(folder_of(job))
+    assert gone(directory_of(job))
 
 
-def test_a_job_that_is_there_keeps_its_folder(weir, job, tmp_path, preload):
+def test_a_job_that_is_there_keeps_its_directory(weir, job, tmp_path, preload):
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
     env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
     command = [sys.executable, "-I", "-c", WAITING_WRITER]
     with subprocess.Popen(command, env=env, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as there:
         assert there.stdout.readline() == "wrote\n"
-        registry = next((folder_of(job) / "0").glob("registry.*")).stat().st_ino
+        registry = next((directory_of(job) / "0").glob("registry.*")).stat().st_ino
         for _ in range(3):
             weir("run", "--rules", "rules.toml", "--", sys.executable, "-I", "-c", READER, env={"WEIR_JOB": job}, cwd=tmp_path).ok()
         weir("drain", "--wait", "--job", job).ok()
-        assert next((folder_of(job) / "0").glob("registry.*")).stat().st_ino == registry
+        assert next((directory_of(job) / "0").glob("registry.*")).stat().st_ino == registry
         there.stdin.close()
         assert there.wait(timeout=20) == 0
     assert (tmp_path / "out.dat").read_bytes() == b"x" * 1000
-    assert gone(folder_of(job))
+    assert gone(directory_of(job))
 
 
 def test_processes_join_while_others_tidy_up(weir, job, tmp_path, preload):
-    """Many short programs, each in its own time, while the folder is removed again and again: all have one registry or the next."""
+    """Many short programs, each in its own time, while the directory is removed again and again: all have one registry or the next."""
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
     env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
     helper = preload.parent / "weir-drain"
-    tidy = f"for i in $(seq 60); do {helper} --wait {folder_of(job)}/0; done"
+    tidy = f"for i in $(seq 60); do {helper} --wait {directory_of(job)}/0; done"
     with subprocess.Popen(["sh", "-c", tidy], env=clean_environment()) as tidying:
         for _ in range(12):
             both = [
@@ -87,8 +87,8 @@ def test_processes_join_while_others_tidy_up(weir, job, tmp_path, preload):
             assert [one.communicate(timeout=60) for one in both] == [(b"1000\n", b"")] * 2
             assert [one.returncode for one in both] == [0, 0]
         tidying.kill()
-    assert subprocess.run([helper, "--wait", folder_of(job) / "0"], env=clean_environment(), timeout=60).returncode == 0
-    assert gone(folder_of(job))
+    assert subprocess.run([helper, "--wait", directory_of(job) / "0"], env=clean_environment(), timeout=60).returncode == 0
+    assert gone(directory_of(job))
 
 
 DAEMON = """
@@ -123,6 +123,6 @@ def test_nothing_is_left_of_a_daemon_that_outlives_what_started_it(weir, execute
     end = time.monotonic() + 20
     while not (tmp_path / "daemon.pid").exists() and time.monotonic() < end:
         time.sleep(0.01)
-    assert {one.name.split(".")[0] for one in (folder_of(job) / "0").iterdir()} <= {"registry", "key"}, "no helper"
+    assert {one.name.split(".")[0] for one in (directory_of(job) / "0").iterdir()} <= {"registry", "key"}, "no helper"
     (tmp_path / "told.fifo").write_text("end")
-    assert gone(folder_of(job))
+    assert gone(directory_of(job))

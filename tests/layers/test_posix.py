@@ -45,13 +45,13 @@ def ends(cc):
 
 @pytest.fixture
 def played(calls, execute, tmp_path):
-    """``played("name", env)``: what the program said, and the files it left, in a folder of that name."""
+    """``played("name", env)``: what the program said, and the files it left, in a directory of that name."""
 
     def run(name: str, env: dict[str, str]) -> tuple[list[str], dict[str, bytes]]:
-        folder = tmp_path / name
-        folder.mkdir()
-        said = execute([calls], cwd=folder, env=env, timeout=60).ok().stdout
-        return said.splitlines(), {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+        directory = tmp_path / name
+        directory.mkdir()
+        said = execute([calls], cwd=directory, env=env, timeout=60).ok().stdout
+        return said.splitlines(), {p.name: p.read_bytes() for p in directory.iterdir() if p.is_file()}
 
     return run
 
@@ -124,7 +124,7 @@ def test_an_error_that_comes_late_is_reported_once_and_stands_in_the_report(cc, 
 
 
 def test_another_process_sees_what_was_written(execute, preload, tmp_path):
-    """A second opening by another task of the node calls the holder back; the size is seen before."""
+    """A second opening by another rank of the node calls the holder back; the size is seen before."""
     script = r"""
 import os, subprocess, sys
 f = os.open("two.dat", os.O_RDWR | os.O_CREAT | os.O_TRUNC)

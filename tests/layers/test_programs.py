@@ -135,14 +135,14 @@ data: time = 0, 6, 12 ; lat = %s ; lon = %s ; t = %s ;
 """
 
 
-def netcdf(folder: Path, execute) -> None:
+def netcdf(directory: Path, execute) -> None:
     """input.nc, of netCDF-3 and, for the library's other half, input4.nc."""
     lat = ", ".join(str(i - 22) for i in range(45))
     lon = ", ".join(str(4 * i) for i in range(90))
     t = ", ".join(str(200 + i % 97) for i in range(3 * 45 * 90))
-    (folder / "input.cdl").write_text(CDL % (lat, lon, t))
-    execute(["ncgen", "-o", "input.nc", "input.cdl"], cwd=folder).ok()
-    execute(["ncgen", "-4", "-o", "input4.nc", "input.cdl"], cwd=folder).ok()
+    (directory / "input.cdl").write_text(CDL % (lat, lon, t))
+    execute(["ncgen", "-o", "input.nc", "input.cdl"], cwd=directory).ok()
+    execute(["ncgen", "-4", "-o", "input4.nc", "input.cdl"], cwd=directory).ok()
 
 
 NCKS = "ncks -h -O -d lat,3,30 input.nc out_part.nc && ncks -h -O -7 -v t input4.nc out_four.nc && ncks -h -s '%.2f ' -H -C -v t -d time,1 -d lat,5 out_part.nc"
@@ -167,7 +167,7 @@ STACKS = {
     "global": Stack("global:65536:4|system"),
     "gather": Stack("gather:1048576:16|system"),
     "keep": Stack("keep:always=1|system"),
-    "stripe": Stack("stripe:dirs={folder}/a,{folder}/b:unit=65536|system", transforms=True),
+    "stripe": Stack("stripe:dirs={directory}/a,{directory}/b:unit=65536|system", transforms=True),
     "delay": Stack("delay:op=any:us=20:jitter_us=0:rate=1:seed=1|system"),
     "error": Stack("error:op=write:errno=ENOSPC:rate=0:seed=1|system"),
     "short": Stack("short:op=read:rate=0.5:seed=1:bytes=1000|system", short=True),
@@ -189,8 +189,8 @@ def commands(fc, cxx, tmp_path_factory):
     }
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("out_*"))}
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.glob("out_*"))}
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def run_in(commands, execute, preload, tmp_path_factory):
             stack = STACKS[name]
             # Inputs are plain files: a layer that stores another form did not write them.
             pattern = "out_*" if stack.transforms else "*"
-            rule = f"rule source=t:1 name={pattern} dir={work} stack={stack.text.format(folder=work)}\n"
+            rule = f"rule source=t:1 name={pattern} dir={work} stack={stack.text.format(directory=work)}\n"
             env = {"LD_PRELOAD": str(preload), "WEIR_RULES": "weir-rules 1\n" + rule}
             if name in ("event", "bufa"):
                 trace = work / "trace"

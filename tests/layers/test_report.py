@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 
-def test_a_task_that_reads_ahead_is_not_called_blind(weir, testfs, tmp_path):
+def test_a_rank_that_reads_ahead_is_not_called_blind(weir, testfs, tmp_path):
     """The kernel counts megabytes for a program that asks for 0.1 MB."""
     fs = testfs("direct")
     (fs.backing / "a.dat").write_bytes(bytes(8 << 20))

@@ -93,25 +93,25 @@ def test_stripe_is_the_plain_file_to_the_program_and_pieces_on_disk(layered, exe
     program = cc(PLAYER)
     seed = random.randrange(2**31)
     print("seed", seed)
-    folders = [tmp_path / name for name in "abc"]
-    for folder in folders:
-        folder.mkdir()
+    directories = [tmp_path / name for name in "abc"]
+    for directory in directories:
+        directory.mkdir()
     plain = played(execute, program, tmp_path / "plain", seed, 1500)
-    stack = f"stripe:dirs={','.join(map(str, folders))}:unit={unit}"
+    stack = f"stripe:dirs={','.join(map(str, directories))}:unit={unit}"
     done = layered(stack, program, tmp_path / "layered", seed, 1500)
     assert done.stdout == plain
     pieces = read_index(tmp_path / "layered").pieces
-    assert [piece.parent for piece in pieces] == folders
+    assert [piece.parent for piece in pieces] == directories
     join(tmp_path / "layered")
     assert (tmp_path / "layered").read_bytes() == (tmp_path / "plain").read_bytes()
 
 
 def test_a_plain_file_stays_plain_under_both(layered, tmp_path, cc):
     (tmp_path / "layered").write_text("not blocked, not striped")
-    folders = [tmp_path / name for name in "ab"]
-    for folder in folders:
-        folder.mkdir()
-    for stack in ("cos:2", f"stripe:dirs={folders[0]},{folders[1]}"):
+    directories = [tmp_path / name for name in "ab"]
+    for directory in directories:
+        directory.mkdir()
+    for stack in ("cos:2", f"stripe:dirs={directories[0]},{directories[1]}"):
         assert layered(stack, "python3", "-c", "print(open('layered').read())").stdout == "not blocked, not striped\n"
 
 
@@ -250,8 +250,8 @@ print("unreadable", os.path.exists(path + ".moved"))
 
 @pytest.mark.parametrize("stack", ["stripe:dirs={0}/a,{0}/b:unit=64KiB", "cos:16", "bufa:64KiB:4:always=1 | stripe:dirs={0}/a,{0}/b:unit=4KiB"])
 def test_closed_files_have_their_size_by_name_and_are_cut_by_name(layered, execute, tmp_path, stack):
-    for folder in ("plain", "a", "b", "files"):
-        (tmp_path / folder).mkdir()
+    for directory in ("plain", "a", "b", "files"):
+        (tmp_path / directory).mkdir()
     command = [sys.executable, "-I", "-c", BY_NAME]
     plain = execute([*command, tmp_path / "plain" / "layered"]).ok()
     behind = layered(stack.format(tmp_path), *command, tmp_path / "files" / "layered")
@@ -274,8 +274,8 @@ RAW = "weir-rules 1\nrule source=x:1 name={} stack={}|system\n"
 @pytest.mark.parametrize("upper", ["bufa:65536:4:always=1", "gather:65536:4:always=1", "global:65536:4:always=1", "keep:always=1"])
 def test_killed_below_a_layer_that_holds_bytes_the_stored_form_stays_whole(execute, preload, tmp_path, upper):
     """Nobody could write bytes of such a layer in the stored form: none wait there. Also in orders that the rules' compiler refuses."""
-    for folder in ("a", "b", "files"):
-        (tmp_path / folder).mkdir()
+    for directory in ("a", "b", "files"):
+        (tmp_path / directory).mkdir()
     execute([sys.executable, "-I", "-c", KILLED, tmp_path / "plain", "and go on"]).ok()
     stripe = f"stripe:dirs={tmp_path}/a,{tmp_path}/b:unit=4096"
     for name, stack in ("striped", f"{upper}|{stripe}"), ("blocked", "cos:65536"), ("both", f"{upper}|cos:65536"):
@@ -304,7 +304,7 @@ print(os.fstat(fd).st_size, os.fstat(other).st_size, set(os.pread(fd, 30_000, 0)
 
 @pytest.mark.parametrize("stack", ["stripe:dirs={0}/a,{0}/b:unit=64KiB", "cos:16"])
 def test_what_the_kernel_would_do_to_the_stored_form_is_refused(layered, tmp_path, stack):
-    for folder in ("a", "b", "files"):
-        (tmp_path / folder).mkdir()
+    for directory in ("a", "b", "files"):
+        (tmp_path / directory).mkdir()
     done = layered(stack.format(tmp_path), sys.executable, "-I", "-c", BY_THE_KERNEL, tmp_path / "files" / "layered")
     assert done.stdout.split("\n") == ["Operation not supported", "Invalid argument", "Invalid argument", "20000 0 {120}", ""]

@@ -30,8 +30,8 @@ class Ran:
 class Model:
     """``model(ranks, mode="servers", kind="scatter", WEIR_OUTPUT_GROUPS=2)``: capitals are environment, the rest options."""
 
-    def __init__(self, mpi, build: Path, root: Path, folder: Path):
-        self.mpi, self.folder, self.root = mpi, folder, root
+    def __init__(self, mpi, build: Path, root: Path, directory: Path):
+        self.mpi, self.directory, self.root = mpi, directory, root
         self.libraries = build / "lib" / mpi.name
         if not (self.libraries / "libweir.so").exists():
             pytest.skip(f"libweir is not built for {mpi.name}: cmake says which package it needs")
@@ -48,7 +48,7 @@ class Model:
             command.insert(1, {"openmpi": "--enable-recovery", "mpich": "-disable-auto-cleanup"}[self.mpi.name])
         from weir_process import run
 
-        return Ran(run(command, timeout=120, env=env, cwd=self.folder))
+        return Ran(run(command, timeout=120, env=env, cwd=self.directory))
 
 
 @pytest.fixture
@@ -66,6 +66,6 @@ def misuse(model):
 
     def go(mode: str, ranks: int, mistake: str) -> Ran:
         env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": "20"}
-        return Ran(run(model.mpi.launch(ranks, program, mistake), timeout=90, env=env, cwd=model.folder))
+        return Ran(run(model.mpi.launch(ranks, program, mistake), timeout=90, env=env, cwd=model.directory))
 
     return go

@@ -16,7 +16,7 @@ def run(model):
 
     def go(path: str, form: str, first: int, steps: int, mode: str = "serial", ranks: int = 2, **options):
         config = f'[stream.history]\nformat = "{form.split()[0]}"\ncompression = "{options.pop("compression", FORMS[form])}"\nexisting = "append"\n'
-        (model.folder / "o.toml").write_text(config)
+        (model.directory / "o.toml").write_text(config)
         return model(ranks, mode, path=path, first=first, steps=steps, WEIR_OUTPUT_CONFIG="o.toml", **options)
 
     return go
@@ -32,21 +32,21 @@ def contents(path) -> dict[str, np.ndarray]:
 def test_two_runs_write_what_one_writes(model, run, form):
     run("whole", form, 0, 7).fine()
     run("parts", form, 0, 3).fine()
-    run("parts", form, 3, 5, "servers+parallel", 4, WEIR_OUTPUT_TASKS_PER_GROUP=2).fine()
+    run("parts", form, 3, 5, "servers+parallel", 4, WEIR_OUTPUT_SERVERS_PER_GROUP=2).fine()
     run("parts", form, 5, 7, "collective", 3).fine()
-    whole, parts = contents(model.folder / "whole"), contents(model.folder / "parts")
+    whole, parts = contents(model.directory / "whole"), contents(model.directory / "parts")
     assert parts["time"].tolist() == [60.0 * step for step in range(7)] and whole.keys() == parts.keys()
     for name, values in whole.items():
         assert np.array_equal(values, parts[name]), name
     if form.startswith("cdf"):
-        assert (model.folder / "whole").read_bytes() == (model.folder / "parts").read_bytes()
-    assert not list(model.folder.glob(".*"))
+        assert (model.directory / "whole").read_bytes() == (model.directory / "parts").read_bytes()
+    assert not list(model.directory.glob(".*"))
 
 
 @pytest.mark.parametrize("form", ["cdf5", "netcdf4 packed", "zarr"])
 def test_a_file_that_the_run_would_not_write_stays_as_it_is(model, run, form):
     run("o", form, 0, 3).fine()
-    before = contents(model.folder / "o")
+    before = contents(model.directory / "o")
     cases = [
         ({"first": 2, "steps": 4}, "its last time is 120 s, this run's first in it 120 s, which is not later"),
         ({"first": 3, "steps": 4, "fields": 3}, "f2"),
@@ -60,7 +60,7 @@ def test_a_file_that_the_run_would_not_write_stays_as_it_is(model, run, form):
         for rank in (0, 1):
             assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}, (options, ran.said)
             assert "cannot go on with" in ran.said[rank][0][2] and says in ran.said[rank][0][2], (options, ran.said)
-        after = contents(model.folder / "o")
+        after = contents(model.directory / "o")
         assert before.keys() == after.keys() and all(np.array_equal(before[name], after[name]) for name in before), options
 
 
@@ -71,7 +71,7 @@ def test_a_server_that_is_killed_leaves_the_file_to_the_next(model, run):
     run("o", "cdf5", 0, 3).fine()
     ran = run("o", "cdf5", 3, 13, "servers", 5, survive=True, WEIR_OUTPUT_GROUPS=2, kill_step=6, kill_rank=3, pause_ms=20)
     assert any("take its files over" in m for _, _, m in ran.said[0])
-    after = contents(model.folder / "o")
+    after = contents(model.directory / "o")
     steps = [round(time / 60) for time in after["time"]]
     assert steps[:3] == [0, 1, 2] and steps[-1] == 12 and len(steps) >= 11 and steps == sorted(set(steps))
     for record, step in enumerate(steps):

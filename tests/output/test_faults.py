@@ -33,12 +33,12 @@ def test_a_field_that_one_rank_did_not_put(model, mode):
         ((call, code, message),) = ran.said[rank]
         assert (call, code) == ("weir_end_step", "WEIR_E_MISSING")
         assert "stream 'history', step 1: field 'f1'" in message and "rank 2" in message
-    assert times(model.folder / "o.nc") == [0, 120, 180, 240]  # the frame is left out, the others are there
+    assert times(model.directory / "o.nc") == [0, 120, 180, 240]  # the frame is left out, the others are there
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_file_that_cannot_be_made(model, mode):
-    (model.folder / "taken").write_text("a file where a folder is wanted")
+    (model.directory / "taken").write_text("a file where a directory is wanted")
     ran = model(4, mode, steps=6, path="taken/o.nc")
     for rank in clients(mode, 4):
         assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
@@ -47,7 +47,7 @@ def test_a_file_that_cannot_be_made(model, mode):
 
 
 def test_a_full_disk(model):
-    disk = model.folder / "disk"
+    disk = model.directory / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("no right to mount here")
@@ -68,7 +68,7 @@ def test_a_full_disk(model):
 @pytest.mark.parametrize("mode", ["serial", "servers"])
 def test_a_disk_that_is_full_when_a_netcdf4_file_is_to_be_made(model, mode):
     """Header and coordinates alone, 96 KB of them, go beyond what is left: each file is tried, and none takes the writer with it."""
-    disk = model.folder / "disk"
+    disk = model.directory / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("no right to mount here")
@@ -92,13 +92,13 @@ def test_a_decomposition_that_does_not_cover_the_grid(model, mistake):
         assert code == "WEIR_E_DECOMPOSITION"
     if mistake == 1:
         assert "1 of 240 points belong to no rank" in message and "claimed by rank 1 twice" in message
-    assert not list(model.folder.iterdir())
+    assert not list(model.directory.iterdir())
 
 
 def test_time_that_goes_back(model):
     ran = model(2, steps=4, order=2, path="o.nc")
     assert all(ran.said[rank][0][:2] == ("weir_step", "WEIR_E_ORDER") for rank in (0, 1))
-    assert times(model.folder / "o.nc") == [0, 60, 180]
+    assert times(model.directory / "o.nc") == [0, 60, 180]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_another_group_takes_the_frames_of_a_killed_server_over(model):
     left_out = set.union(*named)
     assert len(left_out) <= 2 and all(steps == left_out for steps in named)
     kept = [step for step in range(10) if step not in left_out]
-    with Dataset(model.folder / "o.nc") as file:
+    with Dataset(model.directory / "o.nc") as file:
         assert file["time"][:].tolist() == [60.0 * step for step in kept]
         for record, step in enumerate(kept):
             assert file["f1"][record, 2, 9, 23] == 120000 + 239 + step * 0.25
@@ -142,7 +142,7 @@ def test_a_mean_that_a_dead_server_had_begun_says_where_it_begins(model):
     left_out = {int(step) for r in (0, 1, 2) for _, _, m in ran.said[r] for step in re.findall(r"step (\d+)(?: is lost on this rank|: field)", m)}
     steps = [step for step in range(since // 60 + 1, 9) if step not in left_out]
     assert len(steps) == covered < 8
-    with Dataset(model.folder / "o.nc") as file:
+    with Dataset(model.directory / "o.nc") as file:
         assert file["time"][:].tolist() == [480]
         assert file[file["time"].bounds][0].tolist() == [since, 480]
         assert file["f0"][0, 2, 9, 23] == pytest.approx(20000 + 239 + sum(steps) / covered * 0.25, abs=0.01)
@@ -151,7 +151,7 @@ def test_a_mean_that_a_dead_server_had_begun_says_where_it_begins(model):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_mean_begins_anew_after_a_frame_that_was_left_out(model, mode):
     model(4, mode, steps=8, every_steps=2, mean=1, skip_step=4, skip_rank=2, path="o.nc")
-    with Dataset(model.folder / "o.nc") as file:
+    with Dataset(model.directory / "o.nc") as file:
         assert file["time"][:].tolist() == [120, 360]
         assert file[file["time"].bounds][1].tolist() == [240, 360]
         assert file["f0"][1, 0, 0, 0] == 5.5 * 0.25
@@ -163,8 +163,8 @@ def test_the_only_server_is_killed(model):
     for rank in (0, 1, 2):
         assert set(ran.codes(rank)) == {"WEIR_E_LOST"}
         assert any("server rank 3" in message and "no server is left" in message for _, _, message in ran.said[rank])
-    assert not (model.folder / "o.nc").exists()
-    assert times(model.folder / ".o.nc.weir-part")[:2] == [0, 60]
+    assert not (model.directory / "o.nc").exists()
+    assert times(model.directory / ".o.nc.weir-part")[:2] == [0, 60]
 
 
 def test_a_rank_of_the_model_is_killed(model):
@@ -172,8 +172,8 @@ def test_a_rank_of_the_model_is_killed(model):
     ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1, written=3, pause_ms=20, path="o.nc")
     for rank in (0, 2, 3):
         assert ran.said[rank] and "rank 1 of the model is gone" in ran.said[rank][0][2]
-    assert not (model.folder / "o.nc").exists(), "an incomplete file has its final name"
-    assert times(model.folder / ".o.nc.weir-part")[:3] == [0, 60, 120]
+    assert not (model.directory / "o.nc").exists(), "an incomplete file has its final name"
+    assert times(model.directory / ".o.nc.weir-part")[:3] == [0, 60, 120]
 
 
 def test_a_rank_that_does_not_come_is_named_after_the_time_limit(model):
@@ -181,4 +181,4 @@ def test_a_rank_that_does_not_come_is_named_after_the_time_limit(model):
     for rank in (0, 2):
         assert ran.codes(rank)[0] == "WEIR_E_LOST"
     assert "step 4: ranks that did not end the step within 3 s (time_limit_s): 1" in ran.said[3][0][2]
-    assert times(model.folder / ".o.nc.weir-part") == [0, 60, 120, 180]
+    assert times(model.directory / ".o.nc.weir-part") == [0, 60, 120, 180]

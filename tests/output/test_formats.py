@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray
 
-MODES = [(1, "serial", {}), (4, "collective", {}), (5, "servers+parallel", {"WEIR_OUTPUT_TASKS_PER_GROUP": 2}), (3, "servers", {})]
+MODES = [(1, "serial", {}), (4, "collective", {}), (5, "servers+parallel", {"WEIR_OUTPUT_SERVERS_PER_GROUP": 2}), (3, "servers", {})]
 
 
 def content(path) -> dict[str, bytes]:
@@ -21,7 +21,7 @@ def content(path) -> dict[str, bytes]:
 def test_a_format_has_the_same_bytes_in_every_mode(model, form):
     first = None
     for ranks, mode, options in MODES:
-        path = model.folder / mode
+        path = model.directory / mode
         model(ranks, mode, format=form, kind="scatter", nx=100, ny=50, steps=3, mean=1, lonlat=1, mapping=1, path=mode, **options).fine()
         first = first or content(path)
         assert content(path) == first, mode

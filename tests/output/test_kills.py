@@ -27,14 +27,14 @@ RANKS, SERVERS, POINTS = 5, 2, 64 * 64
 class Job:
     """One job of the model that writes a file a step until it is ended."""
 
-    def __init__(self, model, folder, form: str, survive: bool):
-        self.model, self.folder = model, folder
-        folder.mkdir()
+    def __init__(self, model, directory, form: str, survive: bool):
+        self.model, self.directory = model, directory
+        directory.mkdir()
         command = model.mpi.launch(RANKS, model.program, "", "steps=100000", "rotation=1", "nx=64", "ny=64", f"format={form}", "path=h{step}")
         if survive:
             command.insert(1, "--enable-recovery")
         env = clean_environment({**model.mpi.env, "WEIR_OUTPUT_MODE": "servers", "WEIR_OUTPUT_GROUPS": str(SERVERS)})
-        self.process = subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, cwd=directory, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def everybody(self) -> list[int]:
         """The launcher and all below it: MPICH's gives its ranks a session of their own."""
@@ -60,7 +60,7 @@ class Job:
 
     def await_output(self) -> None:
         deadline = time.monotonic() + 60
-        while not any(self.folder.glob("h*")) and self.process.poll() is None and time.monotonic() < deadline:
+        while not any(self.directory.glob("h*")) and self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
         assert self.process.poll() is None, "the job has ended by itself"
 
@@ -107,17 +107,17 @@ def test_no_incomplete_file_has_its_final_name(model):
     for number in range(KILLS):
         form, victim = FORMATS[number % 3], VICTIMS[number // 3 % 3]
         survive = victim == "server" and model.mpi.name == "openmpi" and chance.random() < 0.5
-        job = Job(model, model.folder / str(number), form, survive)
+        job = Job(model, model.directory / str(number), form, survive)
         job.strike(victim, chance)
-        named = sorted(job.folder.glob("h*"), key=lambda path: path.stat().st_mtime_ns)
+        named = sorted(job.directory.glob("h*"), key=lambda path: path.stat().st_mtime_ns)
         for path in named[-25:]:  # the others were named long before the kill
             check_complete(path)
-        growing = list(job.folder.glob(".h*.weir-part"))
+        growing = list(job.directory.glob(".h*.weir-part"))
         count.update(["kills", f"kills of {victim}", f"kills with {form}"])
         count.update({"named files": len(named), "files checked": min(25, len(named)), "kills that left a growing file": bool(growing)})
-        odd = [path.name for path in job.folder.iterdir() if not re.fullmatch(r"h\d+|\.h\d+\.weir-part(\.\d+)?(\.journal|\.lock)?", path.name)]
+        odd = [path.name for path in job.directory.iterdir() if not re.fullmatch(r"h\d+|\.h\d+\.weir-part(\.\d+)?(\.journal|\.lock)?", path.name)]
         assert not odd
-        subprocess.run(["rm", "-rf", job.folder], check=True)
+        subprocess.run(["rm", "-rf", job.directory], check=True)
     print(model.mpi.name, dict(count))
     assert count["files checked"] >= KILLS
     assert count["kills that left a growing file"] > 0 or KILLS < 30

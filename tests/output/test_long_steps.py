@@ -11,8 +11,8 @@ TWO_SIDED = {"WEIR_OUTPUT_TRANSPORT": "two-sided", "nx": 200, "ny": 100, "path":
 
 
 def test_ranks_that_compute_for_longer_than_the_time_limit_are_waited_for(model):
-    model(4, "servers+parallel", limit_s=2, steps=2, pause_ms=3000, WEIR_OUTPUT_TASKS_PER_GROUP=2, **TWO_SIDED).fine()
-    with Dataset(model.folder / "o.nc") as file:
+    model(4, "servers+parallel", limit_s=2, steps=2, pause_ms=3000, WEIR_OUTPUT_SERVERS_PER_GROUP=2, **TWO_SIDED).fine()
+    with Dataset(model.directory / "o.nc") as file:
         assert file["time"][:].tolist() == [0, 60]
         for step in (0, 1):
             plain = np.arange(3)[:, None] * 10000 + np.arange(20000)[None] % 997 + step * 0.25
@@ -24,4 +24,4 @@ def test_a_rank_that_others_wait_for_is_given_up_after_the_time_limit(model):
     for rank in (0, 2):
         assert ran.codes(rank)[0] == "WEIR_E_LOST", ran.said
     assert ran.codes(3) == ["WEIR_E_LOST"] and "within 2 s (time_limit_s)" in ran.said[3][0][2]
-    assert not (model.folder / "o.nc").exists()
+    assert not (model.directory / "o.nc").exists()

@@ -24,8 +24,8 @@ WAYS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("mode", "form", "compression", "budget", "transport"), WAYS)
 def test_a_step_many_times_the_budget(model, mode, form, compression, budget, transport):
-    config = model.folder / "output.toml"
-    config.write_text(f'[output]\ntasks_per_group = {1 if mode == "servers" else 2}\n[stream.history]\ncompression = "{compression}"\n')
+    config = model.directory / "output.toml"
+    config.write_text(f'[output]\nservers_per_group = {1 if mode == "servers" else 2}\n[stream.history]\ncompression = "{compression}"\n')
     env = {"WEIR_OUTPUT_CONFIG": config, "WEIR_OUTPUT_SERVER_MEMORY": f"{budget}MiB", "WEIR_OUTPUT_TRANSPORT": transport}
     levels = 25 if form == "zarr" else 16
     ranks = 5 if mode == "servers" else 6
@@ -35,7 +35,7 @@ def test_a_step_many_times_the_budget(model, mode, form, compression, budget, tr
     assert len(peaks) == ranks - 4
     assert 1_000_000 < max(peaks) <= 48_000_000 + (budget << 20) < levels * 16_000_000, peaks
     if form != "zarr":
-        with Dataset(model.folder / "m.out") as file:
+        with Dataset(model.directory / "m.out") as file:
             assert file["f3"].shape == (1, 16, 1000, 1000)
             assert file["f3"][0, 15, 999, ::333].tolist() == [300000 + 150000 + (999000 + i) % 997 for i in range(0, 1000, 333)]
-            (model.folder / "m.out").unlink()
+            (model.directory / "m.out").unlink()

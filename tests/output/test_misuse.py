@@ -20,7 +20,7 @@ def test_ranks_at_different_times_are_told_and_named(misuse, model, mode, ranks,
     for rank in range(ranks - servers):
         messages = [message for _, code, message in ran.said[rank] if code == "WEIR_E_ORDER"]
         assert any("(60 s)" in m and "(0 s)" in m and "same times" in m for m in messages), ran.said
-    assert not (model.folder / "o.nc").exists()
+    assert not (model.directory / "o.nc").exists()
 
 
 @pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
@@ -35,7 +35,7 @@ def test_a_rank_that_misses_a_step_is_told_and_the_others(misuse, model, mode, r
     assert ran.done.returncode == 0, ran.done.stdout + ran.done.stderr
     assert all(f"rank {rank} ends" in ran.done.stdout for rank in range(ranks))
     assert "signal" not in ran.done.stderr and "NBC" not in ran.done.stderr
-    written = [path for path in model.folder.iterdir() if path.name in ("o.nc", ".o.nc.weir-part")]
+    written = [path for path in model.directory.iterdir() if path.name in ("o.nc", ".o.nc.weir-part")]
     assert [times(path) for path in written] == [[0, 60] if mistake == "other_time" else [0, 60, 120]]
 
 
@@ -44,7 +44,7 @@ def test_a_time_that_is_none_is_refused_at_once(misuse, model, mode, ranks, serv
     ran = misuse(mode, ranks, "infinite")
     for rank in range(ranks - servers):
         assert ran.said[rank][0][:2] == ("weir_step", "WEIR_E_ARGUMENT") and "inf" in ran.said[rank][0][2]
-    assert times(model.folder / "o.nc") == [0, 60, 180]
+    assert times(model.directory / "o.nc") == [0, 60, 180]
 
 
 def test_a_rank_that_computes_is_no_server_of_a_second_context(misuse, model):
@@ -54,7 +54,7 @@ def test_a_rank_that_computes_is_no_server_of_a_second_context(misuse, model):
         ((call, code, message),) = ran.said[rank]
         assert (call, code) == ("weir_init", "WEIR_E_ORDER")
         assert "rank 2 of this communicator would be a server, but it computes in another context" in message
-    assert times(model.folder / "o.nc") == [0, 60, 120, 180] and ran.done.returncode == 0
+    assert times(model.directory / "o.nc") == [0, 60, 120, 180] and ran.done.returncode == 0
 
 
 @pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
@@ -64,8 +64,8 @@ def test_a_program_without_weir_finalize_ends_and_says_so(misuse, model, mode, r
     assert "MPI_Finalize without weir_finalize" in ran.done.stderr
     for rank in range(ranks - servers, ranks):
         assert ran.codes(rank) == ["WEIR_E_ORDER"] and "without weir_finalize" in ran.said[rank][0][2]
-    assert not (model.folder / "o.nc").exists()
-    assert times(model.folder / ".o.nc.weir-part")[:2] == [0, 60]
+    assert not (model.directory / "o.nc").exists()
+    assert times(model.directory / ".o.nc.weir-part")[:2] == [0, 60]
 
 
 def test_a_second_context_over_ranks_that_serve_is_refused(misuse, model):
@@ -73,12 +73,12 @@ def test_a_second_context_over_ranks_that_serve_is_refused(misuse, model):
     for rank in range(3):
         ((call, code, message),) = ran.said[rank]
         assert (call, code) == ("weir_init", "WEIR_E_ORDER") and "rank 3 of this communicator is a server" in message
-    assert times(model.folder / "o.nc") == [0, 60, 120, 180]
+    assert times(model.directory / "o.nc") == [0, 60, 120, 180]
 
 
 def test_two_contexts_beside_each_other_where_nobody_serves(misuse, model):
     assert not misuse("serial", 2, "two_contexts").said
-    assert times(model.folder / "o.nc") == [0, 60, 120, 180]
+    assert times(model.directory / "o.nc") == [0, 60, 120, 180]
 
 
 def test_buffers_larger_than_the_node_are_refused_before_memory_is_taken(misuse, model):
@@ -100,7 +100,7 @@ def test_what_is_lent_has_no_halo_and_the_error_says_what_to_do(misuse):
 def test_a_file_without_frames_does_not_appear(model, mode):
     ran = model(4, mode, steps=4, rotation=1, skip_step=2, skip_rank=1, path="h{step}.nc")
     assert ran.codes(0) == ["WEIR_E_MISSING"]
-    assert sorted(path.name for path in model.folder.iterdir()) == ["h0.nc", "h1.nc", "h3.nc"]
+    assert sorted(path.name for path in model.directory.iterdir()) == ["h0.nc", "h1.nc", "h3.nc"]
     if mode == "servers":  # what became of the model's frames is the model's to judge
         assert 3 not in ran.said
 
@@ -119,7 +119,7 @@ def test_files_of_the_other_groups_go_on_when_an_unfinished_frame_lies_before_th
     messages = [message for _, _, message in ran.said[0]]
     assert any("the other servers take its files over" in message for message in messages)
     assert not any("no server is left" in message for message in messages)
-    assert {f"o{file}.nc" for file in (0, 3, 4, 5, 6)} <= {path.name for path in model.folder.iterdir()}
+    assert {f"o{file}.nc" for file in (0, 3, 4, 5, 6)} <= {path.name for path in model.directory.iterdir()}
 
 
 @pytest.mark.parametrize("mode", ["serial", "collective"])
@@ -131,4 +131,4 @@ def test_a_killed_rank_is_named_where_nobody_serves(model, mode):
         assert ran.codes(rank)[0] == "WEIR_E_LOST" and "is gone" in ran.said[rank][0][2]
     # Who hears of it first ends, and may be what the other one sees.
     assert any("rank 1 is gone" in ran.said[rank][0][2] for rank in (0, 2))
-    assert times(model.folder / ".o.nc.weir-part")[:3] == [0, 60, 120]
+    assert times(model.directory / ".o.nc.weir-part")[:3] == [0, 60, 120]

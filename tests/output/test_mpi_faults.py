@@ -32,7 +32,7 @@ def faults(model):
 
     def go(mode: str, transport: str, number: int = 0, failing: tuple[int, int, int] = (-1, 0, 0), **env: str) -> str:
         env |= {"WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TRANSPORT": transport, **model.mpi.env}
-        done = run(model.mpi.launch(RANKS, program, number, *failing), timeout=60, env=env, cwd=model.folder)
+        done = run(model.mpi.launch(RANKS, program, number, *failing), timeout=60, env=env, cwd=model.directory)
         assert len(LAST.findall(done.stdout)) == RANKS, done.stdout[-4000:] + done.stderr[-4000:]
         assert all(messages == "0" for *_, messages, _ in LAST.findall(done.stdout)), done.stdout
         return done.stdout
@@ -52,16 +52,16 @@ def calls_to_fail(said: str) -> list[tuple[int, int, int]]:
     ]
 
 
-def check(folder: Path, said: str, runs: int) -> int:
+def check(directory: Path, said: str, runs: int) -> int:
     """Files of all runs. Returns how many have no name."""
-    right = {name: (folder / f"0.{name}.nc").read_bytes() for name in ("each", "means")}
+    right = {name: (directory / f"0.{name}.nc").read_bytes() for name in ("each", "means")}
     assert "run 0 rank 0: computes" in said and not re.search(r"^run 0 .*WEIR_E_", said, re.M)
     lacking = 0
     for number in range(1, runs + 1):
         failed = re.findall(rf"^run {number} rank .*$", said, re.M)
         complete = True
         for name, content in right.items():
-            path = folder / f"{number}.{name}.nc"
+            path = directory / f"{number}.{name}.nc"
             if path.exists():
                 assert path.read_bytes() == content, (path.name, failed)
             else:
@@ -83,7 +83,7 @@ def test_files_are_right_or_missed_when_a_call_of_mpi_fails(model, faults, mode,
     with ThreadPoolExecutor(AT_ONCE) as jobs:
         said += "".join(jobs.map(lambda run: faults(mode, transport, run[0], run[1]), enumerate(failing, 1)))
     assert len(re.findall(r"^run \d+ rank \d+: call .* failed: MPI_\w+$", said, re.M)) >= len(failing) // 2
-    assert check(model.folder, said, len(failing)) > 0 or len(failing) == 1
+    assert check(model.directory, said, len(failing)) > 0 or len(failing) == 1
 
 
 @pytest.mark.parametrize(("mode", "transport"), WAYS)
@@ -97,6 +97,6 @@ def test_windows_of_two_copies_are_brought_up_to_date(model, faults):
     """What is fetched is what MPI_Win_sync has made public: without it a file would have zeros."""
     syncs = [int(n) for _, _, _, n, *_ in LAST.findall(faults("servers", "rma", MPI_FAULT_SEPARATE="1"))]
     assert len(syncs) == RANKS and sum(n >= 5 for n in syncs) == 2  # the two that compute, at each step
-    separate = (model.folder / "0.each.nc").read_bytes()
+    separate = (model.directory / "0.each.nc").read_bytes()
     faults("servers", "two-sided")
-    assert (model.folder / "0.each.nc").read_bytes() == separate
+    assert (model.directory / "0.each.nc").read_bytes() == separate

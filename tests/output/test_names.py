@@ -20,13 +20,13 @@ def times(path) -> list[float]:
 
 
 def config(model, text: str):
-    path = model.folder / "c.toml"
+    path = model.directory / "c.toml"
     path.write_text(text)
     return {"WEIR_OUTPUT_CONFIG": path}
 
 
 def files(model, pattern: str = "*.nc") -> dict[str, list[float]]:
-    return {str(path.relative_to(model.folder)): times(path) for path in sorted(model.folder.rglob(pattern))}
+    return {str(path.relative_to(model.directory)): times(path) for path in sorted(model.directory.rglob(pattern))}
 
 
 @pytest.mark.parametrize(("ranks", "mode"), MODES)
@@ -53,9 +53,9 @@ def test_rotation_by_the_calendar(model, ranks, mode):
 
 def test_check_refuses_what_the_job_refuses(model, weir):
     text = '[stream.history]\npath = "%Y%m%d.nc"\nevery_s = 3600\nrotation = 2\n'
-    (model.folder / "c.toml").write_text(text)
+    (model.directory / "c.toml").write_text(text)
     env = {"WEIR_OUTPUT_LIBRARIES": str(model.libraries.parent)}
-    done = weir("output", "check", model.folder / "c.toml", env=env)
+    done = weir("output", "check", model.directory / "c.toml", env=env)
     assert done.returncode == 3 and "c.toml:2:8" in done.stderr and "do not differ so soon" in done.stderr
     ran = model(1, steps=3, **config(model, text))
     assert ran.codes(0)[0] == "WEIR_E_CONFIG"
@@ -64,12 +64,12 @@ def test_check_refuses_what_the_job_refuses(model, weir):
 @pytest.mark.parametrize("form", ["cdf5", "netcdf4", "zarr"])
 def test_two_jobs_do_not_write_one_file(model, form):
     """The first has its file open until it is told to go on."""
-    pipe = model.folder / "go"
+    pipe = model.directory / "go"
     os.mkfifo(pipe)
     options = ["steps=4", "path=out/o", f"format={form}", "levels=5", f"wait={pipe}"]
     env = clean_environment({**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"})
     command = model.mpi.launch(3, model.program, "", *options)
-    first = subprocess.Popen(command, cwd=model.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    first = subprocess.Popen(command, cwd=model.directory, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         with open(pipe, "w"):  # opens when the model has ended its second step and reads
             second = model(3, "servers", steps=4, path="out/o", format=form)
@@ -80,14 +80,14 @@ def test_two_jobs_do_not_write_one_file(model, form):
         assert first.returncode == 0 and not re.search(r"^rank \d+: \w+: ", said, re.M), said
     finally:
         first.kill()
-    assert sorted(path.name for path in (model.folder / "out").iterdir()) == ["o"]
+    assert sorted(path.name for path in (model.directory / "out").iterdir()) == ["o"]
     model(2, "serial", format=form, levels=5, path="out/o", get=4).fine()
 
 
 def test_two_streams_of_one_file_are_told_before_the_first_step(model):
-    (model.folder / "real").mkdir()
-    (model.folder / "link").symlink_to("real")
-    for path in ("./x.nc", "a/../x.nc", f"{model.folder}/x.nc", "link/x.nc"):
+    (model.directory / "real").mkdir()
+    (model.directory / "link").symlink_to("real")
+    for path in ("./x.nc", "a/../x.nc", f"{model.directory}/x.nc", "link/x.nc"):
         ran = model(2, path="real/x.nc" if "link" in path else "x.nc", second=path)
         for rank in (0, 1):
             assert ran.said[rank][0][:2] == ("weir_context_end_definition", "WEIR_E_ARGUMENT"), path
@@ -97,28 +97,28 @@ def test_two_streams_of_one_file_are_told_before_the_first_step(model):
 
 @pytest.mark.parametrize(("ranks", "mode"), [*MODES, (3, "collective")])
 def test_relative_paths_begin_where_the_program_was_at_weir_init(model, ranks, mode):
-    (model.folder / "sub").mkdir()
+    (model.directory / "sub").mkdir()
     model(ranks, mode, steps=3, rotation=1, path="out/{step}.nc", chdir="sub").fine()
     assert sorted(files(model)) == ["out/0.nc", "out/1.nc", "out/2.nc"]
     model(ranks, "serial", steps=3, path="out/1.nc", chdir="sub", get=1, check_step=1).fine()
 
 
 def test_what_is_no_file_is_not_replaced(model):
-    folder = model.folder
-    os.mkfifo(folder / "pipe")
-    (folder / "kept.nc").write_text("precious")
-    (folder / "kept.nc").chmod(0o444)
-    (folder / "link.nc").symlink_to("kept.nc")
-    (folder / "folder").mkdir()
-    before = {path.name: path.lstat() for path in folder.iterdir()}
-    for path, says in (("pipe", "no regular file"), ("kept.nc", "write-protected"), ("link.nc", "a symbolic link"), ("folder", "a folder that is no Zarr store")):
+    directory = model.directory
+    os.mkfifo(directory / "pipe")
+    (directory / "kept.nc").write_text("precious")
+    (directory / "kept.nc").chmod(0o444)
+    (directory / "link.nc").symlink_to("kept.nc")
+    (directory / "directory").mkdir()
+    before = {path.name: path.lstat() for path in directory.iterdir()}
+    for path, says in (("pipe", "no regular file"), ("kept.nc", "write-protected"), ("link.nc", "a symbolic link"), ("directory", "a directory that is no Zarr store")):
         ran = model(3, "servers", path=path)
         for rank in (0, 1):
             assert ran.said[rank][0][:2] == ("weir_context_end_definition", "WEIR_E_FILE"), path
-            assert f"stream 'history': {folder}/{path} is there already: {says}" in ran.said[rank][0][2]
-    assert {path.name: path.lstat() for path in folder.iterdir()} == before
-    ran = model(2, path="folder/..")
-    assert ran.said[0][0][:2] == ("weir_stream_create", "WEIR_E_ARGUMENT") and "is a folder" in ran.said[0][0][2]
+            assert f"stream 'history': {directory}/{path} is there already: {says}" in ran.said[rank][0][2]
+    assert {path.name: path.lstat() for path in directory.iterdir()} == before
+    ran = model(2, path="directory/..")
+    assert ran.said[0][0][:2] == ("weir_stream_create", "WEIR_E_ARGUMENT") and "is a directory" in ran.said[0][0][2]
 
 
 def test_existing_files_are_replaced_or_refused(model):
@@ -130,8 +130,8 @@ def test_existing_files_are_replaced_or_refused(model):
     # The name of the first file is known before the first step, that of the others when they begin.
     ran = job("refuse", "a{step}.nc", 2)
     assert ran.said[0][0][:2] == ("weir_context_end_definition", "WEIR_E_FILE") and 'existing = "refuse"' in ran.said[0][0][2]
-    (model.folder / "a0.nc").unlink()
-    kept = (model.folder / "a1.nc").stat().st_ino
+    (model.directory / "a0.nc").unlink()
+    kept = (model.directory / "a1.nc").stat().st_ino
     ran = job("refuse", "a{step}.nc", 3)
     assert ran.codes(0) == ["WEIR_E_REMOTE"] and "a1.nc is there already" in ran.said[0][0][2]
-    assert sorted(files(model)) == ["a0.nc", "a1.nc", "a2.nc"] and (model.folder / "a1.nc").stat().st_ino == kept
+    assert sorted(files(model)) == ["a0.nc", "a1.nc", "a2.nc"] and (model.directory / "a1.nc").stat().st_ino == kept

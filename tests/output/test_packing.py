@@ -22,7 +22,7 @@ def values(field: int, step: int, levels: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("form", ["cdf5", "cdf2", "netcdf4", "zarr"])
 def test_readers_get_the_values_within_half_a_scale_factor(model, form):
     model(3, "servers", levels=1, packed=300, format=form, path="o").fine()
-    path = model.folder / "o"
+    path = model.directory / "o"
     opened = xarray.open_zarr(path, decode_times=False) if form == "zarr" else xarray.open_dataset(path, decode_times=False)
     with opened as data:
         for field in (0, 1):
@@ -47,7 +47,7 @@ def test_cdo_reads_what_was_put(model):
         pytest.skip("needs cdo")
     model(2, levels=1, packed=250, path="o.nc", format="cdf2", lonlat=1).fine()
     command = ["cdo", "-s", "outputf,%.2f,1", "-seltimestep,2", "-selname,f0", "o.nc"]
-    text = subprocess.run(command, cwd=model.folder, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, cwd=model.directory, capture_output=True, text=True, check=True).stdout
     assert [float(word) for word in text.split()] == values(0, 1).ravel().tolist()
 
 
@@ -61,7 +61,7 @@ def test_values_beyond_the_integers_are_told_and_missing(model, mode):
         "field 'f1': 480 values are outside of what int16 packed with scale_factor 0.3 and add_offset 99990 holds "
         "(the first: level 1, row 0, column 0, counted from 0, is 110000), written as the missing value -32767" in text
     )
-    with Dataset(model.folder / "o.nc") as file:
+    with Dataset(model.directory / "o.nc") as file:
         assert file["f1"][0].mask.sum() == 480 and not file["f1"][0, 0].mask.any()
 
 
@@ -74,7 +74,7 @@ def test_a_model_reads_packed_values_back(model):
 
 def test_means_are_packed_too(model):
     model(3, "servers", levels=1, packed=250, mean=1, every_steps=2, steps=5, path="m.nc").fine()
-    with Dataset(model.folder / "m.nc") as file:
+    with Dataset(model.directory / "m.nc") as file:
         assert not np.ma.getmaskarray(file["f0"][1])[0, 0, 17]  # of two steps one is missing there
         expected = (values(0, 3) + values(0, 4)) / 2
         expected[0, 0, 17] = values(0, 4)[0, 0, 17]
@@ -86,7 +86,7 @@ def test_floats_in_files_are_not_packed(model):
     """Their scale_factor would have to be undone by readers, and was never applied."""
     source = model.program_source.read_text().replace("WEIR_INT16);\n      SAY", "WEIR_FLOAT32);\n      SAY")
     assert source != model.program_source.read_text()
-    changed = model.folder / "floats.c"
+    changed = model.directory / "floats.c"
     changed.write_text(source)
     flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}", "-lweir")
     model.program = model.mpi.cc(changed, *flags, name="model-floats")

@@ -58,8 +58,8 @@ def test_what_a_server_writes_that_was_given_up_gets_no_name(model, transport, f
     assert ran.codes(3) == ["WEIR_E_LOST"] and "given" in ran.said[3][0][2], ran.said[3]
     lost = left_out(ran)
     assert len(lost) <= 2
-    assert check_records(model.folder / name) == [step for step in range(STEPS) if step not in lost]
-    assert [path.name for path in model.folder.iterdir()] == [name], "what is left of the first group's file"
+    assert check_records(model.directory / name) == [step for step in range(STEPS) if step not in lost]
+    assert [path.name for path in model.directory.iterdir()] == [name], "what is left of the first group's file"
 
 
 @pytest.mark.parametrize("stop_step", [4, 7])  # before the first frame of its file, and between two of them
@@ -68,16 +68,16 @@ def test_files_keep_their_own_groups(model, stop_step):
     ran = model(6, "servers", limit_s=2, WEIR_OUTPUT_GROUPS=3, rotation=5, steps=30, stop_step=stop_step, stop_rank=4,
                 go_on_step=stop_step + 7, pause_ms=10, path="o{file}.nc")  # fmt: skip
     lost = left_out(ran)
-    found = [check_records(model.folder / f"o{file}.nc") for file in range(6) if (model.folder / f"o{file}.nc").exists()]
+    found = [check_records(model.directory / f"o{file}.nc") for file in range(6) if (model.directory / f"o{file}.nc").exists()]
     assert sorted(sum(found, [])) == [step for step in range(30) if step not in lost]
     assert all(steps[0] // 5 == steps[-1] // 5 for steps in found)
-    assert not list(model.folder.glob(".*"))
+    assert not list(model.directory.glob(".*"))
 
 
 def test_the_only_server_wakes_and_ends(model):
     ran = model(4, "servers", limit_s=2, steps=20, stop_step=6, stop_rank=3, written=6, go_on_step=16, pause_ms=10, path="o.nc")
     assert any("no server is left" in m for _, _, m in ran.said[0])
     assert ran.codes(3) == ["WEIR_E_LOST"]
-    assert not (model.folder / "o.nc").exists()
-    steps = check_records(model.folder / ".o.nc.weir-part")
+    assert not (model.directory / "o.nc").exists()
+    steps = check_records(model.directory / ".o.nc.weir-part")
     assert steps[:6] == [0, 1, 2, 3, 4, 5]

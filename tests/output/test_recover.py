@@ -127,19 +127,19 @@ def test_a_job_that_lives_is_seen(model, monkeypatch, native_build):
 
     from weir_process import run
 
-    os.mkfifo(model.folder / "pipe")
+    os.mkfifo(model.directory / "pipe")
     env = {**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}
     command = model.mpi.launch(3, model.program, "", "path=o.nc", "wait=pipe", "format=netcdf4", "steps=4")
-    job = threading.Thread(target=run, args=(command,), kwargs={"timeout": 90, "env": env, "cwd": model.folder})
+    job = threading.Thread(target=run, args=(command,), kwargs={"timeout": 90, "env": env, "cwd": model.directory})
     job.start()
     try:
-        with open(model.folder / "pipe", "w"):  # returns when rank 0 is at step 1
+        with open(model.directory / "pipe", "w"):  # returns when rank 0 is at step 1
             for _ in range(1000):
-                if (model.folder / ".o.nc.weir-part.lock").exists():
+                if (model.directory / ".o.nc.weir-part.lock").exists():
                     break
                 threading.Event().wait(0.05)
             with pytest.raises(output.OrderError, match=rf"process \d+ on {os.uname().nodename} is still writing it"):
-                output.recover(model.folder / "o.nc")
+                output.recover(model.directory / "o.nc")
     finally:
         job.join()
-    assert "4 finished steps" in output.recover(model.folder / "o.nc")
+    assert "4 finished steps" in output.recover(model.directory / "o.nc")

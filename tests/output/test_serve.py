@@ -42,12 +42,12 @@ def command_of(model, native_build):
 
     def made(face: str) -> list[str]:
         if face == "c":
-            (model.folder / "server.c").write_text(C)
-            return [str(model.mpi.cc(model.folder / "server.c", *flags, "-lweir"))]
+            (model.directory / "server.c").write_text(C)
+            return [str(model.mpi.cc(model.directory / "server.c", *flags, "-lweir"))]
         if face == "fortran":
-            (model.folder / "server.F90").write_text(FORTRAN)
+            (model.directory / "server.F90").write_text(FORTRAN)
             version = (model.libraries / "weir_fields.mod").stat().st_mtime_ns
-            return [str(model.mpi.fc(model.folder / "server.F90", *flags, f"-DMODULE={version}", "-lweirf", "-lweir"))]
+            return [str(model.mpi.fc(model.directory / "server.F90", *flags, f"-DMODULE={version}", "-lweirf", "-lweir"))]
         if importlib.util.find_spec("mpi4py") is None or model.mpi.name != "openmpi":
             pytest.skip("mpi4py runs on Open MPI here")
         return [sys.executable, "-m", "mpi4py", "-c", PYTHON]
@@ -60,7 +60,7 @@ def launch(model, command, mode: str, servers: int, *options: str):
 
     env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_LIBRARIES": str(model.libraries.parent), "WEIR_OUTPUT_TIME_LIMIT_S": "60"}
     line = [*model.mpi.launch(3, model.program, "", *options), ":", "-n", str(servers), *command]
-    return run(line, timeout=90, env={**env, "WEIR_OUTPUT_GROUPS": "2"}, cwd=model.folder)
+    return run(line, timeout=90, env={**env, "WEIR_OUTPUT_GROUPS": "2"}, cwd=model.directory)
 
 
 @pytest.mark.parametrize("face", ["c", "fortran", "python"])
@@ -69,10 +69,10 @@ def test_ranks_of_another_program_serve(model, command_of, face):
     done = launch(model, command_of(face), "servers+parallel", 3, "path=o{file}.nc", "rotation=2").ok()
     assert done.stdout.count("served to the end") == 3 and "ok 1" in done.stdout
     for file in (0, 1):
-        assert (model.folder / f"o{file}.nc").read_bytes() == (model.folder / f"serial{file}.nc").read_bytes()
+        assert (model.directory / f"o{file}.nc").read_bytes() == (model.directory / f"serial{file}.nc").read_bytes()
 
 
 def test_servers_in_a_mode_without_are_told_on_all_ranks(model, command_of):
     done = launch(model, command_of("c"), "serial", 1, "path=o.nc")
     assert done.stdout.count("ranks called weir_serve, but the mode is serial; set mode to servers or servers+parallel") == 4, done.stdout
-    assert not (model.folder / "o.nc").exists()
+    assert not (model.directory / "o.nc").exists()

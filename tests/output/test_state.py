@@ -18,27 +18,27 @@ def run(model):
     """``run("o.nc", first, steps, mode="serial", ranks=2, more="...")``: steps `first` to `steps` continue what is there."""
 
     def go(path: str, first: int, steps: int, mode: str = "serial", ranks: int = 2, more: str = "every_s = 240", **options):
-        (model.folder / "o.toml").write_text(f'[stream.history]\nexisting = "append"\n{more}\n')
+        (model.directory / "o.toml").write_text(f'[stream.history]\nexisting = "append"\n{more}\n')
         return model(ranks, mode, path=path, first=first, steps=steps, WEIR_OUTPUT_CONFIG="o.toml", **(CASE | options))
 
     return go
 
 
-def contents(folder, pattern: str) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.glob(pattern))}
+def contents(directory, pattern: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.glob(pattern))}
 
 
 WAYS = [("serial", 1, {}), ("collective", 3, {"kind": "scatter"}), ("servers", 4, {"WEIR_OUTPUT_GROUPS": 2, "kind": "cyclic"}),
-        ("servers+parallel", 5, {"WEIR_OUTPUT_TASKS_PER_GROUP": 2}), ("servers", 3, {"WEIR_OUTPUT_TRANSPORT": "two-sided"})]  # fmt: skip
+        ("servers+parallel", 5, {"WEIR_OUTPUT_SERVERS_PER_GROUP": 2}), ("servers", 3, {"WEIR_OUTPUT_TRANSPORT": "two-sided"})]  # fmt: skip
 
 
 @pytest.mark.parametrize(("every", "again"), [("every_s = 240", 0), ("every_steps = 4", 1)])
 def test_a_run_in_parts_writes_what_one_run_writes(model, run, every, again):
     """Parts end at each of the steps of an interval; the first step of a part follows the last of the one before, or is it once more."""
     run("whole.nc", 0, 13, more=every).fine()
-    (model.folder / "history.weir-state").unlink()
-    whole = (model.folder / "whole.nc").read_bytes()
-    with Dataset(model.folder / "whole.nc") as file:
+    (model.directory / "history.weir-state").unlink()
+    whole = (model.directory / "whole.nc").read_bytes()
+    with Dataset(model.directory / "whole.nc") as file:
         assert file["time"][:].tolist() == [240, 480, 720]
         assert file["time_bnds"][:].tolist() == [[0, 240], [240, 480], [480, 720]]
     begin = 0
@@ -47,22 +47,22 @@ def test_a_run_in_parts_writes_what_one_run_writes(model, run, every, again):
         run("parts.nc", begin, end, mode, ranks, every, **options).fine()
         begin = end - again
     # The path is a part of what a run must have in common with the one before; all else of the files is the same.
-    assert (model.folder / "parts.nc").read_bytes() == whole
-    assert not [path.name for path in model.folder.iterdir() if path.name.startswith(".")]
-    assert (model.folder / "history.weir-state").exists()
+    assert (model.directory / "parts.nc").read_bytes() == whole
+    assert not [path.name for path in model.directory.iterdir() if path.name.startswith(".")]
+    assert (model.directory / "history.weir-state").exists()
 
 
 @pytest.mark.parametrize(("mode", "ranks"), [("serial", 2), ("servers", 3)])
 def test_a_killed_run_goes_on_from_its_last_restart(model, run, mode, ranks):
     """The model ends its context and begins another when it writes a restart, at step 6, in the middle of an interval; kill -9 at step 9."""
     run("whole.nc", 0, 13).fine()
-    (model.folder / "history.weir-state").unlink()
+    (model.directory / "history.weir-state").unlink()
     killed = run("parts.nc", 0, 13, mode, ranks, restart_step=6, kill_step=9, kill_rank=1)
     assert killed.done.returncode != 0
-    with Dataset(model.folder / "parts.nc") as file:
+    with Dataset(model.directory / "parts.nc") as file:
         assert file["time"][:].tolist() == [240]
     run("parts.nc", 6, 13, mode, ranks).fine()
-    assert (model.folder / "parts.nc").read_bytes() == (model.folder / "whole.nc").read_bytes()
+    assert (model.directory / "parts.nc").read_bytes() == (model.directory / "whole.nc").read_bytes()
 
 
 @pytest.mark.parametrize("form", ["netcdf4", "zarr"])
@@ -70,8 +70,8 @@ def test_other_formats_in_parts(model, run, form):
     for path, parts in (("whole", (9,)), ("parts", (3, 6, 9))):
         for begin, end in zip((0, *parts), parts, strict=False):
             run(path, begin, end, "servers", 3, f'every_s = 240\nformat = "{form}"').fine()
-        (model.folder / "history.weir-state").unlink()
-    opened = [xarray.open_zarr(model.folder / p, decode_times=False) if form == "zarr" else xarray.open_dataset(model.folder / p, decode_times=False)
+        (model.directory / "history.weir-state").unlink()
+    opened = [xarray.open_zarr(model.directory / p, decode_times=False) if form == "zarr" else xarray.open_dataset(model.directory / p, decode_times=False)
               for p in ("whole", "parts")]  # fmt: skip
     for name in opened[0].variables:
         assert np.array_equal(opened[0][name].values, opened[1][name].values, equal_nan=True), name
@@ -83,30 +83,30 @@ def test_files_that_begin_between_restarts(model, run, rotation):
     more, names = f"every_s = 86400\n{rotation}", "%Y%m%d.nc" if "2" in rotation else "%Y%m.nc"
     files = {}
     for part, parts in enumerate([(140,), (3, 30, 123, 125, 140)]):
-        (model.folder / f"{part}").mkdir()
+        (model.directory / f"{part}").mkdir()
         for number, (begin, end) in enumerate(zip((0, *parts), parts, strict=False)):
             mode, ranks, options = WAYS[number]
-            (model.folder / "o.toml").write_text(f'[stream.history]\nexisting = "append"\n{more}\n')
+            (model.directory / "o.toml").write_text(f'[stream.history]\nexisting = "append"\n{more}\n')
             run(f"{part}/{names}", begin, end, mode, ranks, more, step_s=21600, **options).fine()
-        files[part] = contents(model.folder / f"{part}", "*.nc")
+        files[part] = contents(model.directory / f"{part}", "*.nc")
     assert files[0].keys() == files[1].keys()
     for name in files[0]:
         assert files[0][name] == files[1][name], name
     if "month" in rotation:
         assert list(files[0]) == ["200001.nc", "200002.nc"]
-        with Dataset(model.folder / "0" / "200001.nc") as file:
+        with Dataset(model.directory / "0" / "200001.nc") as file:
             assert file["time_bnds"][-1].tolist() == [30 * 86400, 31 * 86400] and len(file["time"]) == 31
 
 
 def test_a_state_that_is_missing_is_an_error(model, run):
     run("o.nc", 0, 7).fine()
-    before = (model.folder / "o.nc").read_bytes()
-    (model.folder / "history.weir-state").unlink()
+    before = (model.directory / "o.nc").read_bytes()
+    (model.directory / "history.weir-state").unlink()
     ran = run("o.nc", 7, 13)
     for rank in (0, 1):
         assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
         assert "history.weir-state is not there" in ran.said[rank][0][2]
-    assert (model.folder / "o.nc").read_bytes() == before
+    assert (model.directory / "o.nc").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -120,26 +120,26 @@ def test_a_state_that_is_missing_is_an_error(model, run):
 )
 def test_a_state_that_does_not_fit_is_an_error(model, run, options, call, says):
     run("o.nc", 0, 7).fine()
-    before = contents(model.folder, "o.nc")
+    before = contents(model.directory, "o.nc")
     ran = run(**({"path": "o.nc", "first": 7, "steps": 13} | options))
     for rank in (0, 1):
         assert ran.said[rank][0][0] == call and ran.said[rank][0][1] in ("WEIR_E_FILE", "WEIR_E_FORMAT"), ran.said[rank][:2]
         assert says in ran.said[rank][0][2], ran.said[rank][0][2]
-    assert contents(model.folder, "o.nc") == before
+    assert contents(model.directory, "o.nc") == before
 
 
 def test_a_state_and_files_of_two_runs_are_an_error(model, run):
     run("o.nc", 0, 6).fine()
-    kept = (model.folder / "o.nc").read_bytes()
+    kept = (model.directory / "o.nc").read_bytes()
     run("o.nc", 6, 10).fine()
-    (model.folder / "o.nc").write_bytes(kept)
+    (model.directory / "o.nc").write_bytes(kept)
     ran = run("o.nc", 10, 14)
     assert any("o.nc has 1 records, and 2 when" in message for _, _, message in ran.said[0]), ran.said
 
 
 def test_a_damaged_state_is_an_error(model, run):
     run("o.nc", 0, 6).fine()
-    state = model.folder / "history.weir-state"
+    state = model.directory / "history.weir-state"
     whole = state.read_bytes()
     for cut in (0, 300, len(whole) - 1):
         state.write_bytes(whole[:cut])
@@ -148,11 +148,11 @@ def test_a_damaged_state_is_an_error(model, run):
             assert any("is not there" in m or "cannot go on" in m for _, _, m in ran.said[0]), ran.said
         assert ran.said[0][0][1] in ("WEIR_E_FORMAT", "WEIR_E_REMOTE", "WEIR_E_FILE"), (cut, ran.said)
         assert ran.done.returncode != 0 and not re.search("signal", ran.done.stderr)
-        with Dataset(model.folder / "o.nc") as file:
+        with Dataset(model.directory / "o.nc") as file:
             assert file["time"][:].tolist() == [240]
 
 
 def test_a_state_of_an_interval_that_lacks_a_step_is_not_saved(model, run):
     ran = run("o.nc", 0, 7, "servers", 3, skip_step=6, skip_rank=0)
     assert ran.codes(0)[0] == "WEIR_E_MISSING", ran.said
-    assert not (model.folder / "history.weir-state").exists()
+    assert not (model.directory / "history.weir-state").exists()

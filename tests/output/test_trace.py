@@ -15,7 +15,7 @@ MODES = [
     ("serial", 3, {}, (), (0,)),
     ("collective", 4, {"WEIR_OUTPUT_AGGREGATORS": 2, "lend": 1}, (), None),
     ("servers", 5, {"WEIR_OUTPUT_GROUPS": 2}, (3, 4), (3, 4)),
-    ("servers+parallel", 5, {"WEIR_OUTPUT_TASKS_PER_GROUP": 2, "WEIR_OUTPUT_TRANSPORT": "two-sided"}, (3, 4), (3, 4)),
+    ("servers+parallel", 5, {"WEIR_OUTPUT_SERVERS_PER_GROUP": 2, "WEIR_OUTPUT_TRANSPORT": "two-sided"}, (3, 4), (3, 4)),
 ]
 
 
@@ -28,7 +28,7 @@ def written_by_hooks(report) -> int:
 def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, writers):
     env = preload_env()
     model(ranks, mode, steps=STEPS, path="h{file}.nc", rotation=2, **options, **env).fine()
-    report = build(model.folder / "run")
+    report = build(model.directory / "run")
     (one,) = report.output
     computing = ranks - len(servers)
     assert report.is_complete
@@ -43,7 +43,7 @@ def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, 
     assert set(one.busy_ns) == set(one.writers) and all(0 < ns < one.wall_ns for ns in one.busy_ns.values())
     # The system's calls that libweir made are all calls on its files, and are in the totals once.
     assert TOTAL < one.system_written_bytes == written_by_hooks(report)
-    assert one.system_written_bytes <= sum(path.stat().st_size for path in model.folder.glob("*.nc"))  # headers have room to grow
+    assert one.system_written_bytes <= sum(path.stat().st_size for path in model.directory.glob("*.nc"))  # headers have room to grow
     lent = [line for line in trace_lines(report, op="output_lend")]
     assert len([line for line in lent if "output:history:f" in line]) == (STEPS * FIELDS * computing if "lend" in options else 0)
     written = [line.rsplit(" ", 1)[1] for line in trace_lines(report, op="output_write") if line.startswith("output_write:")]
@@ -53,11 +53,11 @@ def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, 
 
 
 def test_compression_and_reading_back_are_seen(model, preload_env):
-    (model.folder / "o.toml").write_text('[stream.history]\ncompression = "zstd:1"\n')
+    (model.directory / "o.toml").write_text('[stream.history]\ncompression = "zstd:1"\n')
     for step, options in (("a", {}), ("b", {"get": 1})):
-        env = preload_env(step, WEIR_OUTPUT_CONFIG=str(model.folder / "o.toml"))
+        env = preload_env(step, WEIR_OUTPUT_CONFIG=str(model.directory / "o.toml"))
         model(3, "servers", steps=2, format="netcdf4", path="h.nc", **options, **env).fine()
-    report = build(model.folder / "run")
+    report = build(model.directory / "run")
     wrote, read_back = report.output
     assert wrote.frames == 2 and wrote.streams[0].encode_ns > 0 and wrote.get_ns == 0
     assert read_back.frames == read_back.put_bytes == 0 and read_back.get_ns > 0
@@ -71,21 +71,21 @@ def test_compression_and_reading_back_are_seen(model, preload_env):
 def test_levels_without_records_keep_the_sums(model, preload_env):
     for level in ("summary", "detail"):
         model(4, "servers", steps=STEPS, path=f"{level}.nc", **preload_env(level, level=level)).fine()
-    for one in build(model.folder / "run").output:
+    for one in build(model.directory / "run").output:
         assert (one.put_bytes, one.written_bytes, one.servers, one.frames) == (TOTAL, TOTAL, (3,), STEPS)
 
 
 def test_the_command_shows_it(weir, model):
     command = model.mpi.launch(4, model.program, "", "steps=3", "path=h.nc")
-    weir("trace", "-o", "run", "--", *command, cwd=model.folder, env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
-    text = weir("report", "run", "--tables", "all", cwd=model.folder).ok().stdout
+    weir("trace", "-o", "run", "--", *command, cwd=model.directory, env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
+    text = weir("report", "run", "--tables", "all", cwd=model.directory).ok().stdout
     assert "ranks 0-2 compute, rank 3 serves" in text and "effective write time" in text and "Streams of" in text
 
 
 def test_a_frame_that_is_not_written_is_counted_as_such(model, preload_env):
     ran = model(4, "servers", steps=STEPS, path="h.nc", skip_step=2, skip_rank=1, **preload_env())
     assert "WEIR_E_MISSING" in ran.codes(0)
-    report = build(model.folder / "run")
+    report = build(model.directory / "run")
     (one,) = report.output
     assert (one.frames, one.refused, one.written_bytes) == (STEPS - 1, 1, TOTAL // STEPS * (STEPS - 1))
     assert any("1 frame was not written (streams: history)" in sentence for sentence in notes(report))

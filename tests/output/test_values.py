@@ -25,8 +25,8 @@ def values(model):
     program = model.mpi.cc(Path(__file__).parent / "values.c", *flags, name="values")
 
     def go(mode: str, ranks: int, *arguments: str):
-        env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": "30", "WEIR_OUTPUT_TASKS_PER_GROUP": "2"}
-        return ran(run(model.mpi.launch(ranks, program, *arguments), timeout=90, env=env, cwd=model.folder).ok())
+        env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": "30", "WEIR_OUTPUT_SERVERS_PER_GROUP": "2"}
+        return ran(run(model.mpi.launch(ranks, program, *arguments), timeout=90, env=env, cwd=model.directory).ok())
 
     return go
 
@@ -77,7 +77,7 @@ def test_values_that_a_type_cannot_hold_are_told_once_for_each_field_and_file(va
         assert "field 'marked': 6 values are outside of what int16 holds (the first: level 0, row 11, column 2, counted from 0, is 1e+39), written as the missing value -999" in text
         assert "field 'single': 6 values are outside of what float32 holds" in text
         assert "field 'added': 1 value is outside of what int8 holds (the first: level 1, row 6, column 2," in text
-    check_contents(model.folder / "o.nc")
+    check_contents(model.directory / "o.nc")
 
 
 def test_the_next_file_tells_of_its_own(values, model):

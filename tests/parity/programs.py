@@ -83,16 +83,16 @@ mv out/small.1 out/renamed && rm -r out
 """
 
 
-def fortran(folder: Path, fc) -> tuple[list, dict]:
+def fortran(directory: Path, fc) -> tuple[list, dict]:
     return [fc(FORTRAN, name="parity")], {}
 
 
-def python(folder: Path, fc) -> tuple[list, dict]:
-    (folder / "script.py").write_text(PYTHON)
-    return [sys.executable, "-I", folder / "script.py"], {}
+def python(directory: Path, fc) -> tuple[list, dict]:
+    (directory / "script.py").write_text(PYTHON)
+    return [sys.executable, "-I", directory / "script.py"], {}
 
 
-def bash(folder: Path, fc) -> tuple[list, dict]:
+def bash(directory: Path, fc) -> tuple[list, dict]:
     return [shutil.which("bash"), "--norc", "-c", BASH], {"PATH": "/usr/bin:/bin"}
 
 
@@ -108,10 +108,10 @@ data: time = 0, 6, 12 ; %s
 """
 
 
-def netcdf(folder: Path, fc) -> tuple[list, dict]:
+def netcdf(directory: Path, fc) -> tuple[list, dict]:
     """CDO where it is there, else NCO, on a netCDF-3 file that ncgen makes."""
     axis = " lat = %s ;\n lon = %s ;\n" % tuple(", ".join(str(i - n // 2) for i in range(n)) for n in (90, 180))
-    (folder / "input.cdl").write_text(CDL % axis)
+    (directory / "input.cdl").write_text(CDL % axis)
     cdo = shutil.which("cdo")
     tool = f"{cdo} -f nc -timmean" if cdo else f"{shutil.which('ncks')} -O -v t"
     return [shutil.which("bash"), "--norc", "-c", f"ncgen -o input.nc input.cdl && {tool} input.nc output.nc"], {"PATH": "/usr/bin:/bin"}

@@ -42,11 +42,11 @@ GLIBC_OWN = re.compile(
     r"|^/sys/devices/system/(cpu|node)|/etc/(passwd|group|hosts|resolv\.conf|host\.conf|gai\.conf|services|protocols)$|glibc-hwcaps|/lib(/\w+)*/lib\w+\.so)"
 )
 
-RENAMED = re.compile(r'^rename\w*\((?:\S+<(?P<from_folder>[^>]*)>, )?"(?P<old>[^"]*)", (?:\S+<(?P<to_folder>[^>]*)>, )?"(?P<new>[^"]*)".*= 0$')
+RENAMED = re.compile(r'^rename\w*\((?:\S+<(?P<from_directory>[^>]*)>, )?"(?P<old>[^"]*)", (?:\S+<(?P<to_directory>[^>]*)>, )?"(?P<new>[^"]*)".*= 0$')
 CHANGED = re.compile(r'^chdir\("(?P<path>[^"]*)"\)\s+= 0$')
 CALL = re.compile(r"^(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>-?\d+|\?)(?:<(?P<opened>[^>]*)>)?")
 DESCRIPTOR = re.compile(r"^\d+<(?P<path>[^>]*)>")
-AT = re.compile(r'^(?:AT_FDCWD|\d+)(?:<(?P<folder>[^>]*)>)?, "(?P<path>(?:[^"\\]|\\.)*)"')
+AT = re.compile(r'^(?:AT_FDCWD|\d+)(?:<(?P<directory>[^>]*)>)?, "(?P<path>(?:[^"\\]|\\.)*)"')
 PLAIN = re.compile(r'^"(?P<path>(?:[^"\\]|\\.)*)"')
 
 
@@ -105,7 +105,7 @@ def named(name: str, arguments: str, opened: str | None) -> str | None:
     if opened is not None:
         return opened
     if name == "openat" and (at := AT.match(arguments)):
-        return os.path.join(at["folder"] or "/", at["path"])
+        return os.path.join(at["directory"] or "/", at["path"])
     if name in ("open", "creat") and (plain := PLAIN.match(arguments)):
         return plain["path"]
     descriptor = DESCRIPTOR.match(arguments)
@@ -122,7 +122,7 @@ def read_strace(prefix: Path, cwd: Path) -> dict[str, dict[str, Figures]]:
             if at := CHANGED.match(line):
                 here = here / at["path"]
             elif names := RENAMED.match(line):
-                old, new = (os.path.join(names[folder] or here, names[name]) for folder, name in (("from_folder", "old"), ("to_folder", "new")))
+                old, new = (os.path.join(names[directory] or here, names[name]) for directory, name in (("from_directory", "old"), ("to_directory", "new")))
                 renamed[clean(os.path.realpath(old))] = clean(os.path.realpath(new))
             call = CALL.match(line)
             if call is None or call["name"] not in SYSTEM:
@@ -180,12 +180,12 @@ def compare(prefix: Path, cwd: Path, report: dict, own: tuple[str, ...]) -> list
     return rows
 
 
-def observe(weir, folder: Path, *command: object, env=None, cwd=None, timeout: float = 120) -> list[Row]:
+def observe(weir, directory: Path, *command: object, env=None, cwd=None, timeout: float = 120) -> list[Row]:
     """Run a command under both and compare. weir: the test fixture that runs the command line."""
-    run, prefix = folder / "run", folder / "strace"
-    weir("trace", "--quiet", "-o", run, "--", *tracer(prefix, *command), env=env, cwd=cwd or folder, timeout=timeout).ok()
-    answer = weir("report", run, "--json", "--all", cwd=folder)
-    return compare(prefix, cwd or folder, json.loads(answer.ok().stdout), (str(prefix), str(run)))
+    run, prefix = directory / "run", directory / "strace"
+    weir("trace", "--quiet", "-o", run, "--", *tracer(prefix, *command), env=env, cwd=cwd or directory, timeout=timeout).ok()
+    answer = weir("report", run, "--json", "--all", cwd=directory)
+    return compare(prefix, cwd or directory, json.loads(answer.ok().stdout), (str(prefix), str(run)))
 
 
 def unexplained(rows: list[Row]) -> list[str]:

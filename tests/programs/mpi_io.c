@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every data access of MPI-IO once, each task at places of its own: 100 integers behind 64 bytes. Prints what each reads back wrong.
+// Every data access of MPI-IO once, each rank at places of its own: 100 integers behind 64 bytes. Prints what each reads back wrong.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static MPI_Request request;
 
 static void check(int error, const char *call) {
   if (error == MPI_SUCCESS) return;
-  fprintf(stderr, "%s failed on task %d\n", call, rank);
+  fprintf(stderr, "%s failed on rank %d\n", call, rank);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 #define DO(call) check(call, #call)

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-! As mpi_sync.c, in the three interfaces of Fortran: -DMPIFH, -DF90, -DF08. Four tasks.
+! As mpi_sync.c, in the three interfaces of Fortran: -DMPIFH, -DF90, -DF08. Four ranks.
 program p
 #if defined F08
   use mpi_f08

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Collectives, communicators, messages and waits whose records tests/test_mpi_sync.py knows. Four tasks. */
+ * Collectives, communicators, messages and waits whose records tests/test_mpi_sync.py knows. Four ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -62,9 +62,9 @@ SEEN(mkdir, "[mkdir.d] mkdir; rmdir") {
   rmdir("mkdir.d");
 }
 SEEN(mkdirat, "open on=sub; mkdir on=sub/d; close on=sub; rmdir on=sub/d") {
-  const int folder = open("sub", O_RDONLY | O_DIRECTORY);
-  tell(CALL(mkdirat)(folder, "d", 0700));
-  close(folder);
+  const int directory = open("sub", O_RDONLY | O_DIRECTORY);
+  tell(CALL(mkdirat)(directory, "d", 0700));
+  close(directory);
   rmdir("sub/d");
 }
 SEEN(rmdir, "[rmdir.d] mkdir; rmdir") {
@@ -77,7 +77,7 @@ SEEN(unlink, "unlink; unlink error=ENOENT") {
 }
 SEEN(remove, "unlink") { tell(CALL(remove)(file)); }
 SEEN(unlinkat, "unlink") { tell(CALL(unlinkat)(AT_FDCWD, file, 0)); }
-ALSO(unlinkat, folder, "[unlinkat.d] mkdir; rmdir") {
+ALSO(unlinkat, directory, "[unlinkat.d] mkdir; rmdir") {
   mkdir("unlinkat.d", 0700);
   tell(CALL(unlinkat)(AT_FDCWD, "unlinkat.d", AT_REMOVEDIR));
 }
@@ -146,23 +146,23 @@ ON_OPEN(posix_fadvise, "open; posix_fadvise 10 @0; close", fd, 0, 10, POSIX_FADV
 ON_OPEN(posix_fadvise64, "open; posix_fadvise 10 @0; close", fd, 0, 10, POSIX_FADV_DONTNEED)
 
 SEEN(opendir, "[sub] opendir; closedir") {
-  DIR *folder = CALL(opendir)("sub");
-  tell(dirfd(folder));
-  closedir(folder);
+  DIR *directory = CALL(opendir)("sub");
+  tell(dirfd(directory));
+  closedir(directory);
 }
 ALSO(opendir, missing, "[nowhere] opendir error=ENOENT") { tell(CALL(opendir)("nowhere") == NULL); }
 SEEN(fdopendir, "[sub] open; fdopendir; closedir") {
-  DIR *folder = CALL(fdopendir)(open("sub", O_RDONLY | O_DIRECTORY));
-  tell(dirfd(folder));
-  closedir(folder);
+  DIR *directory = CALL(fdopendir)(open("sub", O_RDONLY | O_DIRECTORY));
+  tell(dirfd(directory));
+  closedir(directory);
 }
 #define LISTING(symbol)                                                             \
   SEEN(symbol, "[sub] opendir; readdir; readdir; readdir; readdir; readdir; closedir") {     \
-    DIR *folder = opendir("sub");                                                   \
+    DIR *directory = opendir("sub");                                                   \
     int entries = 0;                                                                \
-    while (CALL(symbol)(folder) != NULL) ++entries;                                 \
+    while (CALL(symbol)(directory) != NULL) ++entries;                                 \
     tell(entries);                                                                  \
-    closedir(folder);                                                               \
+    closedir(directory);                                                               \
   }
 LISTING(readdir)
 LISTING(readdir64)

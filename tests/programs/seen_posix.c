@@ -23,10 +23,10 @@ ALSO(open, created, "[open.new] open; close") {
 }
 SEEN(open64, "open; close") { done(CALL(open64)(file, O_RDONLY)); }
 SEEN(openat, "openat; close") { done(CALL(openat)(AT_FDCWD, file, O_RDONLY)); }
-ALSO(openat, folder, "open on=sub; openat on=sub/a; close on=sub/a; close on=sub") {
-  const int folder = open("sub", O_RDONLY | O_DIRECTORY);
-  done(CALL(openat)(folder, "a", O_RDONLY));
-  close(folder);
+ALSO(openat, directory, "open on=sub; openat on=sub/a; close on=sub/a; close on=sub") {
+  const int directory = open("sub", O_RDONLY | O_DIRECTORY);
+  done(CALL(openat)(directory, "a", O_RDONLY));
+  close(directory);
 }
 SEEN(openat64, "openat; close") { done(CALL(openat64)(AT_FDCWD, file, O_RDONLY)); }
 SEEN(__open_2, "open; close") { done(CALL(__open_2)(file, O_RDONLY)); }

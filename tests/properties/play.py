@@ -24,7 +24,7 @@ SECONDS = 60  # a script takes a fraction of a second; one that hangs is a diffe
 
 
 def a_job() -> dict[str, str]:
-    """A job of its own: nobody else's processes, perhaps of another build, share what its tasks share."""
+    """A job of its own: nobody else's processes, perhaps of another build, share what its ranks share."""
     return {"WEIR_QUIET": "1", "WEIR_JOB": f"properties-{os.getpid()}-{time.time_ns() % 10**9}"}
 
 
@@ -33,9 +33,9 @@ def end_job(environment: dict[str, str]) -> None:
     shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{environment['WEIR_JOB']}", ignore_errors=True)
 
 
-def build(folder: Path) -> Path:
+def build(directory: Path) -> Path:
     """The compiled player."""
-    program = folder / "player"
+    program = directory / "player"
     sources = sorted(SOURCES.glob("*.c"))
     flags = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-pthread"]
     subprocess.run([os.environ.get("CC", "gcc"), *flags, "-o", program, *sources], check=True, timeout=120)
@@ -83,25 +83,25 @@ def content(path: Path, blocked: bool) -> bytes:
         whole.unlink()
 
 
-def files_in(folder: Path, blocked: bool = False) -> dict:
+def files_in(directory: Path, blocked: bool = False) -> dict:
     found = {}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(directory.iterdir()):
         data = content(path, blocked)
         found[path.name] = (len(data), zlib.crc32(data))
     return found
 
 
 class Stage:
-    """Plays scripts in folders of its own. ``environment``: what the layered runs get besides WEIR_RULES."""
+    """Plays scripts in directories of its own. ``environment``: what the layered runs get besides WEIR_RULES."""
 
-    def __init__(self, player: Path, folder: Path, preload: Path, environment: dict[str, str] | None = None) -> None:
-        self.player, self.folder, self.preload = player, folder, preload
+    def __init__(self, player: Path, directory: Path, preload: Path, environment: dict[str, str] | None = None) -> None:
+        self.player, self.directory, self.preload = player, directory, preload
         self.environment = environment or {}
         self.numbers = itertools.count()
 
     def play(self, script: list, stack: str | None) -> Played:
         """stack: as in a rule; "" preloads without rules; None runs plain."""
-        here = self.folder / f"{'plain' if stack is None else 'layered'}{next(self.numbers)}"
+        here = self.directory / f"{'plain' if stack is None else 'layered'}{next(self.numbers)}"
         work = here / "work"
         work.mkdir(parents=True)
         for name in re.findall("@([a-z])", stack or ""):  # directories of the stack's own

@@ -32,7 +32,7 @@ NOT_TRANSFORMED = frozenset(("mmap", "fallocate", "posix_fallocate", "sendfile",
 # One who had a file open while it was empty and not striped goes on with the index.
 # A forked child, and a program that is given a descriptor, see the index.
 FLAVOURS_OF = {"stripe": ("posix", "stdio", "threads"), "cos": ("posix", "stdio", "mixed", "threads")}
-# Two openings of one blocked file do not follow each other, and a killed task leaves one without an end.
+# Two openings of one blocked file do not follow each other, and a killed rank leaves one without an end.
 ALONE = frozenset(("cos",))
 
 

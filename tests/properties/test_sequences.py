@@ -40,7 +40,7 @@ def test_generated_sequences(stack, flavour, chosen, request):
 
 
 def report(stage, made, stack, origin, difference):
-    whole = stage.folder / "differs.script"
+    whole = stage.directory / "differs.script"
     whole.write_text("\n".join([f"# stack {stack}; {origin}", *lines(made), ""]))
     short = shorten(made, lambda candidate: stage.difference(candidate, STACKS[stack]) is not None, stack in ALONE)
     again = stage.difference(short, STACKS[stack])

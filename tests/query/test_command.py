@@ -110,7 +110,7 @@ def test_usage(weir, two_steps, tmp_path):
         done = weir("query", *arguments)
         assert done.returncode == 2 and word in done.stderr, done.stderr
     done = weir("query", tmp_path / "nothing", "SELECT 1")
-    assert done.returncode == 3 and "no such folder" in done.stderr
+    assert done.returncode == 3 and "no such directory" in done.stderr
 
 
 def test_the_schema_names_every_table_and_column(weir, two_steps):

@@ -72,8 +72,8 @@ def rows_of(file: TraceFile, rows: int) -> list[tuple]:
 @given(traces)
 def test_columns_are_what_the_plain_decoder_reads(drawn):
     processes, chunk_bytes, rows = drawn
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "n.weir"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "n.weir"
         write(path, processes, chunk_bytes)
         file, plain = TraceFile(path), decode.read_trace(path)
         made, texts = rows_of(file, rows), file.texts

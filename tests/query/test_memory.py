@@ -33,22 +33,22 @@ print(json.dumps([count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 10
 """
 
 
-def write(folder: Path, chunks: int) -> Path:
-    (folder / "s").mkdir(parents=True)
-    with TraceWriter(folder / "s" / "n.weir") as writer:
+def write(directory: Path, chunks: int) -> Path:
+    (directory / "s").mkdir(parents=True)
+    with TraceWriter(directory / "s" / "n.weir") as writer:
         process = writer.process(100, 0, 1)
         file, read = process.name("/scratch/file"), op_named("read").value
         for chunk in range(chunks):
             first = writer.created_ticks + chunk * PER_CHUNK * 100
             process.events(records(read, np.arange(first, first + PER_CHUNK * 100, 100), 40, file=file, size=4096))
-    return folder
+    return directory
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> tuple[Path, Path]:
     """One of 4 chunks, one of 100 MB."""
-    folder = tmp_path_factory.mktemp("memory")
-    return write(folder / "small", 4), write(folder / "large", 96)
+    directory = tmp_path_factory.mktemp("memory")
+    return write(directory / "small", 4), write(directory / "large", 96)
 
 
 @pytest.mark.parametrize("kind", ["batches", "sql", "watch"])

@@ -108,9 +108,9 @@ def test_processes_are_the_report_s(golden_run, report):
 
 
 def test_a_lost_name_is_told_apart(tmp_path):
-    folder = tmp_path / "run" / "s"
-    folder.mkdir(parents=True)
-    with TraceWriter(folder / "n.weir", "n") as writer:
+    directory = tmp_path / "run" / "s"
+    directory.mkdir(parents=True)
+    with TraceWriter(directory / "n.weir", "n") as writer:
         process = writer.process(5)
         start = writer.created_ticks
         process.events([event("read", start, 5, file=process.name("/a"), size=1), event("read", start + 9, 5, file=77, size=2)])
@@ -160,7 +160,7 @@ def test_what_takes_arrow_takes_a_table(two_steps):
 
 
 def test_exposed_waits_and_phases_are_the_known_answer(tmp_path):
-    """Task 0 writes 1 s while three others wait at a barrier, then all compute for 1 s."""
+    """Rank 0 writes 1 s while three others wait at a barrier, then all compute for 1 s."""
     program = WaitTrace(4)
     program.barrier()
     program.io(0, 10**9, "/scratch/restart")
@@ -180,24 +180,24 @@ def test_exposed_waits_and_phases_are_the_known_answer(tmp_path):
 
 
 def test_variables_are_those_of_the_libraries(tmp_path):
-    folder = tmp_path / "run" / "s"
-    folder.mkdir(parents=True)
-    with TraceWriter(folder / "n.weir", "n") as writer:
+    directory = tmp_path / "run" / "s"
+    directory.mkdir(parents=True)
+    with TraceWriter(directory / "n.weir", "n") as writer:
         for rank in (0, 1):
             process = writer.process(5 + rank, rank, 2)
             name, start = process.name("netcdf:/data/x.nc:t2m"), writer.created_ticks
             process.events([event("library_put", start + i, 10, file=name, size=100, layer=NETCDF) for i in (0, 100, 200)])
     with weir.open(tmp_path / "run") as run:
         [row] = run.table("variables").to_arrow().to_pylist()
-    assert (row["library"], row["file"], row["variable"], row["tasks"]) == ("netcdf", "/data/x.nc", "t2m", 2)
+    assert (row["library"], row["file"], row["variable"], row["ranks"]) == ("netcdf", "/data/x.nc", "t2m", 2)
     assert (row["puts"], row["put_bytes"], row["put_ns"], row["gets"], row["busiest_ns"]) == (6, 600, 60, 0, 30)
 
 
 def test_records_of_mpi_tell_routine_sequence_and_peer(tmp_path):
-    """Operations 142 to 148: the upper half of the size is the routine, the offset a number on the communicator or a task."""
-    folder = tmp_path / "run" / "s"
-    folder.mkdir(parents=True)
-    with TraceWriter(folder / "n.weir", "n") as writer:
+    """Operations 142 to 148: the upper half of the size is the routine, the offset a number on the communicator or a rank."""
+    directory = tmp_path / "run" / "s"
+    directory.mkdir(parents=True)
+    with TraceWriter(directory / "n.weir", "n") as writer:
         process = writer.process(5, 0, 2)
         world, start = process.name("mpi:world:2"), writer.created_ticks
         made = [

@@ -64,19 +64,19 @@ def write_thread(process, thread, begin, made, is_disordered, chunk_bytes, scale
 @given(nodes, st.integers(0, 3), st.integers(1, 5), st.sampled_from([1, 1 << 17, 1 << 30]), st.booleans())
 def test_the_union_is_that_of_the_oracle(made, left_out, threads, scale, is_scanned):
     expected, files, lines, masks = [], [], [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (slope, skew, tasks) in enumerate(made):
-            path = Path(folder) / f"n{number}.weir"
+    with tempfile.TemporaryDirectory() as directory:
+        for number, (slope, skew, ranks) in enumerate(made):
+            path = Path(directory) / f"n{number}.weir"
             line = Line(1 << 40, 10**18 + skew, round(slope * 2**48))
             with TraceWriter(path, f"n{number}") as writer:
-                for rank, (begin, rows, is_disordered, chunk_bytes) in enumerate(tasks):
+                for rank, (begin, rows, is_disordered, chunk_bytes) in enumerate(ranks):
                     process = writer.process(100 + rank, rank)
                     ticks = write_thread(process, rank, writer.created_ticks + begin, rows, is_disordered, chunk_bytes, scale)
                     if rank != left_out:
                         expected += [(line.instant(a), line.instant(b)) for a, b in ticks]
             files.append(TraceFile(path).scan(threads) if is_scanned else TraceFile(path))
             lines.append(line)
-            masks.append(np.arange(len(tasks)) != left_out)
+            masks.append(np.arange(len(ranks)) != left_out)
         found = active_time(tuple(files), tuple(lines), masks, threads=threads)
     assert found.ns == union_ns(expected)
     assert found.records == len(expected)

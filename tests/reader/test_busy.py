@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The I/O of a task at given instants, read with a few chunks in memory: against counting every ns, and in bounded memory."""
+"""The I/O of a rank at given instants, read with a few chunks in memory: against counting every ns, and in bounded memory."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def step_of(path: Path, names: NameTable):
 def test_lengths_and_last_ends_are_those_of_every_ns(of_processes, asked, room):
     """Three calls a chunk, on up to three threads, in no order."""
     covered, names = set(), NameTable()
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setattr(busy, "ROOM_BLOCKS", room)
-        path = Path(folder) / "n.weir"
+        path = Path(directory) / "n.weir"
         with TraceWriter(path) as writer:
             for number, calls in enumerate(of_processes):
                 process = writer.process(5 + number, 0, 1)

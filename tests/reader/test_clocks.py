@@ -29,7 +29,7 @@ class Node:
 
 
 def trace_of_barriers(tmp_path, nodes, seed, init=8, finalize=8, until=600 * SECOND, jitter_ns=20_000):
-    """Two tasks a node that leave barriers at the beginning and at the end, each late by some jitter and never before all are in."""
+    """Two ranks a node that leave barriers at the beginning and at the end, each late by some jitter and never before all are in."""
     print("seed", seed)
     random = np.random.default_rng(seed)
     made = [Node(tmp_path / f"n{i}.weir", f"n{i}", *node) for i, node in enumerate(nodes)]
@@ -39,9 +39,9 @@ def trace_of_barriers(tmp_path, nodes, seed, init=8, finalize=8, until=600 * SEC
             left.append(begin + random.exponential(jitter_ns, 2 * len(made)))
             begin = left[-1].max() + 2000
     for number, node in enumerate(made):
-        for task in range(2):
-            rank = 2 * number + task
-            process = node.writer.process(100 + task, rank, 2 * len(made), last_ticks=node.ticks(until + SECOND))
+        for nth in range(2):
+            rank = 2 * number + nth
+            process = node.writer.process(100 + nth, rank, 2 * len(made), last_ticks=node.ticks(until + SECOND))
             process.events([sync(node.ticks(ns[rank]), i + 1, 2 * len(made)) for i, ns in enumerate(left)])
         node.writer.close()
     return made, [TraceFile(node.path).scan() for node in made]
@@ -58,7 +58,7 @@ def test_offset_and_drift_are_found(tmp_path, clocks, seed):
     lines, alignments = aligned(files)
     for true_ns in (SECOND, 300 * SECOND, 600 * SECOND):
         shown = [line.instant(node.ticks(true_ns)) for node, line in zip(nodes, lines)]
-        # The earliest of two tasks leaves half the jitter late; the median of 8 barriers halves that again, at least.
+        # The earliest of two ranks leaves half the jitter late; the median of 8 barriers halves that again, at least.
         assert max(shown) - min(shown) < 20_000
     assert [a.barriers for a in alignments] == [0] + [16] * (len(clocks) - 1)
     for (offset, drift), alignment in zip(clocks[1:], alignments[1:]):
@@ -69,8 +69,8 @@ def test_offset_and_drift_are_found(tmp_path, clocks, seed):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_tasks_that_wait_for_a_processor_widen_the_error_and_stay_in_it(tmp_path, seed):
-    """More tasks than processors: each leaves when it is its turn, milliseconds late."""
+def test_ranks_that_wait_for_a_processor_widen_the_error_and_stay_in_it(tmp_path, seed):
+    """More ranks than processors: each leaves when it is its turn, milliseconds late."""
     _, files = trace_of_barriers(tmp_path, [(0, 0.0), (700_000_000, 0.0)], seed, jitter_ns=8_000_000)
     alignment = aligned(files)[1][1]
     assert abs(alignment.offset_ns - 700_000_000) <= alignment.error_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weir compare: runs of 2 and 4 tasks with known figures, files that are matched, thresholds and what the command returns."""
+"""weir compare: runs of 2 and 4 ranks with known figures, files that are matched, thresholds and what the command returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir._errors import InputError, UsageError
-from weir.analysis.compare import check, home_folders, match_files, parse_threshold
+from weir.analysis.compare import check, home_directories, match_files, parse_threshold
 from weir.analysis.files import FileTotals
 from weir.report import build, report_json
 from weir.report.compare import compare, comparison_json, comparison_tables
@@ -21,22 +21,22 @@ MS = 10**6
 SETTINGS = settings(max_examples=100, deadline=None, print_blob=True)
 
 
-def write_run(run: Path, tasks: int, *, slow: int = 1, folder: str = "/scratch/an", extra: str = "", steps=("traj0", "min0")) -> Path:
-    """Each task writes a file of its own in traj0 (1000 bytes in 10 ms, task 0 `slow` times as long) and reads it in min0 (2 ms).
-    Task 0 also reads init in traj0: 4 requests of 500 bytes, 1 ms each."""
+def write_run(run: Path, ranks: int, *, slow: int = 1, directory: str = "/scratch/an", extra: str = "", steps=("traj0", "min0")) -> Path:
+    """Each rank writes a file of its own in traj0 (1000 bytes in 10 ms, rank 0 `slow` times as long) and reads it in min0 (2 ms).
+    Rank 0 also reads init in traj0: 4 requests of 500 bytes, 1 ms each."""
     trace = GoldenTrace(run)
     for step, wall in (("traj0", 2), ("min0", 1)):
         if step not in steps:
             continue
         trace.line(f"step {step} wall={wall}")
         trace.line("node n0")
-        for rank in range(tasks):
-            trace.line(f"process pid={100 + rank} rank={rank} ranks={tasks}")
+        for rank in range(ranks):
+            trace.line(f"process pid={100 + rank} rank={rank} ranks={ranks}")
             if step == "traj0":
-                trace.line(f"write {folder}/out/trajL{rank + 1:03} at=0 for={10 * MS * (slow if rank == 0 else 1)} bytes=1000")
-                trace.line(f"read {folder}/init at=200000000 for=1000000 bytes=500 x=4" if rank == 0 else f"stat {folder}/init at=0 for=0")
+                trace.line(f"write {directory}/out/trajL{rank + 1:03} at=0 for={10 * MS * (slow if rank == 0 else 1)} bytes=1000")
+                trace.line(f"read {directory}/init at=200000000 for=1000000 bytes=500 x=4" if rank == 0 else f"stat {directory}/init at=0 for=0")
             else:
-                trace.line(f"read {folder}/out/trajL{rank + 1:03} at=0 for={2 * MS} bytes=1000")
+                trace.line(f"read {directory}/out/trajL{rank + 1:03} at=0 for={2 * MS} bytes=1000")
         for line in extra.splitlines():
             trace.line(line)
     trace.close()
@@ -45,7 +45,7 @@ def write_run(run: Path, tasks: int, *, slow: int = 1, folder: str = "/scratch/a
 
 @pytest.fixture
 def runs(tmp_path) -> tuple[Path, Path]:
-    """2 tasks against 4, whose first one is five times as slow at writing."""
+    """2 ranks against 4, whose first one is five times as slow at writing."""
     return write_run(tmp_path / "a", 2), write_run(tmp_path / "b", 4, slow=5)
 
 
@@ -59,26 +59,26 @@ def figure(made: dict, name: str, step: str = "TOTAL") -> tuple:
     return found["a"], found["b"], found["ratio"]
 
 
-def test_totals_and_means_over_the_tasks(runs):
+def test_totals_and_means_over_the_ranks(runs):
     made = compared(runs)
     assert figure(made, "bytes", "traj0") == (4000, 6000, 1.5)
-    assert figure(made, "bytes/task", "traj0") == (2000, 1500, 0.75)
+    assert figure(made, "bytes/rank", "traj0") == (2000, 1500, 0.75)
     assert figure(made, "calls", "traj0") == (7, 11, 11 / 7)
     assert figure(made, "seconds", "traj0") == pytest.approx((0.024, 0.084, 3.5))
-    assert figure(made, "seconds/task", "traj0") == pytest.approx((0.012, 0.021, 1.75))
+    assert figure(made, "seconds/rank", "traj0") == pytest.approx((0.012, 0.021, 1.75))
     assert figure(made, "seconds") == pytest.approx((0.028, 0.092, 0.092 / 0.028))
-    assert figure(made, "seconds/task") == pytest.approx((0.014, 0.023, 0.023 / 0.014))
+    assert figure(made, "seconds/rank") == pytest.approx((0.014, 0.023, 0.023 / 0.014))
     assert figure(made, "wall") == (3.0, 3.0, 1.0)
     assert figure(made, "active", "min0") == pytest.approx((0.002, 0.002, 1))
     assert figure(made, "files") == (3, 5, 5 / 3)
 
 
-def test_imbalance_is_the_busiest_task_over_the_mean(runs):
+def test_imbalance_is_the_busiest_rank_over_the_mean(runs):
     made = compared(runs)
     assert figure(made, "imbalance", "traj0")[:2] == pytest.approx((14 / 12, 54 / 21))
     assert figure(made, "imbalance", "min0")[:2] == (1, 1)
     sides = made["steps"][0]
-    assert (sides["a"]["tasks"], sides["b"]["tasks"], sides["b"]["busiest_task"], sides["b"]["busiest_s"]) == (2, 4, 0, 0.054)
+    assert (sides["a"]["ranks"], sides["b"]["ranks"], sides["b"]["busiest_rank"], sides["b"]["busiest_s"]) == (2, 4, 0, 0.054)
 
 
 def test_the_figures_are_those_of_the_reports(runs):
@@ -96,24 +96,24 @@ def test_the_figures_are_those_of_the_reports(runs):
         assert sum(one["seconds"] for one in files) == pytest.approx(sum(one["seconds"] for one in report["files"]))
 
 
-def test_files_of_different_numbers_of_tasks_are_matched_by_pattern(runs):
+def test_files_of_different_numbers_of_ranks_are_matched_by_pattern(runs):
     made = {one["file"]: one for one in compared(runs)["files"]}
     assert set(made) == {"init", "out/trajL<N>"}
-    per_task = made["out/trajL<N>"]
-    assert (per_task["a"]["files"], per_task["b"]["files"]) == (2, 4)
-    assert (per_task["a"]["bytes_written"], per_task["b"]["bytes_written"]) == (2000, 4000)
-    assert per_task["seconds_grown"] == pytest.approx(0.088 - 0.024)
+    per_rank = made["out/trajL<N>"]
+    assert (per_rank["a"]["files"], per_rank["b"]["files"]) == (2, 4)
+    assert (per_rank["a"]["bytes_written"], per_rank["b"]["bytes_written"]) == (2000, 4000)
+    assert per_rank["seconds_grown"] == pytest.approx(0.088 - 0.024)
     assert (made["init"]["a"], made["init"]["seconds_grown"]) == (made["init"]["b"], 0) or made["init"]["b"]["calls"] == made["init"]["a"]["calls"] + 2
 
 
-def test_names_are_matched_below_the_working_directories_or_other_folders_or_absolute(tmp_path):
-    """Where the second run's folder is another one, where its job was started elsewhere, and where that alone is different."""
-    a, b, c = (write_run(tmp_path / name, 2, folder=folder) for name, folder in (("a", "/scratch/an"), ("b", "/disk/x"), ("c", "/scratch/an")))
-    d = write_run(tmp_path / "d", 2, folder="/disk/x")
+def test_names_are_matched_below_the_working_directories_or_other_directories_or_absolute(tmp_path):
+    """Where the second run's directory is another one, where its job was started elsewhere, and where that alone is different."""
+    a, b, c = (write_run(tmp_path / name, 2, directory=directory) for name, directory in (("a", "/scratch/an"), ("b", "/disk/x"), ("c", "/scratch/an")))
+    d = write_run(tmp_path / "d", 2, directory="/disk/x")
     for run, cwd in ((b, "/disk/x"), (c, "/scratch"), (d, "/")):
-        for folder in run.iterdir():
-            job = json.loads((folder / "job.json").read_text())
-            (folder / "job.json").write_text(json.dumps({**job, "cwd": cwd}))
+        for directory in run.iterdir():
+            job = json.loads((directory / "job.json").read_text())
+            (directory / "job.json").write_text(json.dumps({**job, "cwd": cwd}))
     names = {"init", "out/trajL001", "out/trajL002"}
     for other, names in ((b, names), (c, {f"/scratch/an/{name}" for name in names}), (d, names)):
         made = compared((a, other))["files"]
@@ -158,7 +158,7 @@ def test_steps_that_cannot_be_compared_are_an_error(tmp_path, runs):
         ("seconds>+10%", (None, "seconds", ">", 1.1, False)),
         ("bytes<-5%", (None, "bytes", "<", 0.95, False)),
         ("wall>=+5", (None, "wall", ">=", 5.0, True)),
-        ("traj0:seconds/task<=0.5", ("traj0", "seconds/task", "<=", 0.5, False)),
+        ("traj0:seconds/rank<=0.5", ("traj0", "seconds/rank", "<=", 0.5, False)),
         ("*:calls>-3", ("*", "calls", ">", -3.0, True)),
         ("a:b:imbalance>2", ("a:b", "imbalance", ">", 2.0, False)),
     ],
@@ -177,8 +177,8 @@ def test_wrong_thresholds_are_refused(text):
 @pytest.mark.parametrize(
     ("text", "fails"),
     [
-        ("bytes/task>1", False), ("bytes/task<0.9", True), ("calls>+4", True), ("calls>+6", False), ("traj0:seconds>3.4", True),
-        ("traj0:seconds>3.6", False), ("*:seconds>3.4", True), ("min0:seconds/task>1", False), ("wall>1", False), ("wall>=1", True),
+        ("bytes/rank>1", False), ("bytes/rank<0.9", True), ("calls>+4", True), ("calls>+6", False), ("traj0:seconds>3.4", True),
+        ("traj0:seconds>3.6", False), ("*:seconds>3.4", True), ("min0:seconds/rank>1", False), ("wall>1", False), ("wall>=1", True),
     ],
 )  # fmt: skip
 def test_thresholds_hold_or_fail(runs, text, fails):
@@ -238,7 +238,7 @@ def test_an_incomplete_trace_is_status_4_unless_a_threshold_is_passed(weir, runs
 
 def test_the_tables_and_json_of_the_command(weir, runs):
     text = weir("compare", *runs).ok().stdout
-    for title in ("Time: A is", "Volume, all tasks", "Per task, mean", "Routines, all tasks", "Files whose time grew most", "Files whose requests or bytes changed"):
+    for title in ("Time: A is", "Volume, all ranks", "Per rank, mean", "Routines, all ranks", "Files whose time grew most", "Files whose requests or bytes changed"):
         assert title in text
     assert "out/trajL<N>" in text
     made = json.loads(weir("compare", *runs, "--json", "--fail-if", "wall>2").ok().stdout)
@@ -267,8 +267,8 @@ def test_every_file_is_in_one_pair_and_sums_stay(a, b):
 
 
 def test_only_the_numbers_that_differ_become_letters():
-    def side(tasks: int) -> dict[str, FileTotals]:
-        return {name: FileTotals(name, 1, 0, 0, 1, ()) for i in (0, 1) for rank in range(tasks) for name in [f"TRAJHR0{i}/specL{rank:03}"]}
+    def side(ranks: int) -> dict[str, FileTotals]:
+        return {name: FileTotals(name, 1, 0, 0, 1, ()) for i in (0, 1) for rank in range(ranks) for name in [f"TRAJHR0{i}/specL{rank:03}"]}
 
     assert [(pair.text, pair.a.files, pair.b.files) for pair in match_files(side(4), side(8))] == [
         ("TRAJHR00/specL<N>", 4, 8),
@@ -288,19 +288,19 @@ def test_only_the_numbers_that_differ_become_letters():
         ([f"/x/{i}/a" for i in range(9)], [f"/y/{i}/a" for i in range(9)], None),
     ],
 )
-def test_folders_that_have_most_names_in_common(a, b, expected):
-    assert home_folders(dict.fromkeys(a, 0), dict.fromkeys(b, 0)) == expected
+def test_directories_that_have_most_names_in_common(a, b, expected):
+    assert home_directories(dict.fromkeys(a, 0), dict.fromkeys(b, 0)) == expected
 
 
-def test_folders_where_bytes_moved_come_before_those_with_many_names():
+def test_directories_where_bytes_moved_come_before_those_with_many_names():
     """As those that an MPI library makes for each run."""
     a, b = ({f"/tmp/mpi.{run}/{name}": 0 for name in "abcdefgh"} | {f"/job/{run}/out": 1} for run in "xy")
-    assert home_folders(a, b) == ("/job/x", "/job/y")
+    assert home_directories(a, b) == ("/job/x", "/job/y")
 
 
-def test_output_of_runs_in_different_folders_is_matched_whatever_the_mpi_library_makes(tmp_path):
+def test_output_of_runs_in_different_directories_is_matched_whatever_the_mpi_library_makes(tmp_path):
     session = ["\n".join(f"stat /tmp/mpi.{run}/{letter} at=0 for=1000" for letter in "abcdefghijklmnopqrstuvwxyz") for run in "ab"]
-    runs = [write_run(tmp_path / run, 2, folder=f"/scratch/{run}", extra=extra) for run, extra in zip("ab", session)]
+    runs = [write_run(tmp_path / run, 2, directory=f"/scratch/{run}", extra=extra) for run, extra in zip("ab", session)]
     found = {one["file"]: one for one in compared(runs)["files"]}
     assert found["out/trajL001"]["a"] == found["out/trajL001"]["b"] == {"files": 1, "calls": 2, "bytes_read": 1000, "bytes_written": 1000, "seconds": 0.012}
     assert not [name for name, one in found.items() if "traj" in name and None in (one["a"], one["b"])]

@@ -98,8 +98,8 @@ int main(int argc, char** argv) {
 """
 
 
-def by_size(folder) -> dict[tuple[int, ...], list[int]]:
-    (path,) = folder.glob("*.weir")
+def by_size(directory) -> dict[tuple[int, ...], list[int]]:
+    (path,) = directory.glob("*.weir")
     table = TraceFile(path).scan().array("histograms")
     for one in table:
         assert one["by_duration"].sum() >= one["by_size"].sum()  # what failed has a duration alone, at levels below trace

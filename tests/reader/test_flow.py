@@ -17,7 +17,7 @@ from weir.report import build, report_json
 from weir.report.flow import flow_json, flow_tables, graph_json, reads_json, report_flow
 from weir.trace._synthetic import TraceWriter, event
 
-TASKS, STEPS = 3, 3
+RANKS, STEPS = 3, 3
 FILES = ("a1", "a2", "a3", "b", "d/c")
 OPS = {"pread": "r", "read": "r", "fread": "r", "pwrite": "w", "fwrite": "w", "open": "", "stat": ""}
 SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
@@ -25,7 +25,7 @@ record = st.fixed_dictionaries(
     {
         "op": st.sampled_from(sorted(OPS)),
         "file": st.integers(0, len(FILES) - 1),
-        "task": st.integers(-1, TASKS - 1),
+        "rank": st.integers(-1, RANKS - 1),
         "step": st.integers(0, STEPS - 1),
         "size": st.integers(0, 20),
         "offset": st.integers(0, 30),
@@ -37,14 +37,14 @@ record = st.fixed_dictionaries(
 def write_run(run: Path, made: list[dict]) -> None:
     """Record k of the list lasts 5 ns from 10 * k ns; a step's clock begins where the one before ended."""
     for step in range(STEPS):
-        folder = run / f"s{step}"
-        folder.mkdir(parents=True)
-        with TraceWriter(folder / "n.weir", created_realtime_ns=10**18 + step * 10**12) as writer:
-            tasks = {rank: writer.process(100 + rank, rank, TASKS, cwd="/scratch/an") for rank in range(-1, TASKS)}
+        directory = run / f"s{step}"
+        directory.mkdir(parents=True)
+        with TraceWriter(directory / "n.weir", created_realtime_ns=10**18 + step * 10**12) as writer:
+            ranks = {rank: writer.process(100 + rank, rank, RANKS, cwd="/scratch/an") for rank in range(-1, RANKS)}
             for number, one in enumerate(made):
                 if one["step"] != step:
                     continue
-                process = tasks[one["task"]]
+                process = ranks[one["rank"]]
                 fields = {"offset": one["offset"]} if one["op"].startswith("p") else {}
                 failed = {"flags": 1, "error": 5} if one["failed"] else {}
                 at = writer.created_ticks + 10 * number
@@ -56,43 +56,43 @@ def moved(made: list[dict], way: str) -> list[tuple[int, dict]]:
 
 
 def began(made: list[dict], way: str) -> dict:
-    """(file, step, task) -> when its first call was made of an operation that moved bytes: (step, number of the record)."""
-    moves = {(one["file"], one["step"], one["task"], one["op"]) for _, one in moved(made, way)}
+    """(file, step, rank) -> when its first call was made of an operation that moved bytes: (step, number of the record)."""
+    moves = {(one["file"], one["step"], one["rank"], one["op"]) for _, one in moved(made, way)}
     first: dict = {}
     for number, one in enumerate(made):
-        if (one["file"], one["step"], one["task"], one["op"]) in moves:
-            first.setdefault((one["file"], one["step"], one["task"]), (one["step"], number))
+        if (one["file"], one["step"], one["rank"], one["op"]) in moves:
+            first.setdefault((one["file"], one["step"], one["rank"]), (one["step"], number))
     return first
 
 
 def model_edges(made: list[dict]) -> dict:
     """(file, step that wrote or None, its writers, step, reader) -> bytes: of each read, the step whose writing began last before it."""
     writings, writers, edges = {}, defaultdict(set), defaultdict(int)
-    for (file, step, task), when in began(made, "w").items():
+    for (file, step, rank), when in began(made, "w").items():
         writings[file, step] = min(writings.get((file, step), when), when)
-        writers[file, step].add(task)
+        writers[file, step].add(rank)
     for number, one in moved(made, "r"):
         file, step = one["file"], one["step"]
         before = sorted((wrote, by) for (of, by), wrote in writings.items() if of == file and wrote < (step, number))
         came = before[-1][1] if before else None
-        edges[file, came, tuple(sorted(writers[file, came])) if before else (), step, one["task"]] += one["size"]
+        edges[file, came, tuple(sorted(writers[file, came])) if before else (), step, one["rank"]] += one["size"]
     return edges
 
 
 @SETTINGS
 @given(st.lists(record, max_size=40))
 def test_matrix_and_edges_are_those_of_a_walk_over_the_records(made):
-    with tempfile.TemporaryDirectory() as folder:
-        write_run(Path(folder), made)
-        report = build(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        write_run(Path(directory), made)
+        report = build(directory)
         found = report_flow(report)
         figures, graph = report_json(report), graph_json(report)
     use = {(file.text, step): one for row in found.rows for file in row.files for step, one in enumerate(file.uses) if one is not None}
     for way, key in (("r", "read"), ("w", "written")):
         model = defaultdict(int)
         for _, one in moved(made, way):
-            model[FILES[one["file"]], one["step"], one["task"]] += one["size"]
-        assert {(file, step, task): n for (file, step), one in use.items() for task, n in getattr(one, key).items()} == model
+            model[FILES[one["file"]], one["step"], one["rank"]] += one["size"]
+        assert {(file, step, rank): n for (file, step), one in use.items() for rank, n in getattr(one, key).items()} == model
     edges = {(FILES.index(f.text), e.from_step, e.writers, e.to_step, e.reader): e.bytes for row in found.rows for f in row.files for e in f.edges}
     assert edges == model_edges(made)
     assert sum(one["bytes"] for one in graph["edges"]) == sum(edges.values()) == sum(file["bytes_read"] for file in figures["files"])
@@ -113,25 +113,25 @@ def agrees_with_the_files(figures: dict, found) -> None:
 @SETTINGS
 @given(st.lists(record, max_size=40))
 def test_distinct_bytes_are_those_of_a_set(made):
-    with tempfile.TemporaryDirectory() as folder:
-        write_run(Path(folder), made)
-        report = build(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        write_run(Path(directory), made)
+        report = build(directory)
         reads = reads_json(report)
-    of_task, of_step, totals = defaultdict(set), defaultdict(set), defaultdict(int)
+    of_rank, of_step, totals = defaultdict(set), defaultdict(set), defaultdict(int)
     unknown = set()
     for _, one in moved(made, "r"):
-        key = (one["file"], one["step"], one["task"])
+        key = (one["file"], one["step"], one["rank"])
         totals[key] += one["size"]
         if one["op"] != "pread":
             unknown |= {key, key[:2]}
         place = range(one["offset"], one["offset"] + one["size"])
-        of_task[key].update(place)
+        of_rank[key].update(place)
         of_step[key[:2]].update(place)
-    again = [key for key in totals if key not in unknown and len(of_task[key]) < totals[key]]
+    again = [key for key in totals if key not in unknown and len(of_rank[key]) < totals[key]]
     listed = [one for one in reads["again"] if one["distinct_bytes"] is not None]
     assert sum(one["bytes"] for one in listed) == sum(totals[key] for key in again)
-    assert sum(one["distinct_bytes"] for one in listed) == sum(len(of_task[key]) for key in again)
-    shared = [key for key in of_step if all(totals[(*key, task)] for task in range(TASKS))]
+    assert sum(one["distinct_bytes"] for one in listed) == sum(len(of_rank[key]) for key in again)
+    shared = [key for key in of_step if all(totals[(*key, rank)] for rank in range(RANKS))]
     assert sum(len(one["files"]) for one in reads["by_all"]) == len(shared)
     known = [key for key in shared if key not in unknown]
     if len(known) == len(shared):
@@ -140,16 +140,16 @@ def test_distinct_bytes_are_those_of_a_set(made):
 
 def step(step: int, *records: tuple) -> list[dict]:
     return [
-        {"op": op, "file": FILES.index(file), "task": task, "step": step, "size": size, "offset": 0, "failed": False} for op, file, task, size in records
+        {"op": op, "file": FILES.index(file), "rank": rank, "step": step, "size": size, "offset": 0, "failed": False} for op, file, rank, size in records
     ]
 
 
 @pytest.fixture
 def run(tmp_path) -> Path:
-    """a1-a3: each task writes one in step 0, another task reads it in step 1. b: read by all in each step, twice by task 0 in step 2.
-    d/c: task 0 writes it, updates it in step 1 and leaves it."""
-    made = step(0, *(("pwrite", f"a{task + 1}", task, 20) for task in range(3)), *(("pread", "b", task, 7) for task in range(3)), ("fwrite", "d/c", 0, 5))
-    made += step(1, *(("pread", f"a{task + 1}", (task + 1) % 3, 20) for task in range(3)), ("fread", "d/c", 0, 5), ("fwrite", "d/c", 0, 6))
+    """a1-a3: each rank writes one in step 0, another rank reads it in step 1. b: read by all in each step, twice by rank 0 in step 2.
+    d/c: rank 0 writes it, updates it in step 1 and leaves it."""
+    made = step(0, *(("pwrite", f"a{rank + 1}", rank, 20) for rank in range(3)), *(("pread", "b", rank, 7) for rank in range(3)), ("fwrite", "d/c", 0, 5))
+    made += step(1, *(("pread", f"a{rank + 1}", (rank + 1) % 3, 20) for rank in range(3)), ("fread", "d/c", 0, 5), ("fwrite", "d/c", 0, 6))
     made += step(2, ("pread", "b", 0, 7), ("pread", "b", 0, 7), ("open", "b", 1, 0))
     write_run(tmp_path / "run", made)
     return tmp_path / "run"
@@ -169,7 +169,7 @@ def test_rows_roles_and_passages_of_a_known_flow(run):
     assert round(carried["write_s"] * 1e9) == round(carried["read_s"] * 1e9) == 15
 
 
-def test_the_graph_goes_from_the_writing_task_to_the_reading_one(run):
+def test_the_graph_goes_from_the_writing_rank_to_the_reading_one(run):
     made = graph_json(build(run))
     (edge,) = (one for one in made["edges"] if one["file"].endswith("/a2"))
     assert (edge["from"], edge["to"], edge["bytes"]) == (["s0:1"], [{"id": "s1:2", "bytes": 20}], 20)
@@ -181,9 +181,9 @@ def test_the_graph_goes_from_the_writing_task_to_the_reading_one(run):
 def test_what_is_read_by_all_and_what_is_read_again(run):
     made = reads_json(build(run))
     (by_all,) = made["by_all"]
-    assert (by_all["step"], by_all["pattern"], by_all["tasks"], by_all["bytes"], by_all["distinct_bytes"]) == ("s0", "b", "0-2", 21, 7)
+    assert (by_all["step"], by_all["pattern"], by_all["ranks"], by_all["bytes"], by_all["distinct_bytes"]) == ("s0", "b", "0-2", 21, 7)
     (again,) = made["again"]
-    assert (again["step"], again["pattern"], again["tasks"], again["bytes"], again["distinct_bytes"]) == ("s2", "b", "0", 14, 7)
+    assert (again["step"], again["pattern"], again["ranks"], again["bytes"], again["distinct_bytes"]) == ("s2", "b", "0", 14, 7)
 
 
 def test_names_that_change_are_said(tmp_path):
@@ -232,15 +232,15 @@ def test_level_summary_has_no_flow_and_says_so(tmp_path):
     assert "level summary" in table.remarks[0]
 
 
-def test_one_task_alone_and_processes_that_are_no_task(tmp_path):
+def test_one_rank_alone_and_processes_that_are_no_rank(tmp_path):
     run = words(
         tmp_path / "run",
         "step a wall=1", "node n", "process pid=1 rank=0 ranks=2", "write /scratch/an/f at=0 for=5 bytes=10", "process pid=2 rank=1 ranks=2",
         "write /scratch/an/g at=0 for=5 bytes=10", "process pid=3", "read /scratch/an/f at=100 for=5 bytes=10", "write /scratch/an/g at=100 for=5 bytes=10",
     )  # fmt: skip
     uses = {row["pattern"]: row["uses"][0] for row in flow_json(build(run))["rows"]}
-    assert (uses["f"]["writers"], uses["f"]["readers"], uses["f"]["reading_tasks"]) == ("0", "other", "other")
-    assert (uses["g"]["writers"], uses["g"]["writing_tasks"]) == ("1+other", "1,other")
+    assert (uses["f"]["writers"], uses["f"]["readers"], uses["f"]["reading_ranks"]) == ("0", "other", "other")
+    assert (uses["g"]["writers"], uses["g"]["writing_ranks"]) == ("1+other", "1,other")
     (alone,) = flow_json(build(run, rank=1))["rows"]
     assert (alone["pattern"], alone["uses"][0]["writers"], alone["bytes_written"]) == ("g", "1", 10)
 

@@ -29,7 +29,7 @@ def model(made: list[dict]) -> dict:
             file = file_of[target.get(name, name)]
             if one["what"] == "write":
                 writings.setdefault((file, one["step"]), number)
-                writers[file, one["step"]].add(one["task"])
+                writers[file, one["step"]].add(one["rank"])
             else:
                 reads.append((file, number, one))
         elif one["what"] == "symlink":
@@ -44,16 +44,16 @@ def model(made: list[dict]) -> dict:
     for file, number, one in reads:
         before = sorted((began, step) for (of, step), began in writings.items() if of == file and began < number)
         came = before[-1][1] if before else None
-        edges[came, tuple(sorted(writers[file, came])) if before else (), one["step"], one["task"]] += one["size"]
+        edges[came, tuple(sorted(writers[file, came])) if before else (), one["step"], one["rank"]] += one["size"]
     return edges
 
 
 @settings(max_examples=100, deadline=None, print_blob=True)
 @given(st.lists(one_action, max_size=14).map(possible))
 def test_edges_are_those_of_a_small_file_system(made):
-    with tempfile.TemporaryDirectory() as folder:
-        write_run(Path(folder), made)
-        report = build(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        write_run(Path(directory), made)
+        report = build(directory)
         found = report_flow(report)
         listed = {file.file: (file.bytes_read, file.bytes_written) for file in report.files}
     edges: dict = defaultdict(int)

@@ -35,8 +35,8 @@ def rewrite(names: list[str]) -> None:
     for path in FILES:
         if names and path.stem not in names:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            text = answered(path, Path(folder) / "run")
+        with tempfile.TemporaryDirectory() as directory:
+            text = answered(path, Path(directory) / "run")
         if text != path.read_text():
             path.write_text(text)
             print(f"rewritten: {path}")

@@ -53,11 +53,11 @@ def whole(tmp_path_factory) -> bytes:
 
 def read_everything(raw: bytes):
     """The report of a run whose one trace is these bytes, after all of its tables, lines and JSON were made."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run" / "main" / "n.weir"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "run" / "main" / "n.weir"
         path.parent.mkdir(parents=True)
         path.write_bytes(raw)
-        report = build(Path(folder) / "run")
+        report = build(Path(directory) / "run")
         report_json(report)
         render_text(report, io.StringIO())
         render_text(report, io.StringIO(), Options((ALL,)))
@@ -291,9 +291,9 @@ def test_the_decoder_under_address_sanitizer(tmp_path, whole):
 
 
 def _whole() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        write_small(Path(folder) / "n.weir")
-        return (Path(folder) / "n.weir").read_bytes()
+    with tempfile.TemporaryDirectory() as directory:
+        write_small(Path(directory) / "n.weir")
+        return (Path(directory) / "n.weir").read_bytes()
 
 
 WHOLE = _whole()

@@ -67,9 +67,9 @@ def without_links(made: list[dict]) -> list[dict]:
 @settings(max_examples=100, deadline=None, print_blob=True)
 @given(st.lists(one_action, max_size=14).map(without_links))
 def test_bytes_are_those_of_a_small_file_system(made):
-    with tempfile.TemporaryDirectory() as folder:
-        write_run(Path(folder), made)
-        report = build(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        write_run(Path(directory), made)
+        report = build(directory)
         found = {Path(one.file).name: [one.bytes_read, one.bytes_written] for one in report.files if one.bytes}
         calls, ns = (sum(getattr(one, key) for one in report.files) for key in ("calls", "ns"))
         assert (calls, ns) == (report.all.calls, report.all.ns)

@@ -48,7 +48,7 @@ def peak():
 path, names = Path(sys.argv[1]), NameTable()
 data = read_step(Step("main", path.parent, None, None, (path,)), names)
 before, members, middle = peak(), np.ones(1, bool), int(data.columns.first_ns.min() + data.columns.last_ns.max()) // 2
-((known, distinct),) = extents(data, members, names, room=1 << 17).by_task.values()
+((known, distinct),) = extents(data, members, names, room=1 << 17).by_rank.values()
 ((*parts,),) = uses_between(data, members, names, {0: [middle]}).values()
 parts = [part.bytes for part in parts]
 print(json.dumps({"peak": peak() - before, "known": known, "distinct": distinct, "parts": parts}))

@@ -21,9 +21,9 @@ FILE, MIB = "/scratch/an/wrfout_d01", 1 << 20
 LUSTRE = {"file_system": "198183888", "block_bytes": "4096", "stripe_bytes": str(MIB), "stripes": "16"}
 
 
-def write_node(folder, number: int, ranks: range):
-    """Each task makes 2 collective writes of a stripe; the first task of the node writes for all, and jumps once over a stripe."""
-    with TraceWriter(folder / f"nid{number}.weir", f"nid{number}") as writer:
+def write_node(directory, number: int, ranks: range):
+    """Each rank makes 2 collective writes of a stripe; the first rank of the node writes for all, and jumps once over a stripe."""
+    with TraceWriter(directory / f"nid{number}.weir", f"nid{number}") as writer:
         for rank in ranks:
             process = writer.process(100 + rank, rank, 4)
             file, start = process.name(FILE), process.fields["start_ticks"]
@@ -77,7 +77,7 @@ def test_what_was_asked_for_in_vain_and_many_small_calls_are_said(report, tmp_pa
             process.events([event("MPI_File_open", start, 1, file=file, size=2)])
             process.events([event("MPI_File_write_at", start + 2 + i, 1, file=file, size=8) for i in range(500)])
     assert [one for one in notes(build(tmp_path / "small")) if "MPI-IO" in one] == [
-        "step s: MPI-IO, wrfout_d01: 1000 independent writes of 8 bytes on average, by 2 tasks: collective calls would make few large requests of them"
+        "step s: MPI-IO, wrfout_d01: 1000 independent writes of 8 bytes on average, by 2 ranks: collective calls would make few large requests of them"
     ]
 
 

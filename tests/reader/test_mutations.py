@@ -76,8 +76,8 @@ def report_in_a_child(run: Path) -> int:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("whole")
-    return [write_run(folder / path.stem, path.read_text().split("\n? ")[0]) for path in GOLDEN]
+    directory = tmp_path_factory.mktemp("whole")
+    return [write_run(directory / path.stem, path.read_text().split("\n? ")[0]) for path in GOLDEN]
 
 
 @pytest.mark.timeout(180 + MUTATIONS)

@@ -19,43 +19,43 @@ FRAME = 48_000
 COMPUTE, SERVERS = (0, 1), (2, 3)
 
 
-def write_run(folder, *, wait_ms=0, final_ms=1, servers=True, killed=False, refused=0):
+def write_run(directory, *, wait_ms=0, final_ms=1, servers=True, killed=False, refused=0):
     """Four frames of 'h', one of 'r': each compute rank puts 10 ms a frame (rank 1: 12), a server writes 20 ms; 1 s in all."""
-    (folder / "s").mkdir(parents=True)
-    with TraceWriter(folder / "s" / "n.weir") as writer:
+    (directory / "s").mkdir(parents=True)
+    with TraceWriter(directory / "s" / "n.weir") as writer:
         t0 = writer.created_ticks
 
         def output(process, op, at, ms, name="", **fields):
             process.events(event("output_" + op, t0 + at * MS, round(ms * MS), file=process.name("output:" + name), **fields))
 
-        tasks = {rank: writer.process(100 + rank, rank, 4) for rank in range(4 if servers else 2)}
+        processes = {rank: writer.process(100 + rank, rank, 4) for rank in range(4 if servers else 2)}
         for rank in COMPUTE:
-            task = tasks[rank]
-            task.events(event("stat", t0, 1))
-            output(task, "define", 1, 5, ":servers" if rank == 0 else "")
+            process = processes[rank]
+            process.events(event("stat", t0, 1))
+            output(process, "define", 1, 5, ":servers" if rank == 0 else "")
             for frame in range(5):
                 stream = "r" if frame == 4 else "h"
-                output(task, "wait", 10 + 100 * frame, wait_ms / 5, stream)
-                output(task, "put", 50 + 100 * frame, 10 + 2 * rank, stream + ":ta", size=FRAME // 2)
-                output(task, "agree", 64 + 100 * frame, 1, flags=NESTED)
+                output(process, "wait", 10 + 100 * frame, wait_ms / 5, stream)
+                output(process, "put", 50 + 100 * frame, 10 + 2 * rank, stream + ":ta", size=FRAME // 2)
+                output(process, "agree", 64 + 100 * frame, 1, flags=NESTED)
                 if rank == 0 and not servers:
-                    output(task, "frame", 63 + 100 * frame, 1, stream + ":/scratch/h.nc", flags=NESTED)
-                output(task, "end_step", 63 + 100 * frame, 2)
-            output(task, "finalize", 900, final_ms)
-            task.events(event("close", t0 + 1000 * MS - 1, 1))
+                    output(process, "frame", 63 + 100 * frame, 1, stream + ":/scratch/h.nc", flags=NESTED)
+                output(process, "end_step", 63 + 100 * frame, 2)
+            output(process, "finalize", 900, final_ms)
+            process.events(event("close", t0 + 1000 * MS - 1, 1))
         for group, rank in enumerate(SERVERS if servers else ()):
-            task = tasks[rank]
-            file = task.name("/scratch/.h.nc.weir-part")
+            process = processes[rank]
+            file = process.name("/scratch/.h.nc.weir-part")
             for frame in range(group, 5, 2):
                 stream = "r" if frame == 4 else "h"
-                output(task, "transpose", 100 * frame, 4, stream, size=FRAME, flags=NESTED)
-                output(task, "write", 100 * frame + 4, 15, stream, size=FRAME, flags=NESTED)
-                task.events(event("pwrite", t0 + (100 * frame + 5) * MS, 10 * MS, file=file, size=FRAME, offset=0, flags=OF_OUTPUT))
+                output(process, "transpose", 100 * frame, 4, stream, size=FRAME, flags=NESTED)
+                output(process, "write", 100 * frame + 4, 15, stream, size=FRAME, flags=NESTED)
+                process.events(event("pwrite", t0 + (100 * frame + 5) * MS, 10 * MS, file=file, size=FRAME, offset=0, flags=OF_OUTPUT))
                 failed = frame < refused
-                output(task, "frame", 100 * frame, 20, stream + ":/scratch/h.nc", flags=NESTED | (ERROR if failed else 0), error=9 * failed)
+                output(process, "frame", 100 * frame, 20, stream + ":/scratch/h.nc", flags=NESTED | (ERROR if failed else 0), error=9 * failed)
             if not killed:
-                output(task, "serve", 0, 990, f":group {group}")
-    return folder
+                output(process, "serve", 0, 990, f":group {group}")
+    return directory
 
 
 @pytest.fixture

@@ -65,12 +65,12 @@ def test_what_makes_figures_wrong_stands_first(large):
     lines = shown(large)
     assert lines[0].startswith(
         "note: INCOMPLETE: the figures below do not show all I/O of the run"
-    ) and any(line.startswith("large: 20 steps, 6 tasks, 1 node") for line in lines)
+    ) and any(line.startswith("large: 20 steps, 6 ranks, 1 node") for line in lines)
 
 
-def rows_of(program: WaitTrace, folder) -> tuple[list[str], str]:
+def rows_of(program: WaitTrace, directory) -> tuple[list[str], str]:
     """The rows of the table of files, and all of the overview as one line of words."""
-    lines = shown(build(program.write(folder / "run" / "main")))
+    lines = shown(build(program.write(directory / "run" / "main")))
     return files(lines), " ".join(" ".join(lines).split())
 
 

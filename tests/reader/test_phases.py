@@ -18,13 +18,13 @@ from weir.report.registry import report_tables
 SECOND = 10**9
 
 
-def phases(program: WaitTrace, folder, rules=()):
-    step = build(program.write(folder / "run" / "s"), phase_rules=rules).steps[0]
+def phases(program: WaitTrace, directory, rules=()):
+    step = build(program.write(directory / "run" / "s"), phase_rules=rules).steps[0]
     return step.synchronisation
 
 
 def figures(one) -> tuple:
-    return one.name, one.times, one.tasks, one.least_ns, one.mean_ns, one.most_ns, one.sync_ns, one.wall_ns
+    return one.name, one.times, one.ranks, one.least_ns, one.mean_ns, one.most_ns, one.sync_ns, one.wall_ns
 
 
 def written(tmp_path, text: str):
@@ -34,7 +34,7 @@ def written(tmp_path, text: str):
 
 
 def two_writes(comm: str = "world") -> WaitTrace:
-    """Twice: all compute 2 s, then write in a phase, task r for r + 1 s, and meet."""
+    """Twice: all compute 2 s, then write in a phase, rank r for r + 1 s, and meet."""
     program = WaitTrace(3, cost=0)
     for _ in range(2):
         for rank in range(3):
@@ -46,13 +46,13 @@ def two_writes(comm: str = "world") -> WaitTrace:
     return program
 
 
-def test_times_over_tasks_and_sync_time_are_those_of_the_marks(tmp_path):
+def test_times_over_ranks_and_sync_time_are_those_of_the_marks(tmp_path):
     found = phases(two_writes(), tmp_path)
     [write] = found.phases
     assert found.spans.source == "marks"
     assert figures(write) == ("9write", 2, 3, 2 * SECOND, 4 * SECOND, 6 * SECOND, 4 * SECOND, 6 * SECOND)
     assert write.io_ns == 12 * SECOND
-    # Task 2 comes last: 1 s after the next to last, and all of its 3 s if nobody's I/O cost anything.
+    # Rank 2 comes last: 1 s after the next to last, and all of its 3 s if nobody's I/O cost anything.
     assert (write.waited_ns, write.exposed_ns, write.critical_ns) == (2 * (2 + 1) * SECOND, 2 * SECOND, 6 * SECOND)
     assert (found.waits.exposed_ns, found.waits.critical_ns) == (write.exposed_ns, write.critical_ns)
 
@@ -221,7 +221,7 @@ def test_a_rule_that_begins_nowhere_is_told(tmp_path):
     text = '[[phase]]\nphase = "lost"\nname = "nix*"\n[[phase]]\nphase = "lost"\nbarrier = [7, 8]\n[[phase]]\nphase = "met"\nbarrier = 1\n'
     rules = read_phase_rules(written(tmp_path, text))
     said = [sentence for sentence in notes(build(two_writes().write(tmp_path / "run" / "s"), phase_rules=rules)) if "phase" in sentence]
-    assert said == ['phase lost begins nowhere: no task comes to name = "nix*", barrier = [7, 8]']
+    assert said == ['phase lost begins nowhere: no rank comes to name = "nix*", barrier = [7, 8]']
 
 
 def test_a_table_that_was_asked_for_and_has_nothing_says_why(tmp_path):

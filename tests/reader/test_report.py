@@ -26,7 +26,7 @@ record = st.fixed_dictionaries(
         "duration": st.integers(0, 5000) | st.just(2**33),
         "size": st.integers(0, 10_000) | st.just(2**40),
         "flags": st.sampled_from([0, 0, 0, BELOW, NESTED, BELOW | NESTED, 1]),
-        "task": st.integers(-1, 2),
+        "rank": st.integers(-1, 2),
         "step": st.integers(0, 1),
     }
 )
@@ -34,11 +34,11 @@ record = st.fixed_dictionaries(
 
 def write_run(run: Path, made: list[dict]) -> None:
     for step in {one["step"] for one in made} | {0}:
-        folder = run / f"s{step}"
-        folder.mkdir(parents=True)
-        with TraceWriter(folder / "n.weir", created_realtime_ns=10**18 + step * 10**15) as writer:
-            tasks = {rank: writer.process(100 + rank, rank, 3) for rank in (-1, 0, 1, 2)}
-            for process in tasks.values():
+        directory = run / f"s{step}"
+        directory.mkdir(parents=True)
+        with TraceWriter(directory / "n.weir", created_realtime_ns=10**18 + step * 10**15) as writer:
+            ranks = {rank: writer.process(100 + rank, rank, 3) for rank in (-1, 0, 1, 2)}
+            for process in ranks.values():
                 for name in NAMES:
                     process.name(name)
             at = writer.created_ticks
@@ -46,7 +46,7 @@ def write_run(run: Path, made: list[dict]) -> None:
                 if one["step"] == step:
                     error = 5 if one["flags"] & 1 else 0
                     fields = {key: one[key] for key in ("file", "size", "flags")}
-                    tasks[one["task"]].events(event(one["op"], at, one["duration"], error=error, **fields))
+                    ranks[one["rank"]].events(event(one["op"], at, one["duration"], error=error, **fields))
                     at += one["duration"] + 10
 
 
@@ -78,16 +78,16 @@ def check(totals, made: list[dict]) -> None:
 @settings(max_examples=60, deadline=None, print_blob=True)
 @given(st.lists(record, max_size=60))
 def test_every_table_adds_up_to_the_records(made):
-    with tempfile.TemporaryDirectory() as folder:
-        write_run(Path(folder), made)
-        report = build(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        write_run(Path(directory), made)
+        report = build(directory)
         check(report.all, made)
-        check(report.task0, [one for one in made if one["task"] == 0])
+        check(report.rank0, [one for one in made if one["rank"] == 0])
         for number, step in enumerate(report.steps):
             mine = [one for one in made if one["step"] == int(step.name[1])]
             check(step.all, mine)
             for rank, totals in step.by_rank.items():
-                check(totals, [one for one in mine if one["task"] == rank])
+                check(totals, [one for one in mine if one["rank"] == rank])
             table = step.routines()
             assert (table.total.calls, table.total.bytes, table.total.ns) == (step.all.calls, step.all.bytes, step.all.ns)
         named = [one for one in made if one["file"]]
@@ -102,7 +102,7 @@ def test_every_table_adds_up_to_the_records(made):
         assert sum(one.table.total.calls for one in details) == wanted["calls"]
         text = json.dumps(report_json(report))
         assert json.loads(text)["total"]["bytes"] == report.all.bytes
-        everything = build(folder, all=True).all
+        everything = build(directory, all=True).all
         left_out = [step.left_out()[0] for step in report.steps]
         assert everything.calls == report.all.calls + sum(one.calls for one in left_out)
         assert everything.bytes == report.all.bytes + sum(one.bytes for one in left_out)
@@ -111,7 +111,7 @@ def test_every_table_adds_up_to_the_records(made):
 @pytest.fixture
 def run(tmp_path) -> Path:
     with_everything = [
-        {"op": op, "file": 1 + i % 3, "duration": 1000, "size": 10, "flags": 0, "task": i % 3, "step": i % 2} for i, op in enumerate(OPS * 3)
+        {"op": op, "file": 1 + i % 3, "duration": 1000, "size": 10, "flags": 0, "rank": i % 3, "step": i % 2} for i, op in enumerate(OPS * 3)
     ]
     write_run(tmp_path / "run", with_everything)
     return tmp_path / "run"
@@ -122,9 +122,9 @@ def test_json_has_the_keys_that_users_rely_on(run):
     half = {"calls", "bytes", "seconds", "files"}
     assert {"steps", "total", "files", "lost_events", "complete", "problems", "not_files", "launchers", "fortran_units", "processes"} <= set(made)
     for step in made["steps"]:
-        assert {"name", "wall_s", "task0", "all", "active_s", "lost_events", "complete", "ranks", "nodes", "processes"} <= set(step)
-        assert set(step["task0"]) == set(step["all"]) == half
-    assert {"wall_s", "task0", "all", "active_s"} | half <= set(made["total"])
+        assert {"name", "wall_s", "rank0", "all", "active_s", "lost_events", "complete", "ranks", "nodes", "processes"} <= set(step)
+        assert set(step["rank0"]) == set(step["all"]) == half
+    assert {"wall_s", "rank0", "all", "active_s"} | half <= set(made["total"])
     for file in made["files"]:
         assert {"file", "calls", "bytes_read", "bytes_written", "seconds", "ops"} <= set(file)
         for op in file["ops"].values():
@@ -133,23 +133,23 @@ def test_json_has_the_keys_that_users_rely_on(run):
     assert {"pid", "rank", "command", "kernel_bytes_read", "seen_bytes_read"} <= set(made["processes"][0])
 
 
-def test_one_step_and_one_task(run):
+def test_one_step_and_one_rank(run):
     whole = build(run)
     assert [step.name for step in whole.steps] == ["s0", "s1"]
     assert [step.name for step in build(run, step="s1").steps] == ["s1"]
     assert [step.name for step in build(run / "s1").steps] == ["s1"]
     parts = [build(run, rank=rank).all for rank in (-1, 0, 1, 2)]
     assert sum(part.calls for part in parts) == whole.all.calls
-    assert build(run, rank=1).task0.calls == 0
+    assert build(run, rank=1).rank0.calls == 0
 
 
 @pytest.mark.parametrize("options", [{"step": "s7"}, {"rank": 9}])
 def test_what_is_not_there_is_said(run, options):
-    with pytest.raises(RunNotFound, match="no (step|task)"):
+    with pytest.raises(RunNotFound, match="no (step|rank)"):
         build(run, **options)
 
 
-def test_a_folder_without_steps_is_no_run(tmp_path):
+def test_a_directory_without_steps_is_no_run(tmp_path):
     (tmp_path / "some").mkdir()
     with pytest.raises(RunNotFound, match="no steps in it"):
         build(tmp_path)

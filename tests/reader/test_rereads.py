@@ -21,13 +21,13 @@ from weir.trace.ops import BELOW, ERROR, NESTED, ops
 
 NAMES = ("/scratch/a", "/scratch/b", "pipe:[1]", "/dev/tty")
 OPS = ("read", "pread", "fread", "pwrite", "fwrite", "open", "lseek", "fortran_read", "MPI_collective", "hdf5_read")
-NODES, TASKS, LOST = 2, 3, len(NAMES) + 1
+NODES, RANKS, LOST = 2, 3, len(NAMES) + 1
 READS = {"read", "pread", "fread"}
 one_record = st.fixed_dictionaries(
     {
         "op": st.sampled_from([name for name in OPS if name in {op.name for op in ops().values()}]),
         "node": st.integers(0, NODES - 1),
-        "task": st.integers(0, TASKS - 1),
+        "rank": st.integers(0, RANKS - 1),
         "thread": st.integers(1, 2),
         "file": st.integers(0, LOST),  # 0: of no file; the last one has no name
         "start": st.integers(0, 60),
@@ -38,35 +38,35 @@ one_record = st.fixed_dictionaries(
 )
 
 
-def read_back(folder: str, made: list[dict]):
+def read_back(directory: str, made: list[dict]):
     paths = []
     for node in range(NODES):
-        paths.append(Path(folder) / f"node{node}.weir")
+        paths.append(Path(directory) / f"node{node}.weir")
         with TraceWriter(paths[-1], f"node{node}", ns_per_tick=0.5) as writer:
-            tasks = [writer.process(100 + rank, rank, TASKS) for rank in range(TASKS)]
-            for task in tasks:
+            processes = [writer.process(100 + rank, rank, RANKS) for rank in range(RANKS)]
+            for process in processes:
                 for name in NAMES:
-                    task.name(name)
+                    process.name(name)
             for one in made:
                 if one["node"] == node:
                     at = writer.created_ticks + one["start"]
                     fields = {key: one[key] for key in ("file", "size", "offset", "flags")}
-                    tasks[one["task"]].events(event(one["op"], at, 3, **fields), thread=one["thread"])
+                    processes[one["rank"]].events(event(one["op"], at, 3, **fields), thread=one["thread"])
     names = NameTable()
-    return read_step(Step("main", Path(folder), None, None, tuple(paths)), names), names
+    return read_step(Step("main", Path(directory), None, None, tuple(paths)), names), names
 
 
 def reads_of(made: list[dict], chosen: set[tuple[int, int]]) -> list[tuple[str, int, dict]]:
-    """Name, task and record of what counts; chosen: nodes and tasks."""
+    """Name, rank and record of what counts; chosen: nodes and ranks."""
     found = []
     for one in made:
-        if one["op"] in READS and one["size"] and one["file"] and not one["flags"] & ERROR and (one["node"], one["task"]) in chosen:
-            lost = f"(lost name {LOST} of process {100 + one['task']} on node{one['node']})"
-            found.append((lost if one["file"] == LOST else NAMES[one["file"] - 1], one["task"], one))
+        if one["op"] in READS and one["size"] and one["file"] and not one["flags"] & ERROR and (one["node"], one["rank"]) in chosen:
+            lost = f"(lost name {LOST} of process {100 + one['rank']} on node{one['node']})"
+            found.append((lost if one["file"] == LOST else NAMES[one["file"] - 1], one["rank"], one))
     return found
 
 
-ALL = {(node, task) for node in range(NODES) for task in range(TASKS)}
+ALL = {(node, rank) for node in range(NODES) for rank in range(RANKS)}
 one_choice = st.sets(st.sampled_from(sorted(ALL))) | st.just(ALL)
 SETTINGS = settings(max_examples=150, deadline=None, print_blob=True)
 
@@ -78,16 +78,16 @@ def mask_of(data, chosen: set[tuple[int, int]]) -> np.ndarray:
 @SETTINGS
 @given(st.lists(one_record, max_size=40), one_choice, st.sampled_from([1, 2, 5, 1 << 22]))
 def test_different_bytes_are_those_of_sets_however_little_fits_into_memory(made, chosen, room):
-    with tempfile.TemporaryDirectory() as folder:
-        data, names = read_back(folder, made)
+    with tempfile.TemporaryDirectory() as directory:
+        data, names = read_back(directory, made)
         found = extents(data, mask_of(data, chosen), names, room=room)
     total, places, of_name = defaultdict(int), defaultdict(set), defaultdict(set)
-    for name, task, one in reads_of(made, chosen):
+    for name, rank, one in reads_of(made, chosen):
         if one["offset"] != UNKNOWN_OFFSET:
-            total[name, task] += one["size"]
-            places[name, task].update(range(one["offset"], one["offset"] + one["size"]))
-            of_name[name] |= places[name, task]
-    assert {(names[name], task): one for (name, task), one in found.by_task.items()} == {key: Extent(total[key], len(places[key])) for key in total}
+            total[name, rank] += one["size"]
+            places[name, rank].update(range(one["offset"], one["offset"] + one["size"]))
+            of_name[name] |= places[name, rank]
+    assert {(names[name], rank): one for (name, rank), one in found.by_rank.items()} == {key: Extent(total[key], len(places[key])) for key in total}
     known = {name: sum(count for (of, _), count in total.items() if of == name) for name in of_name}
     assert {names[name]: one for name, one in found.by_name.items()} == {name: Extent(known[name], len(of_name[name])) for name in of_name}
 
@@ -101,25 +101,25 @@ CLASSES = {"R": ("read", "pread", "fread", "fortran_read"), "W": ("pwrite", "fwr
     st.sampled_from(sorted(CLASSES)),
 )  # fmt: skip
 def test_uses_between_instants_are_those_of_a_walk_over_the_records(made, chosen, cuts, classes):
-    with tempfile.TemporaryDirectory() as folder:
-        data, names = read_back(folder, made)
+    with tempfile.TemporaryDirectory() as directory:
+        data, names = read_back(directory, made)
         instants = {name: sorted(data.lines[0].instant((1 << 40) + at) for at in found) for name, found in cuts.items()}
         found = uses_between(data, mask_of(data, chosen), names, {names.number(name): at for name, at in instants.items()}, classes)
         sums: dict = {}
         for one in made:
             name = NAMES[one["file"] - 1] if 0 < one["file"] < LOST else ""
-            if name not in instants or one["op"] not in CLASSES[classes] or (one["node"], one["task"]) not in chosen:
+            if name not in instants or one["op"] not in CLASSES[classes] or (one["node"], one["rank"]) not in chosen:
                 continue
             line = data.lines[one["node"]]
             begun, ended = (line.instant((1 << 40) + one["start"] + at) for at in (0, 3))
-            parts = sums.setdefault((name, one["task"]), [[0, 0, NEVER, -NEVER] for _ in range(len(instants[name]) + 1)])
+            parts = sums.setdefault((name, one["rank"]), [[0, 0, NEVER, -NEVER] for _ in range(len(instants[name]) + 1)])
             part = parts[sum(at < begun for at in instants[name])]
             part[1] += 0 if one["flags"] & NESTED else line.length(3)
             if classes != "OCM" and one["size"] and not one["flags"] & ERROR and one["op"] != "fortran_read":
                 part[0] += one["size"]
                 part[2:] = min(part[2], begun), max(part[3], ended)
     anything = {key: [tuple(part) for part in parts] for key, parts in sums.items() if any(part[0] or part[1] for part in parts)}
-    assert {(names[name], task): [tuple(part) for part in parts] for (name, task), parts in found.items()} == anything
+    assert {(names[name], rank): [tuple(part) for part in parts] for (name, rank), parts in found.items()} == anything
 
 
 def test_more_ids_than_a_small_table_holds_and_lost_ones_far_out(tmp_path):
@@ -131,4 +131,4 @@ def test_more_ids_than_a_small_table_holds_and_lost_ones_far_out(tmp_path):
     names = NameTable()
     data = read_step(Step("main", tmp_path, None, None, (tmp_path / "n.weir",)), names)
     found = extents(data, np.ones(1, bool), names)
-    assert sorted((one.known, one.distinct) for one in found.by_task.values()) == [(1, 1), (2, 2), (3, 3)]
+    assert sorted((one.known, one.distinct) for one in found.by_rank.values()) == [(1, 1), (2, 2), (3, 3)]

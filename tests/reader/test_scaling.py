@@ -17,36 +17,36 @@ from weir.cli._app import app
 SECOND = 10**9
 
 
-def run(tasks: int, exec_s: float, write_s: float, nodes: int = 1) -> RunTimes:
+def run(ranks: int, exec_s: float, write_s: float, nodes: int = 1) -> RunTimes:
     times = {"8exec": round(exec_s * SECOND), "9write": round(write_s * SECOND)}
-    return RunTimes(f"r{tasks}.{nodes}", tasks, nodes, sum(times.values()), times)
+    return RunTimes(f"r{ranks}.{nodes}", ranks, nodes, sum(times.values()), times)
 
 
 def test_a_program_that_scales_does_not_halt():
     [curve] = scaling([run(n, 64 / n, 8 / n) for n in (4, 1, 2)]).curves
-    assert [(point.run.tasks, point.speedup, point.efficiency) for point in curve.points] == [(1, 1, 1), (2, 2, 1), (4, 4, 1)]
+    assert [(point.run.ranks, point.speedup, point.efficiency) for point in curve.points] == [(1, 1, 1), (2, 2, 1), (4, 4, 1)]
     assert curve.halt is None
 
 
-def test_output_that_takes_longer_with_more_tasks_halts_the_curve():
-    """The OLAM study's program: it computes in 1/n of the time, and each task writes a file of its own."""
+def test_output_that_takes_longer_with_more_ranks_halts_the_curve():
+    """The OLAM study's program: it computes in 1/n of the time, and each rank writes a file of its own."""
     found = scaling([run(n, 64 / n, n / 4) for n in (1, 2, 4, 8, 16, 32)])
     [curve] = found.curves
     assert curve.halt is not None
-    assert (curve.halt.before.tasks, curve.halt.after.tasks) == (16, 32)
+    assert (curve.halt.before.ranks, curve.halt.after.ranks) == (16, 32)
     assert [loss.part for loss in curve.halt.losses] == ["9write", "8exec"]
     assert [loss.lost_ns for loss in curve.halt.losses] == [(8 - 2) * SECOND, 0]
     assert curve.points[-1].efficiency == pytest.approx(64.25 / 10 / 32)
 
 
-def test_one_task_a_node_and_several_are_two_curves_from_one_beginning():
+def test_one_rank_a_node_and_several_are_two_curves_from_one_beginning():
     runs = [run(1, 64, 1), *(run(n, 64 / n, 1, n) for n in (2, 4, 8)), *(run(n, 64 / n, 1.5 * n) for n in (2, 4, 8))]
     found = scaling(runs)
     apart, together = found.curves
-    assert (apart.placement, [point.run.tasks for point in apart.points]) == ("one task per node", [1, 2, 4, 8])
-    assert (together.placement, [point.run.tasks for point in together.points]) == ("several tasks per node", [1, 2, 4, 8])
+    assert (apart.placement, [point.run.ranks for point in apart.points]) == ("one rank per node", [1, 2, 4, 8])
+    assert (together.placement, [point.run.ranks for point in together.points]) == ("several ranks per node", [1, 2, 4, 8])
     assert apart.halt is None and together.halt is not None and together.halt.losses[0].part == "9write"
-    assert [(one.apart.tasks, one.losses[0].part, one.losses[0].lost_ns) for one in found.crowding] == [
+    assert [(one.apart.ranks, one.losses[0].part, one.losses[0].lost_ns) for one in found.crowding] == [
         (2, "9write", 2 * SECOND), (4, "9write", 5 * SECOND), (8, "9write", 11 * SECOND),
     ]  # fmt: skip
 
@@ -56,13 +56,13 @@ def test_of_runs_that_are_alike_the_shortest_counts():
     assert [point.speedup for point in found.curves[0].points] == [1, 2]
 
 
-def test_one_number_of_tasks_is_nothing_to_compare():
+def test_one_number_of_ranks_is_nothing_to_compare():
     with pytest.raises(ValueError, match="at least two"):
         scaling([run(4, 1, 1), run(4, 2, 1)])
 
 
-def written(folder, ranks: int, nodes: int = 1):
-    """64 s of computing in all, and a task writes `ranks` s in a phase."""
+def written(directory, ranks: int, nodes: int = 1):
+    """64 s of computing in all, and a rank writes `ranks` s in a phase."""
     program = WaitTrace(ranks, cost=0, nodes=nodes)
     for rank in range(ranks):
         program.compute(rank, 64 * SECOND // ranks)
@@ -70,19 +70,19 @@ def written(folder, ranks: int, nodes: int = 1):
         program.io(rank, ranks * SECOND, f"/scratch/{rank}")
         program.phase(rank, "9write", False)
     program.barrier()
-    return program.write(folder / f"run{ranks}" / "s")
+    return program.write(directory / f"run{ranks}" / "s")
 
 
 def test_the_command_reads_runs_and_says_what_halts(tmp_path):
     runs = [str(written(tmp_path, ranks)) for ranks in (2, 4, 8, 16)]
     done = CliRunner().invoke(app, ["scaling", *runs])
     assert done.exit_code == 0, done.output
-    assert "the curve halts at 8 tasks: 16 tasks are slower" in done.output
+    assert "the curve halts at 8 ranks: 16 ranks are slower" in done.output
     assert "9write halts it: 8.000 s became 16.000 s, 100% of all that was lost" in done.output
     assert ["run4", "4", "1", "20.000", "1.70", "2.00", "85%", "4.000"] in [line.split() for line in done.output.splitlines()]
     figures = json.loads(CliRunner().invoke(app, ["scaling", *runs, "--json"]).output)
     assert figures["parts"] == ["9write", "(rest)"]
-    assert figures["curves"][0]["halt"]["at_tasks"] == 8
+    assert figures["curves"][0]["halt"]["at_ranks"] == 8
     assert [point["wall_s"] for point in figures["curves"][0]["points"]] == [34.0, 20.0, 16.0, 20.0]
 
 
@@ -90,7 +90,7 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path):
     from weir.report.scaling import read_scaling
 
     alone = str(written(tmp_path, 2))
-    with pytest.raises(UsageError, match="at least two numbers of tasks"):
+    with pytest.raises(UsageError, match="at least two numbers of ranks"):
         read_scaling([alone, alone])
 
 

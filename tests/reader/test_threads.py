@@ -22,12 +22,12 @@ def test_tables_do_not_depend_on_threads(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "n.weir"
     kinds = np.array([op_named(name).value for name in ("read", "write", "fread", "fortran_write", "open")] + [254, 255])
     with TraceWriter(path) as writer:
-        tasks = [writer.process(100 + rank, rank, 6) for rank in range(6)]
-        for rank, process in enumerate(tasks):
+        ranks = [writer.process(100 + rank, rank, 6) for rank in range(6)]
+        for rank, process in enumerate(ranks):
             for name in range(rank * 3):
                 process.name(f"/scratch/file.{name}")
         for chunk in range(60):
-            process = tasks[int(random.integers(0, len(tasks)))]
+            process = ranks[int(random.integers(0, len(ranks)))]
             lengths = random.integers(0, 1000, 100)
             starts = writer.created_ticks + chunk * 10**6 + np.cumsum(lengths + random.integers(-3, 50, 100))
             starts[random.integers(0, 100)] = 7  # impossible

@@ -77,14 +77,14 @@ def as_lists(row: np.ndarray) -> list[dict]:
 
 def write(path: Path, made) -> None:
     with TraceWriter(path) as writer:
-        tasks = [writer.process(100 + i, i, 3) for i in range(3)]
-        for process in tasks:
+        ranks = [writer.process(100 + i, i, 3) for i in range(3)]
+        for process in ranks:
             for name in NAMES:
                 process.name(name)
         for name, start, length, file, size, flags, process in made:
             error = 5 if flags & ERROR else 0
             made_one = event(name, writer.created_ticks + start, length, file=file, size=size, flags=flags, error=error)
-            tasks[process].events(made_one, thread=1 + start % 2)
+            ranks[process].events(made_one, thread=1 + start % 2)
 
 
 @settings(max_examples=60, deadline=None, print_blob=True)
@@ -98,8 +98,8 @@ def write(path: Path, made) -> None:
     st.integers(1, 3),
 )
 def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_names, threads):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "n.weir"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "n.weir"
         write(path, made)
         file = TraceFile(path)
         line = Line(1 << 40, 10**18, round(slope * 2**48))
@@ -152,7 +152,7 @@ def test_more_slices_than_possible_are_refused():
 
 @pytest.fixture
 def two_steps(tmp_path) -> Path:
-    """Two steps, two tasks and a process that is none; reads, writes, other calls, a pipe."""
+    """Two steps, two ranks and a process that is none; reads, writes, other calls, a pipe."""
     for number, step in enumerate(("traj0", "min0")):
         (tmp_path / step).mkdir()
         with TraceWriter(tmp_path / step / "n.weir", created_realtime_ns=10**18 + number * 10**12) as writer:
@@ -187,7 +187,7 @@ def test_each_step_has_its_own_stretch_of_the_axis(two_steps):
     assert int(made.by_lane["calls"][:, seam:].sum()) == report.steps[1].all.calls
 
 
-def test_one_task_alone(two_steps):
+def test_one_rank_alone(two_steps):
     report = build(two_steps, rank=1)
     made = timeline([span_of(step) for step in report.steps])
     assert [lane.label for lane in made.lanes] == ["1"]
@@ -201,7 +201,7 @@ def test_many_ranks_share_lanes(tmp_path):
             writer.process(1000 + rank, rank, ranks).events(event("read", writer.created_ticks + rank, 10, size=rank))
     report = build(tmp_path)
     made = timeline([span_of(step) for step in report.steps], most_tiles=1 << 18)
-    assert len(made.lanes) == MOST_ROWS and made.lanes[1].label == "3-5" and made.lanes[1].tasks == 3
+    assert len(made.lanes) == MOST_ROWS and made.lanes[1].label == "3-5" and made.lanes[1].ranks == 3
     assert made.by_lane["bytes"][1].sum() == 3 + 4 + 5
     assert made.by_lane.size <= 1 << 18
 

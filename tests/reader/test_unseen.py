@@ -329,7 +329,7 @@ def test_the_kernels_figure_is_the_kernels(traced, tmp_path):
     assert [one["kernel_bytes_written"] for one in made["processes"]] == [74]
 
 
-def test_a_launcher_whose_tasks_left_nothing_is_no_rank(traced, weir, cc, tmp_path):
+def test_a_launcher_whose_ranks_left_nothing_is_no_rank(traced, weir, cc, tmp_path):
     """srun is not installed here: a mock of its name starts the rank as slurmd does, unseen."""
     srun = cc(SRUN, "-w", name="srun")
     status, reported, first, made = traced(srun, "/bin/true")
@@ -338,7 +338,7 @@ def test_a_launcher_whose_tasks_left_nothing_is_no_rank(traced, weir, cc, tmp_pa
     assert made["steps"][0]["ranks"] == 0
 
 
-def test_segments_that_a_launcher_maps_for_its_tasks_raise_no_alarm(traced, cc, tmp_path):
+def test_segments_that_a_launcher_maps_for_its_ranks_raise_no_alarm(traced, cc, tmp_path):
     """Open MPI's mpirun makes segments of PMIx in its session directory; here a program of its name
     does, as much every time."""
     launcher = cc(

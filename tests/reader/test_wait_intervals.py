@@ -70,7 +70,7 @@ def test_what_io_costs_is_shared_out_to_calls_and_nothing_is_lost(calls, windows
 
 
 def test_calls_at_one_time_share_by_their_time():
-    """20 ns that a task was in I/O, in three calls of 10."""
+    """20 ns that a rank was in I/O, in three calls of 10."""
     union, price = Union.of(*columns([(0, 10), (0, 10), (20, 30)])), Price.added(*columns([(0, 30)]))
     starts, ends = columns([(0, 10), (0, 10), (20, 30)])
     assert shares_of(price.cost(union), starts, ends, 2).tolist() == pytest.approx([20 / 3] * 3)

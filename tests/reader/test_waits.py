@@ -19,9 +19,9 @@ SECOND = 10**9
 SETTINGS = settings(max_examples=25, deadline=None, print_blob=True)
 
 
-def found(program: WaitTrace, folder: Path):
+def found(program: WaitTrace, directory: Path):
     """The account of a program's only step."""
-    step = build(program.write(folder / "run" / "s")).steps[0]
+    step = build(program.write(directory / "run" / "s")).steps[0]
     return step.synchronisation.waits
 
 
@@ -30,7 +30,7 @@ def seconds(waits) -> tuple[float, float, float]:
     return tuple(round(ns / SECOND, 6) for ns in (waits.waited_ns, waits.exposed_ns, waits.critical_ns))
 
 
-def test_one_task_writes_while_the_others_wait(tmp_path):
+def test_one_rank_writes_while_the_others_wait(tmp_path):
     program = WaitTrace(4)
     program.barrier()
     program.io(0, SECOND, "/scratch/restart")
@@ -77,7 +77,7 @@ def test_only_the_part_that_is_not_hidden_is_critical(tmp_path):
 
 
 def test_io_before_the_others_began_to_wait_is_exposed_though_nobody_saw_it(tmp_path):
-    """Task 0 writes 1 s while the others compute 1 s, and then computes 1 s itself, for which they wait."""
+    """Rank 0 writes 1 s while the others compute 1 s, and then computes 1 s itself, for which they wait."""
     program = WaitTrace(2)
     program.io(0, SECOND)
     program.compute(0, SECOND)
@@ -100,7 +100,7 @@ def test_files_share_critical_time_in_proportion_to_their_time_and_the_dearest_c
 
 
 @pytest.mark.parametrize("other", ["world/0", "world/1.5"])
-def test_a_second_communicator_of_the_same_tasks_pays_nothing_twice(tmp_path, other):
+def test_a_second_communicator_of_the_same_ranks_pays_nothing_twice(tmp_path, other):
     program = WaitTrace(3)
     for rank in range(3):
         program.io(rank, SECOND)
@@ -112,7 +112,7 @@ def test_a_second_communicator_of_the_same_tasks_pays_nothing_twice(tmp_path, ot
     assert seconds(found(program, tmp_path)) == (2.0, 1.0, 2.0)
 
 
-def test_a_part_of_the_tasks_waits_first_then_all_and_the_second_of_io_counts_once(tmp_path):
+def test_a_part_of_the_ranks_waits_first_then_all_and_the_second_of_io_counts_once(tmp_path):
     program = WaitTrace(4)
     program.io(0, SECOND)
     program.barrier((0, 1), "world/0.0")
@@ -123,7 +123,7 @@ def test_a_part_of_the_tasks_waits_first_then_all_and_the_second_of_io_counts_on
     assert {one.communicator for one in waits.routines} == {"world/0.0", "world"}
 
 
-def test_a_task_that_is_killed_leaves_the_last_collective_out(tmp_path):
+def test_a_rank_that_is_killed_leaves_the_last_collective_out(tmp_path):
     program = WaitTrace(3)
     program.io(0, SECOND)
     program.barrier()
@@ -167,8 +167,8 @@ def test_a_collective_that_does_not_block_is_waited_for_in_its_wait(tmp_path):
     program.start_barrier()
     program.compute(1, SECOND)
     program.compute(2, 3 * SECOND)
-    for task in (1, 2, 0):
-        program.wait_barrier(task)
+    for rank in (1, 2, 0):
+        program.wait_barrier(rank)
     waits = found(program, tmp_path)
     assert seconds(waits) == (4.0, 1.0, 1.0)
     assert {one.routine for one in waits.routines} == {"MPI_Wait"}
@@ -186,7 +186,7 @@ def test_a_receive_waits_for_the_io_of_its_sender(tmp_path):
     assert (routine.routine, routine.calls, routine.last) == ("MPI_Recv", 1, 1)
 
 
-def test_a_wait_for_several_messages_waits_for_the_task_that_is_longest_in_io(tmp_path):
+def test_a_wait_for_several_messages_waits_for_the_rank_that_is_longest_in_io(tmp_path):
     program = WaitTrace(4)
     program.io(1, SECOND, "/scratch/a")
     program.io(2, 2 * SECOND, "/scratch/b")
@@ -197,14 +197,14 @@ def test_a_wait_for_several_messages_waits_for_the_task_that_is_longest_in_io(tm
     assert [file.file for file in waits.files] == ["/scratch/b"]
 
 
-def test_in_mpi_io_tasks_wait_within_the_call_for_those_that_write(tmp_path):
+def test_in_mpi_io_ranks_wait_within_the_call_for_those_that_write(tmp_path):
     program = WaitTrace(4)
     program.barrier()
     program.write_all({0: SECOND})
     program.write_all({0: SECOND, 2: SECOND // 2})
     program.barrier()
     waits = found(program, tmp_path)
-    # Of the second call task 2 waits half a second, and is the next to last.
+    # Of the second call rank 2 waits half a second, and is the next to last.
     assert seconds(waits) == (3.0 + 2.5, 1.0 + 0.5, 2.0)
     [file] = waits.files
     assert (file.file, file.ops[0].op, file.ranks) == ("/scratch/all.nc", "pwrite", (0,))
@@ -212,15 +212,15 @@ def test_in_mpi_io_tasks_wait_within_the_call_for_those_that_write(tmp_path):
     assert (routine.routine, routine.communicator, routine.calls, routine.last) == ("MPI_File_write_all", "/scratch/all.nc", 2, 0)
 
 
-def test_a_file_of_each_task_is_waited_for_by_nobody(tmp_path):
+def test_a_file_of_each_rank_is_waited_for_by_nobody(tmp_path):
     program = WaitTrace(2)
-    for task in range(2):
-        program.write_all({task: SECOND}, f"/scratch/{task}", [task])
+    for rank in range(2):
+        program.write_all({rank: SECOND}, f"/scratch/{rank}", [rank])
     program.barrier()
     assert seconds(found(program, tmp_path)) == (0.0, 0.0, 1.0)
 
 
-def test_communicators_of_one_task_and_unknown_ones_match_nothing(tmp_path):
+def test_communicators_of_one_rank_and_unknown_ones_match_nothing(tmp_path):
     program = WaitTrace(2)
     program.io(0, SECOND)
     program.barrier((0,), "self")
@@ -236,15 +236,15 @@ def test_two_programs_in_a_step_are_not_mixed_up(tmp_path):
         program.barrier()
     first.write(tmp_path / "run" / "s")
     second.nodes = 1
-    folder = tmp_path / "more" / "s"
-    second.write(folder)
-    (folder / "n0.weir").rename(tmp_path / "run" / "s" / "other.weir")
+    directory = tmp_path / "more" / "s"
+    second.write(directory)
+    (directory / "n0.weir").rename(tmp_path / "run" / "s" / "other.weir")
     waits = build(tmp_path / "run").steps[0].synchronisation.waits
     assert seconds(waits) == (2.0, 2.0, 2.0)
-    assert waits.tasks == 4
+    assert waits.ranks == 4
 
 
-# A program: for each barrier what each task does before it, in turn computing and I/O.
+# A program: for each barrier what each rank does before it, in turn computing and I/O.
 work = st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=4)
 rounds = st.integers(2, 4).flatmap(lambda ranks: st.lists(st.lists(work, min_size=ranks, max_size=ranks), min_size=1, max_size=8))
 
@@ -267,8 +267,8 @@ def run_of(made, *, without: object = None, comms: list[str] | None = None) -> W
 @given(rounds)
 def test_critical_time_is_what_the_program_takes_longer_than_without_its_io(made):
     program, bare = run_of(made), run_of(made, without=True)
-    with tempfile.TemporaryDirectory() as folder:
-        waits = found(program, Path(folder))
+    with tempfile.TemporaryDirectory() as directory:
+        waits = found(program, Path(directory))
     assert waits.critical_ns == max(program.now) - max(bare.now)
     assert sum(file.critical_ns for file in waits.files) == pytest.approx(waits.critical_ns, abs=len(waits.files))
     assert waits.exposed_ns <= waits.critical_ns
@@ -276,10 +276,10 @@ def test_critical_time_is_what_the_program_takes_longer_than_without_its_io(made
 
 @SETTINGS
 @given(rounds, st.lists(st.sampled_from(["world", "world/0", "world/1.0"]), min_size=8, max_size=8))
-def test_it_does_not_matter_on_which_communicator_of_all_tasks_they_meet(made, comms):
-    with tempfile.TemporaryDirectory() as folder:
-        one = found(run_of(made), Path(folder) / "a")
-        other = found(run_of(made, comms=comms), Path(folder) / "b")
+def test_it_does_not_matter_on_which_communicator_of_all_ranks_they_meet(made, comms):
+    with tempfile.TemporaryDirectory() as directory:
+        one = found(run_of(made), Path(directory) / "a")
+        other = found(run_of(made, comms=comms), Path(directory) / "b")
     assert (one.waited_ns, one.exposed_ns, one.critical_ns) == (other.waited_ns, other.exposed_ns, other.critical_ns)
     assert [(f.file, f.critical_ns) for f in one.files] == [(f.file, f.critical_ns) for f in other.files]
 
@@ -305,8 +305,8 @@ def test_waited_and_exposed_are_those_of_a_simple_model(made):
         waited += sum(max(0, end - max(begin, at)) for at in others for begin, end in spans[who])
         exposed += min(busy[who], last - max(others))
         now = [last + 3] * program.ranks
-    with tempfile.TemporaryDirectory() as folder:
-        waits = found(program, Path(folder))
+    with tempfile.TemporaryDirectory() as directory:
+        waits = found(program, Path(directory))
     assert (waits.waited_ns, waits.exposed_ns) == (waited, exposed)
 
 
@@ -319,12 +319,12 @@ def test_tables_json_and_the_note_have_the_same_figures(tmp_path):
     program.barrier()
     run = program.write(tmp_path / "run" / "s")
     text = answer(run, "--tables waits")
-    assert "I/O delays the step by 1.0 s (100% of the wall time); the single file that delays it most, by 1.0 s: write of task 0 on /scratch/restart" in text
+    assert "I/O delays the step by 1.0 s (100% of the wall time); the single file that delays it most, by 1.0 s: write of rank 0 on /scratch/restart" in text
     assert any(line.split() == ["s", "1.000", "1.000", "1.000", "3.000", "3.000", "1.000", "100%", "1.000", "100%"] for line in text.splitlines())
     assert any(line.split() == ["1.000", "100%", "1.000", "3.000", "1.000", "write", "0", "/scratch/restart"] for line in text.splitlines())
     assert any(line.split() == ["MPI_Barrier", "world", "2", "3.000", "3.000", "0", "100%"] for line in text.splitlines())
     of_one = answer(run, "--tables waits --rank 1")
-    assert "Task 1" in of_one and "waits, exposed and critical are of all tasks" in of_one
+    assert "Rank 1" in of_one and "waits, exposed and critical are of all ranks" in of_one
     assert any(line.split() == ["s", "1.000", "0.000", "0.000", "3.000", "3.000", "1.000", "100%", "1.000", "100%"] for line in of_one.splitlines())
     [waits] = json.loads(answer(run, "--json"))["waits"]
     assert (waits["waited_s"], waits["exposed_s"], waits["critical_s"], waits["collectives"]) == (3.0, 1.0, 1.0, 2)

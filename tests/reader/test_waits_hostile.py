@@ -38,8 +38,8 @@ RULES = (PhaseRule("s", start=True), PhaseRule("f", path="/scratch/*", until="cl
 @settings(max_examples=60, deadline=None, print_blob=True)
 @given(processes, st.booleans(), st.randoms(use_true_random=False))
 def test_any_records_give_a_report(made, with_rules, random):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run" / "s"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "run" / "s"
         path.mkdir(parents=True)
         with TraceWriter(path / "n0.weir", "n0") as writer:
             for number, (rank, ranks, has_end, rows) in enumerate(made):
@@ -57,14 +57,14 @@ def test_any_records_give_a_report(made, with_rules, random):
             assert min(waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns) >= 0
             assert waits.exposed_ns <= waits.critical_ns + len(waits.files) + 1
         for phase in step.synchronisation.phases:
-            assert 0 <= phase.least_ns <= phase.mean_ns <= phase.most_ns and phase.tasks >= 1 and phase.io_ns >= 0
+            assert 0 <= phase.least_ns <= phase.mean_ns <= phase.most_ns and phase.ranks >= 1 and phase.io_ns >= 0
         report_json(report)
-        with open(Path(folder) / "text", "w") as stream:
+        with open(Path(directory) / "text", "w") as stream:
             render_text(report, stream)
             render_text(report, stream, Options((ALL,)))
 
 
-def test_no_task_is_awaited_by_a_rank_beyond_the_program(tmp_path):
+def test_no_rank_is_awaited_by_a_rank_beyond_the_program(tmp_path):
     (tmp_path / "s").mkdir()
     with TraceWriter(tmp_path / "s" / "n0.weir", "n0") as writer:
         process = writer.process(1, 0, 2)

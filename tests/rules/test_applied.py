@@ -34,12 +34,12 @@ def outcome(weir, tmp_path):
     """``outcome('name = "x"', program, "x", "wc")``: what the program says when its writes fail under the rule."""
 
     def call(conditions: str, program, *arguments: str, env=None, prepare=lambda: None) -> str:
-        folder = tmp_path / "run"
-        folder.mkdir(exist_ok=True)
+        directory = tmp_path / "run"
+        directory.mkdir(exist_ok=True)
         prepare()
-        (folder / "r.toml").write_text(f'[[rule]]\n{conditions}\nstack = "{FAILS}"\n')
+        (directory / "r.toml").write_text(f'[[rule]]\n{conditions}\nstack = "{FAILS}"\n')
         command = ["run", "--quiet", "--rules", "r.toml", "--", program, *arguments]
-        return weir(*command, cwd=folder, env={**NO_OTHERS, **(env or {})}).ok().stdout.strip()
+        return weir(*command, cwd=directory, env={**NO_OTHERS, **(env or {})}).ok().stdout.strip()
 
     return call
 
@@ -52,8 +52,8 @@ def outcome(weir, tmp_path):
         ('name = "da*"', ["other", "wc"], "written"),
         ('path = "*/run/data"', ["./../run//data", "wc"], "failed"),
         ('path = "/nowhere/*"', ["data", "wc"], "written"),
-        ('dir = "{folder}"', ["data", "wc"], "failed"),
-        ('dir = "{folder}/run"', ["../data", "wc"], "written"),
+        ('dir = "{directory}"', ["data", "wc"], "failed"),
+        ('dir = "{directory}/run"', ["../data", "wc"], "written"),
         ('mode = "read"', ["data", "wc"], "written"),
         ('mode = ["append", "truncate"]', ["data", "wc"], "written"),
         ('mode = ["append", "truncate"]', ["data", "wac"], "failed"),
@@ -69,7 +69,7 @@ def outcome(weir, tmp_path):
     ],
 )
 def test_a_condition_decides(outcome, cc, tmp_path, conditions, arguments, expected):
-    assert outcome(conditions.format(folder=tmp_path), cc(WRITER, name="writer"), *arguments) == expected
+    assert outcome(conditions.format(directory=tmp_path), cc(WRITER, name="writer"), *arguments) == expected
 
 
 @pytest.mark.parametrize(("rank", "expected"), [("3", "failed"), ("4", "written")])

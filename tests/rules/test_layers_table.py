@@ -14,15 +14,15 @@ from weir.rules.stack import parse_stack
 
 LAYERS = ROOT / "native" / "layers"
 ASKED = re.compile(r'\boption_(?:number|text|fraction)\([^;]*?"([a-z_]+)"')
-# What several layers share lies in a folder that is no layer.
+# What several layers share lies in a directory that is no layer.
 SHARED = {"error": ["chance"], "delay": ["chance"], "short": ["chance"], "gather": ["global"]}
 
 
 def asked_by(name: str) -> set[str]:
     """Options that the sources of a layer ask for."""
-    folders = [LAYERS / folder for folder in (name, *SHARED.get(name, []))]
+    directories = [LAYERS / directory for directory in (name, *SHARED.get(name, []))]
     others = {kind.name for kind in KINDS} - {name}
-    sources = [f for folder in folders for f in folder.glob("*.cc") if not f.stem.endswith("_test") and f.stem not in others]
+    sources = [f for directory in directories for f in directory.glob("*.cc") if not f.stem.endswith("_test") and f.stem not in others]
     return {option for source in sources for option in ASKED.findall(source.read_text())}
 
 

@@ -138,7 +138,7 @@ def test_a_great_many_opens_get_the_same_rule(matcher):
 
 def test_files_are_seen_with_the_same_size_and_file_system(matcher, tmp_path):
     (tmp_path / "there").write_bytes(b"x" * 12345)
-    for path in ("/proc/self/status", "/dev/shm/not-there", "/no/such/folder/x", str(tmp_path / "there"), str(tmp_path / "new"), "/etc/passwd"):
+    for path in ("/proc/self/status", "/dev/shm/not-there", "/no/such/directory/x", str(tmp_path / "there"), str(tmp_path / "new"), "/etc/passwd"):
         found = open_of(path)
         size, _, kind = matcher.ask("facts", path, os.O_RDONLY).partition(" ")
         assert (int(size), kind) == (found.size, found.fstype), path

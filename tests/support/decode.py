@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second, plain decoder of trace files for tests, written from docs/formats/trace.md alone.
 
-``read_trace(path)`` takes a trace file or a step's folder that holds exactly one. It believes the writer: damage raises.
+``read_trace(path)`` takes a trace file or a step's directory that holds exactly one. It believes the writer: damage raises.
 """
 
 from __future__ import annotations

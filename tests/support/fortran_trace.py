@@ -9,16 +9,16 @@ import decode
 
 
 class Traced:
-    """``traced(source, *flags)`` compiles a Fortran program, runs it traced in a folder of its own and decodes the trace.
+    """``traced(source, *flags)`` compiles a Fortran program, runs it traced in a directory of its own and decodes the trace.
 
     Its output and exit status are compared with those of a run without the library; both are kept in ``done``.
     """
 
-    def __init__(self, fc, execute, preload_env, folder: Path):
+    def __init__(self, fc, execute, preload_env, directory: Path):
         self.fc = fc
         self.execute = execute
         self.preload_env = preload_env
-        self.folder = folder
+        self.directory = directory
         self.done = None
         self.steps = 0
 
@@ -30,12 +30,12 @@ class Traced:
             ("plain", env),
             ("traced", {**env, **self.preload_env(f"s{self.steps}", level=level, WEIR_BUDGET="64M")}),
         ):
-            folder = self.folder / f"{name}{self.steps}"
-            folder.mkdir(parents=True)
-            runs.append(self.execute([program], env=variables, cwd=folder, input=input))
+            directory = self.directory / f"{name}{self.steps}"
+            directory.mkdir(parents=True)
+            runs.append(self.execute([program], env=variables, cwd=directory, input=input))
         plain, self.done = runs
         assert (self.done.returncode, self.done.stdout) == (plain.returncode, plain.stdout), self.done.stderr
-        self.work = folder
+        self.work = directory
         trace = decode.read_trace(variables["WEIR_TRACE_DIR"])
         check(trace)
         return trace

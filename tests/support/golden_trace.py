@@ -28,11 +28,11 @@ STARTED_NS = 1_700_000_000 * 10**9
 
 
 class GoldenTrace:
-    """Writes the trace part of a golden file into a run folder."""
+    """Writes the trace part of a golden file into a run directory."""
 
     def __init__(self, run: Path):
         self.run, self.steps = run, 0
-        self.folder = run
+        self.directory = run
         self.writer: TraceWriter | None = None
         self.process: ProcessWriter | None = None
         self.thread = 1
@@ -47,20 +47,20 @@ class GoldenTrace:
 
     def _step(self, _: str, plain: list[str], values: dict[str, Any]) -> None:
         self._end_file()
-        self.folder = self.run / plain[0]
-        self.folder.mkdir(parents=True)
+        self.directory = self.run / plain[0]
+        self.directory.mkdir(parents=True)
         begin = STARTED_NS + self.steps * 10**12
         self.steps += 1
         if "wall" in values:
             job = {"format": 1, "step": plain[0], "command": ["./job"], "cwd": "/scratch/an", "level": "trace",
                    "started_realtime_ns": begin, "ended_realtime_ns": begin + round(float(values["wall"]) * 1e9),
                    "exit_status": values.get("status", 0)}  # fmt: skip
-            (self.folder / "job.json").write_text(json.dumps(job))
+            (self.directory / "job.json").write_text(json.dumps(job))
 
     def _node(self, _: str, plain: list[str], values: dict[str, Any]) -> None:
         self._end_file()
         begin = STARTED_NS + (self.steps - 1) * 10**12
-        self.writer = TraceWriter(self.folder / f"{plain[0]}.weir", plain[0], created_realtime_ns=begin, **values)
+        self.writer = TraceWriter(self.directory / f"{plain[0]}.weir", plain[0], created_realtime_ns=begin, **values)
 
     def _process(self, _: str, plain: list[str], values: dict[str, Any]) -> None:
         if "command" in values:

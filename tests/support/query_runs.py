@@ -35,20 +35,20 @@ counter read /data/a calls=7 bytes=10 for=3 at=10
 """
 
 
-def write_run(folder: Path, text: str) -> Path:
+def write_run(directory: Path, text: str) -> Path:
     """The run that a golden file's lines describe."""
-    trace = GoldenTrace(folder)
+    trace = GoldenTrace(directory)
     for line in map(str.strip, text.splitlines()):
         if line and not line.startswith("#"):
             trace.line(line)
     trace.close()
-    return folder
+    return directory
 
 
 def one_read(run: Path, name: str) -> None:
     """A run of one read of a file of that name, which may be one that no golden file can spell."""
-    folder = run / "s"
-    folder.mkdir(parents=True)
-    with TraceWriter(folder / "n.weir", "n") as writer:
+    directory = run / "s"
+    directory.mkdir(parents=True)
+    with TraceWriter(directory / "n.weir", "n") as writer:
         process = writer.process(5)
         process.events([event("read", writer.created_ticks, 5, file=process.name(name), size=1, offset=0)])

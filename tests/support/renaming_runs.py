@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from weir.trace._synthetic import TraceWriter, event
 
-TASKS, STEPS = 2, 3
+RANKS, STEPS = 2, 3
 NAMES, LINKS = ("a", "b", "c"), ("l", "m")
 one_action = st.fixed_dictionaries(
     {
@@ -18,7 +18,7 @@ one_action = st.fixed_dictionaries(
         "old": st.sampled_from(NAMES),
         "new": st.sampled_from(NAMES),
         "through": st.sampled_from((None, None, *LINKS)),
-        "task": st.integers(0, TASKS - 1),
+        "rank": st.integers(0, RANKS - 1),
         "step": st.integers(0, STEPS - 1),
         "size": st.integers(1, 20),
     }
@@ -30,7 +30,7 @@ def possible(made: list[dict]) -> list[dict]:
     seen: Counter = Counter()
     found = []
     for one in sorted(made, key=lambda one: one["step"]):
-        key = (one["what"], one["old"], one["new"], one["through"], one["task"], one["step"])
+        key = (one["what"], one["old"], one["new"], one["through"], one["rank"], one["step"])
         seen[key] += 1
         if one["what"] in ("write", "read") or (seen[key] < 3 and (one["old"] != one["new"] or one["what"] == "symlink")):
             found.append(one)
@@ -40,13 +40,13 @@ def possible(made: list[dict]) -> list[dict]:
 def write_run(run: Path, made: list[dict]) -> None:
     """Action k begins 100 * k ns after the first; accesses open their file first."""
     for step in range(STEPS):
-        folder = run / f"s{step}"
-        folder.mkdir(parents=True)
-        with TraceWriter(folder / "n.weir") as writer:
-            tasks = [writer.process(100 + rank, rank, TASKS, cwd="/d") for rank in range(TASKS)]
+        directory = run / f"s{step}"
+        directory.mkdir(parents=True)
+        with TraceWriter(directory / "n.weir") as writer:
+            ranks = [writer.process(100 + rank, rank, RANKS, cwd="/d") for rank in range(RANKS)]
             for number, one in enumerate(made):
                 if one["step"] == step:
-                    tasks[one["task"]].events(records_of(tasks[one["task"]], one, writer.created_ticks + 100 * number))
+                    ranks[one["rank"]].events(records_of(ranks[one["rank"]], one, writer.created_ticks + 100 * number))
 
 
 def records_of(process, one: dict, at: int) -> list:

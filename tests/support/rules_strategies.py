@@ -19,7 +19,7 @@ file_systems = st.sampled_from(["ext4", "lustre", "nfs", "fuse", "fuse.x", "tmpf
 numbers = st.integers(0, 9)
 ranges = st.lists(st.tuples(numbers, numbers).map(lambda p: (min(p), max(p))), min_size=1, max_size=3).map(join_ranges)
 sizes = st.sampled_from([0, 1, 10, 4096, 1 << 20, 1 << 40, 12345])
-folders = st.lists(st.sampled_from(["a", "b", "a b", "ü%"]), min_size=0, max_size=2).map(lambda w: "/" + "/".join(w))
+directories = st.lists(st.sampled_from(["a", "b", "a b", "ü%"]), min_size=0, max_size=2).map(lambda w: "/" + "/".join(w))
 paths = st.tuples(st.sampled_from(["/", "/*/", "*", "/a/"]), patterns).map("".join)
 
 
@@ -31,7 +31,7 @@ def some_of(words: tuple[str, ...]) -> st.SearchStrategy[tuple[str, ...]]:
 @st.composite
 def conditions(draw, keys=tuple(Conditions.__dataclass_fields__)) -> Conditions:
     values = {
-        "name": patterns, "path": paths, "dir": folders, "fstype": st.lists(file_systems, min_size=1, max_size=2, unique=True).map(tuple),
+        "name": patterns, "path": paths, "dir": directories, "fstype": st.lists(file_systems, min_size=1, max_size=2, unique=True).map(tuple),
         "unit": ranges, "access": st.sampled_from(ACCESSES), "form": st.sampled_from(FORMS), "mode": some_of(MODES),
         "min_size": sizes, "max_size": sizes, "ranks": ranges,
     }  # fmt: skip
@@ -61,7 +61,7 @@ def layers(draw) -> Layer:
 
 
 def _option(option) -> st.SearchStrategy[str]:
-    if option.kind == "folders":
+    if option.kind == "directories":
         return st.sampled_from(["/a,/b", "/a b,/c:d,/e|f", "/ü%20,/y"])
     if option.kind == "size":
         return st.sampled_from([str(option.step), "1048576"])

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of parallel programs whose waits are known: what each task does, one thing after the other, and MPI as it would have gone.
+"""Traces of parallel programs whose waits are known: what each rank does, one thing after the other, and MPI as it would have gone.
 
     program = WaitTrace(3)
-    program.io(0, 10, "/scratch/restart")   # task 0 writes for 10 ns
+    program.io(0, 10, "/scratch/restart")   # rank 0 writes for 10 ns
     program.compute(1, 4)
-    program.barrier()                       # all of the world; barrier(tasks=(0, 1), comm="world/0.0") for a part of it
-    program.write(folder)                   # a step's folder; run = folder.parent
+    program.barrier()                       # all of the world; barrier(ranks=(0, 1), comm="world/0.0") for a part of it
+    program.write(directory)                   # a step's directory; run = directory.parent
 
-Times are ns from the beginning; a collective lasts `cost` ns after the last task has come.
+Times are ns from the beginning; a collective lasts `cost` ns after the last rank has come.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from weir.trace._synthetic import TraceWriter, event, mark, mpi
 from weir.trace.ops import mpi_routines
 
-BEGIN = 1_000_000  # ns between the making of the trace file and the start of all tasks
+BEGIN = 1_000_000  # ns between the making of the trace file and the start of all ranks
 
 
 def routine(name: str) -> int:
@@ -29,7 +29,7 @@ def routine(name: str) -> int:
 
 
 class WaitTrace:
-    """A program in the making. now[r]: the time of task r."""
+    """A program in the making. now[r]: the time of rank r."""
 
     def __init__(self, ranks: int, *, cost: int = 1, nodes: int = 1, ahead: Sequence[int] = ()):
         """ahead: by how many ns the clock of each node is ahead of the first one's."""
@@ -49,79 +49,79 @@ class WaitTrace:
     def phase(self, rank: int, name: str, begins: bool) -> None:
         self._keep(rank, f"phase:{name}", lambda at, number: mark(begins, at, number), 0)
 
-    def barrier(self, tasks: Sequence[int] | None = None, comm: str = "world", name: str = "MPI_Barrier", lost: Sequence[int] = ()) -> None:
-        """A collective that nobody leaves before all have come. lost: tasks that leave no record of it."""
-        tasks = range(self.ranks) if tasks is None else tasks
-        leave = max(self.now[task] for task in tasks) + self.cost
-        for task in tasks:
-            length = leave - self.now[task]
-            if task in lost:
-                self.now[task] = leave
+    def barrier(self, ranks: Sequence[int] | None = None, comm: str = "world", name: str = "MPI_Barrier", lost: Sequence[int] = ()) -> None:
+        """A collective that nobody leaves before all have come. lost: ranks that leave no record of it."""
+        ranks = range(self.ranks) if ranks is None else ranks
+        leave = max(self.now[rank] for rank in ranks) + self.cost
+        for rank in ranks:
+            length = leave - self.now[rank]
+            if rank in lost:
+                self.now[rank] = leave
             else:
-                self._collective(task, comm, len(tasks), name, length)
+                self._collective(rank, comm, len(ranks), name, length)
         self.sequence[comm] = self.sequence.get(comm, -1) + 1
 
     def bcast(self, root: int, comm: str = "world") -> None:
         """Nobody waits for anybody but the root."""
         sent = self.now[root]
-        for task in range(self.ranks):
-            self._collective(task, comm, self.ranks, "MPI_Bcast", max(sent, self.now[task]) + self.cost - self.now[task])
+        for rank in range(self.ranks):
+            self._collective(rank, comm, self.ranks, "MPI_Bcast", max(sent, self.now[rank]) + self.cost - self.now[rank])
         self.sequence[comm] = self.sequence.get(comm, -1) + 1
 
-    def write_all(self, ns: dict[int, int], file: str = "/scratch/all.nc", tasks: Sequence[int] | None = None) -> None:
-        """MPI_File_write_all: some tasks write for so many ns, and nobody leaves before all have written."""
-        tasks = range(self.ranks) if tasks is None else tasks
-        begun = max(self.now[task] for task in tasks)  # the data are exchanged first
+    def write_all(self, ns: dict[int, int], file: str = "/scratch/all.nc", ranks: Sequence[int] | None = None) -> None:
+        """MPI_File_write_all: some ranks write for so many ns, and nobody leaves before all have written."""
+        ranks = range(self.ranks) if ranks is None else ranks
+        begun = max(self.now[rank] for rank in ranks)  # the data are exchanged first
         leave = begun + max(ns.values()) + self.cost
-        for task in tasks:
-            came = self.now[task]
-            if task in ns:
-                self.now[task] = begun
-                self.io(task, ns[task], file, "pwrite")
-            self.now[task] = came
-            self._keep(task, file, lambda at, name, length=leave - came: event("MPI_File_write_all", at, length, file=name), leave - came)
+        for rank in ranks:
+            came = self.now[rank]
+            if rank in ns:
+                self.now[rank] = begun
+                self.io(rank, ns[rank], file, "pwrite")
+            self.now[rank] = came
+            self._keep(rank, file, lambda at, name, length=leave - came: event("MPI_File_write_all", at, length, file=name), leave - came)
 
     def start_barrier(self, comm: str = "world") -> None:
-        for task in range(self.ranks):
-            self._collective(task, comm, self.ranks, "MPI_Ibarrier", 1, op="MPI_start_collective")
+        for rank in range(self.ranks):
+            self._collective(rank, comm, self.ranks, "MPI_Ibarrier", 1, op="MPI_start_collective")
         self.came = max(self.now)
         self.sequence[comm] = self.sequence.get(comm, -1) + 1
 
-    def wait_barrier(self, task: int, comm: str = "world") -> None:
+    def wait_barrier(self, rank: int, comm: str = "world") -> None:
         """Waits for the barrier that was started last."""
-        length = max(self.came - self.now[task], 0) + self.cost
+        length = max(self.came - self.now[rank], 0) + self.cost
         sequence = self.sequence[comm]
-        begun = self.now[task]
-        self._keep(task, f"mpi:{comm}:{self.ranks}", lambda at, name: mpi("MPI_awaited", at, length, 2, file=name, offset=sequence, nested=True), 0)
-        self.now[task] = begun
-        self._keep(task, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Wait"), size=1), length)
+        begun = self.now[rank]
+        self._keep(rank, f"mpi:{comm}:{self.ranks}", lambda at, name: mpi("MPI_awaited", at, length, 2, file=name, offset=sequence, nested=True), 0)
+        self.now[rank] = begun
+        self._keep(rank, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Wait"), size=1), length)
 
-    def receive(self, task: int, peer: int, until: int) -> None:
+    def receive(self, rank: int, peer: int, until: int) -> None:
         """Receives from `peer` what comes at `until`."""
-        length = until - self.now[task]
-        self._keep(task, f"mpi:world:{self.ranks}", lambda at, name: mpi("MPI_receive", at, length, routine("MPI_Recv"), file=name, offset=peer), length)
+        length = until - self.now[rank]
+        self._keep(rank, f"mpi:world:{self.ranks}", lambda at, name: mpi("MPI_receive", at, length, routine("MPI_Recv"), file=name, offset=peer), length)
 
-    def waitall(self, task: int, peers: Sequence[int], until: int) -> None:
-        length, begun = until - self.now[task], self.now[task]
+    def waitall(self, rank: int, peers: Sequence[int], until: int) -> None:
+        length, begun = until - self.now[rank], self.now[rank]
         for peer in peers:
-            self._keep(task, f"mpi:world:{self.ranks}", lambda at, name, p=peer: mpi("MPI_awaited", at, length, 1, file=name, offset=p, nested=True), 0)
-        self.now[task] = begun
-        self._keep(task, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Waitall"), size=len(peers)), length)
+            self._keep(rank, f"mpi:world:{self.ranks}", lambda at, name, p=peer: mpi("MPI_awaited", at, length, 1, file=name, offset=p, nested=True), 0)
+        self.now[rank] = begun
+        self._keep(rank, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Waitall"), size=len(peers)), length)
 
-    def _collective(self, task: int, comm: str, size: int, name: str, length: int, op: str = "MPI_collective") -> None:
+    def _collective(self, rank: int, comm: str, size: int, name: str, length: int, op: str = "MPI_collective") -> None:
         sequence = self.sequence.get(comm, -1) + 1
-        self._keep(task, f"mpi:{comm}:{size}", lambda at, number: mpi(op, at, length, routine(name), file=number, offset=sequence), length)
+        self._keep(rank, f"mpi:{comm}:{size}", lambda at, number: mpi(op, at, length, routine(name), file=number, offset=sequence), length)
 
     def _keep(self, rank: int, name: str, make, ns: int) -> None:  # type: ignore[no-untyped-def]
         self.todo[rank].append((self.now[rank], name, make))
         self.now[rank] += ns
 
-    def write(self, folder: Path) -> Path:
-        """One trace file a node, tasks in turn; returns the run."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def write(self, directory: Path) -> Path:
+        """One trace file a node, ranks in turn; returns the run."""
+        directory.mkdir(parents=True, exist_ok=True)
         for node in range(self.nodes):
             # A clock that is ahead shows later times for the same instants: its file seems to have been made later.
-            with TraceWriter(folder / f"n{node}.weir", f"n{node}", created_realtime_ns=1_700_000_000 * 10**9 + self.ahead[node]) as writer:
+            with TraceWriter(directory / f"n{node}.weir", f"n{node}", created_realtime_ns=1_700_000_000 * 10**9 + self.ahead[node]) as writer:
                 begin = writer.created_ticks + BEGIN
                 for rank in range(node, self.ranks, self.nodes):
                     killed = rank in self.killed
@@ -132,4 +132,4 @@ class WaitTrace:
                     self.todo[rank].insert(0, (0, "", lambda at, _: event("MPI_Init", at, 0)))
                     parts = [make(begin + at, process.name(name) if name else 0) for at, name, make in self.todo[rank]]
                     process.events(sorted(parts, key=lambda one: int((one["start"] + one["duration"])[0])) or np.empty(0, event("read", 0, 0).dtype))
-        return folder.parent
+        return directory.parent

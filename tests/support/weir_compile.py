@@ -37,12 +37,12 @@ class Compiler:
         parts = [os.path.realpath(driver_path), self.driver, self.suffix, *self.default_flags, "--", *flags, "--", text]
         parts += [Path(flag).read_text() for flag in flags if flag.endswith(_SOURCES)]
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-        folder = CACHE / key
-        if not (folder / name).exists():
-            self._compile(text, flags, name, folder)
-        return folder / name
+        directory = CACHE / key
+        if not (directory / name).exists():
+            self._compile(text, flags, name, directory)
+        return directory / name
 
-    def _compile(self, text: str, flags: tuple[str, ...], name: str, folder: Path) -> None:
+    def _compile(self, text: str, flags: tuple[str, ...], name: str, directory: Path) -> None:
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE, prefix="new-") as scratch:
             source = Path(scratch) / f"{name}{self.suffix}"
@@ -50,7 +50,7 @@ class Compiler:
             run(
                 [self.driver, *self.default_flags, "-o", Path(scratch) / name, source, *flags], timeout=120, cwd=scratch
             ).ok()
-            folder.mkdir(exist_ok=True)
+            directory.mkdir(exist_ok=True)
             # Source first, program last and by rename: whoever finds the program finds it whole.
-            os.replace(source, folder / source.name)
-            os.replace(Path(scratch) / name, folder / name)
+            os.replace(source, directory / source.name)
+            os.replace(Path(scratch) / name, directory / name)

@@ -36,7 +36,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def native_build() -> Path:
-    """The folder of the CMake build; native/<room>/ and workloads/<name>/ lie in it."""
+    """The directory of the CMake build; native/<room>/ and workloads/<name>/ lie in it."""
     if not NATIVE_BUILD.is_dir():
         pytest.skip(f"no native build in {NATIVE_BUILD}: run `make build`")
     return NATIVE_BUILD
@@ -87,20 +87,20 @@ def execute():
 
 @pytest.fixture
 def tmp_run(tmp_path) -> Path:
-    """The path of a run folder that does not exist yet."""
+    """The path of a run directory that does not exist yet."""
     return tmp_path / "run"
 
 
 @pytest.fixture
 def preload_env(preload, tmp_path):
-    """``preload_env("step", level="trace", WEIR_BUDGET="1M")`` makes the step's folder and returns the variables
-    that trace a program into it without the launcher; ``env["WEIR_TRACE_DIR"]`` is the folder. All programs are one step, as with
+    """``preload_env("step", level="trace", WEIR_BUDGET="1M")`` makes the step's directory and returns the variables
+    that trace a program into it without the launcher; ``env["WEIR_TRACE_DIR"]`` is the directory. All programs are one step, as with
     the launcher; ``WEIR_LAUNCH=None`` leaves it to the library which of them belong together."""
 
     def variables(step: str = "main", level: str = "trace", **more: str | None) -> dict[str, str]:
-        folder = tmp_path / "run" / step
-        folder.mkdir(parents=True, exist_ok=True)
-        return {"WEIR_TRACE_DIR": str(folder), "WEIR_LEVEL": level, "WEIR_LAUNCH": "0", "LD_PRELOAD": str(preload), **more}
+        directory = tmp_path / "run" / step
+        directory.mkdir(parents=True, exist_ok=True)
+        return {"WEIR_TRACE_DIR": str(directory), "WEIR_LEVEL": level, "WEIR_LAUNCH": "0", "LD_PRELOAD": str(preload), **more}
 
     return variables
 

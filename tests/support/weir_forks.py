@@ -62,8 +62,8 @@ class Forks:
         self, *arguments: str, timeout: float, env=None, cwd=None, input: str | None = None
     ) -> Completed:
         command = [str(self._command), *arguments]
-        folder = str(cwd or os.getcwd())
-        request = {"arguments": command, "env": clean_environment(env), "cwd": folder}
+        directory = str(cwd or os.getcwd())
+        request = {"arguments": command, "env": clean_environment(env), "cwd": directory}
         with contextlib.ExitStack() as stack:
             fds = map(os.memfd_create, ("stdin", "stdout", "stderr"))
             streams = [stack.enter_context(os.fdopen(fd, "r+b")) for fd in fds]

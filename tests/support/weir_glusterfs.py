@@ -24,7 +24,7 @@ PR_SET_PDEATHSIG = 1
 BRICK = """
 volume posix
   type storage/posix
-  option directory {folder}
+  option directory {directory}
 end-volume
 volume locks
   type features/locks
@@ -79,15 +79,15 @@ def why_not() -> str | None:
 
 
 class GlusterFs:
-    """``path`` is the mount, ``bricks`` the folders in memory that hold what is written there."""
+    """``path`` is the mount, ``bricks`` the directories in memory that hold what is written there."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="weir-glusterfs-", dir="/dev/shm"))
+        self._directory = Path(tempfile.mkdtemp(prefix="weir-glusterfs-", dir="/dev/shm"))
         self._processes: list[subprocess.Popen] = []
-        self.path = self._folder / "mount"
-        self.bricks = [self._folder / f"brick{number}" for number in range(BRICKS)]
-        for folder in (self.path, *self.bricks):
-            folder.mkdir()
+        self.path = self._directory / "mount"
+        self.bricks = [self._directory / f"brick{number}" for number in range(BRICKS)]
+        for directory in (self.path, *self.bricks):
+            directory.mkdir()
         try:
             self._start()
         except BaseException:
@@ -99,19 +99,19 @@ class GlusterFs:
         for process in reversed(self._processes):
             process.kill()
             process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start(self) -> None:
-        sockets = [f"{folder}.socket" for folder in self.bricks]  # not ports, which somebody else may take before the server does
-        for number, (folder, socket) in enumerate(zip(self.bricks, sockets, strict=True)):
-            self._run("glusterfsd", f"brick{number}", BRICK.format(folder=folder, socket=socket))
+        sockets = [f"{directory}.socket" for directory in self.bricks]  # not ports, which somebody else may take before the server does
+        for number, (directory, socket) in enumerate(zip(self.bricks, sockets, strict=True)):
+            self._run("glusterfsd", f"brick{number}", BRICK.format(directory=directory, socket=socket))
         names = [f"brick{number}" for number in range(BRICKS)]
         parts = [CLIENT_OF_BRICK.format(number=number, socket=socket) for number, socket in enumerate(sockets)]
         self._run("glusterfs", "client", "".join(parts) + CLIENT.format(bricks=" ".join(names)), str(self.path))
         self._wait_until_mounted()
 
     def _run(self, program: str, name: str, volume: str, *arguments: str) -> None:
-        file = self._folder / f"{name}.vol"
+        file = self._directory / f"{name}.vol"
         file.write_text(volume)
         command = [program, "--no-daemon", f"--volfile={file}", f"--log-file={self._log(name)}", f"--pid-file={file}.pid", *arguments]
         environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin"}
@@ -127,7 +127,7 @@ class GlusterFs:
         )
 
     def _log(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
+        return self._directory / f"{name}.log"
 
     def _wait_until_mounted(self) -> None:
         end = time.monotonic() + START_S

@@ -15,11 +15,11 @@ class Outcome:
     """One traced run."""
 
     done: Completed
-    folder: Path  # of the step
+    directory: Path  # of the step
 
     @property
     def trace(self) -> Trace:
-        return read_trace(self.folder)
+        return read_trace(self.directory)
 
     def ok(self) -> Outcome:
         self.done.ok()

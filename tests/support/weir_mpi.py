@@ -13,7 +13,7 @@ from weir_process import Completed, run
 
 @dataclass(frozen=True)
 class Mpi:
-    """One implementation: compilers, and how n tasks of a program are started on this machine."""
+    """One implementation: compilers, and how n ranks of a program are started on this machine."""
 
     name: str
     launcher: tuple[str, ...]
@@ -26,7 +26,7 @@ class Mpi:
         return [c for c in (self.launcher[0], self.cc.driver, self.fc.driver) if shutil.which(c) is None]
 
     def launch(self, ranks: int, *command: object) -> list[str]:
-        """The command line that starts the program with this many tasks; run it with ``env`` added."""
+        """The command line that starts the program with this many ranks; run it with ``env`` added."""
         return [*self.launcher, "-n", str(ranks), *(str(part) for part in command)]
 
     def run(self, ranks: int, *command: object, timeout: float = 90, env=None, cwd=None) -> Completed:

@@ -12,19 +12,19 @@ from weir.trace._synthetic import TraceWriter, event, records
 from weir.trace.ops import op_named
 
 STEPS = ("traj0", "min0", "traj1")
-TASKS = 6
+RANKS = 6
 
 
-def write_step(folder: Path, seed: int, names: list[str], calls: int = 2000) -> None:
-    """A step of TASKS tasks: bursts of reads, then of writes, task 0 busiest; one process that is no task."""
-    folder.mkdir(parents=True)
+def write_step(directory: Path, seed: int, names: list[str], calls: int = 2000) -> None:
+    """A step of RANKS ranks: bursts of reads, then of writes, rank 0 busiest; one process without a rank."""
+    directory.mkdir(parents=True)
     random = np.random.default_rng(seed)
     begin = 10**18 + seed * 10**13
     ends = {"started_realtime_ns": begin, "ended_realtime_ns": begin + 3 * 10**9, "exit_status": 0, "command": ["mpirun", "./model"]}
-    (folder / "job.json").write_text(json.dumps({"format": 1, "step": folder.name, "cwd": "/scratch/an", "level": "trace", **ends}))
-    with TraceWriter(folder / "node0.weir", "node0", created_realtime_ns=begin) as writer:
-        for rank in (-1, *range(TASKS)):
-            process = writer.process(500 + rank, rank, TASKS)
+    (directory / "job.json").write_text(json.dumps({"format": 1, "step": directory.name, "cwd": "/scratch/an", "level": "trace", **ends}))
+    with TraceWriter(directory / "node0.weir", "node0", created_realtime_ns=begin) as writer:
+        for rank in (-1, *range(RANKS)):
+            process = writer.process(500 + rank, rank, RANKS)
             files = np.array([process.name(name) for name in names])
             count = calls * (3 if rank == 0 else 1) // 3
             gaps = random.integers(1000, 1_200_000, count) * (1 + 20 * (np.arange(count) % 97 == 0))
@@ -38,11 +38,11 @@ def write_step(folder: Path, seed: int, names: list[str], calls: int = 2000) -> 
 
 
 def _barriers(process, begin: int, rank: int) -> np.ndarray:
-    """20 barriers of all tasks, which task 0 reaches 30 ms after the others; they leave together."""
+    """20 barriers of all ranks, which rank 0 reaches 30 ms after the others; they leave together."""
     number = np.arange(20)
     late = 30_000_000 * (rank == 0)
     starts = begin + 50_000_000 + number * 100_000_000 + late
-    world = process.name(f"mpi:world:{TASKS}")
+    world = process.name(f"mpi:world:{RANKS}")
     barrier = 1 << 32
     return records(op_named("MPI_collective").value, starts, 30_100_000 - late, file=world, size=barrier, offset=number)
 

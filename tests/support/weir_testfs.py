@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mounts of the test file system for tests: on folders of their own, ended with the test, and with pytest at the latest."""
+"""Mounts of the test file system for tests: on directories of their own, ended with the test, and with pytest at the latest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weir.testfs._mount import forget, is_mounted
 
 @dataclass(frozen=True)
 class TestMount:
-    """``path`` is the mount, ``backing`` the folder of its files, which can be looked at past the mount."""
+    """``path`` is the mount, ``backing`` the directory of its files, which can be looked at past the mount."""
 
     __test__ = False
     mount: Mount
@@ -63,24 +63,24 @@ BACKING = "weir-testfs-backing-"
 
 def remove_what_killed_runs_left() -> None:
     """A pytest that is killed loses its mounts by their owner, but not the files behind them, which take memory."""
-    for folder in MEMORY.glob(f"{BACKING}*-*"):
-        pid = folder.name.removeprefix(BACKING).split("-")[0]
+    for directory in MEMORY.glob(f"{BACKING}*-*"):
+        pid = directory.name.removeprefix(BACKING).split("-")[0]
         if not os.path.exists(f"/proc/{pid}"):
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 class Mounts:
-    """``testfs("lustre", data_us=0)``: mounts with the options of ``weir.testfs.mount``; backing defaults to a new folder in
+    """``testfs("lustre", data_us=0)``: mounts with the options of ``weir.testfs.mount``; backing defaults to a new directory in
     memory, which goes with the test."""
 
-    def __init__(self, folder: Path):
-        self._folder = folder
+    def __init__(self, directory: Path):
+        self._directory = directory
         self._mounts: list[Mount] = []
         self._backings: list[Path] = []
         remove_what_killed_runs_left()
 
     def __call__(self, preset: str = "direct", *, backing: Path | None = None, **options: object) -> TestMount:
-        point = self._folder / f"mount{len(self._mounts)}"
+        point = self._directory / f"mount{len(self._mounts)}"
         point.mkdir()
         if backing is None:
             backing = Path(tempfile.mkdtemp(prefix=f"{BACKING}{os.getpid()}-", dir=MEMORY))

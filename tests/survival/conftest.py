@@ -25,7 +25,7 @@ def guest(cc):
 
 @pytest.fixture
 def traced(execute, preload_env, tmp_path):
-    """``traced([program, argument], level=..., WEIR_BUDGET=...)`` runs a program under the library in an empty folder."""
+    """``traced([program, argument], level=..., WEIR_BUDGET=...)`` runs a program under the library in an empty directory."""
 
     def call(command, *, level="trace", step="main", timeout=60, cwd=None, input=None, **variables: str) -> Outcome:
         env = preload_env(step, level, **variables)

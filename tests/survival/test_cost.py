@@ -105,7 +105,7 @@ def trace_bytes(guest, traced):
     def measure(level: str, files: int, writes: int = 1) -> int:
         outcome = traced([guest(FILES), files, writes], level=level, step=f"{level}.{files}.{writes}")
         outcome.ok()
-        (trace,) = outcome.folder.glob("*.weir")
+        (trace,) = outcome.directory.glob("*.weir")
         return trace.stat().st_size
 
     return measure

@@ -50,7 +50,7 @@ def test_in_a_small_budget_totals_stay_exact(guest, traced, level):
     outcome = traced([guest(WRITES)], level=level, WEIR_BUDGET="256K").ok()
     assert outcome.done.stdout == "right\n"
     trace = outcome.trace
-    (file,) = outcome.folder.glob("*.weir")
+    (file,) = outcome.directory.glob("*.weir")
     assert file.stat().st_size <= 256 << 10
     (process,) = trace.processes.values()
     assert everything(trace) == CALLS
@@ -81,18 +81,18 @@ def test_past_a_small_budget_counters_have_what_records_have_not(guest, traced):
 
 
 @contextlib.contextmanager
-def small_disk(folder, size: str, *options: str):
-    folder.mkdir()
+def small_disk(directory, size: str, *options: str):
+    directory.mkdir()
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small file system")
-    mount = ["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *options]), "tmpfs", folder]
+    mount = ["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *options]), "tmpfs", directory]
     done = subprocess.run(mount, capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
     try:
-        yield folder
+        yield directory
     finally:
-        subprocess.run(["umount", "-l", folder], check=True)
+        subprocess.run(["umount", "-l", directory], check=True)
 
 
 @pytest.mark.parametrize("size", ["64k", "128k", "300k"])

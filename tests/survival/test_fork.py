@@ -145,7 +145,7 @@ def test_many_processes_that_make_the_trace_file_at_once(guest, traced, preload)
     source = 'int main(int c, char** v) {\n int fd = open_new(v[1]);\n return write(fd, "x", 1) != 1;\n}\n'
     script = f"for i in $(seq 40); do LD_PRELOAD={preload} {guest(source)} f$i & done; wait"
     outcome = traced(["bash", "-c", script], LD_PRELOAD=None).ok()
-    assert [p.suffix for p in outcome.folder.iterdir()] == [".weir"]
+    assert [p.suffix for p in outcome.directory.iterdir()] == [".weir"]
     trace = outcome.trace
     assert len({p.pid for p in trace.processes.values()}) == 40
     assert all(len(trace.of("write", file=f"f{i}")) == 1 for i in range(1, 41))

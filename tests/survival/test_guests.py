@@ -79,11 +79,11 @@ r, w = os.pipe(); os.write(w, b"pipe"); print(os.read(r, 9)); os.sendfile(1, os.
 }
 
 
-def snapshot(folder: Path) -> dict[str, str]:
-    """Every file below a folder with the hash of its bytes; what git and sqlite stamp with the time is left out."""
+def snapshot(directory: Path) -> dict[str, str]:
+    """Every file below a directory with the hash of its bytes; what git and sqlite stamp with the time is left out."""
     found = {}
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
+    for path in sorted(directory.rglob("*")):
+        name = str(path.relative_to(directory))
         if "/.git/" in f"/{name}" and not name.endswith(("HEAD", "refs/heads/main")):
             continue
         if path.is_symlink():
@@ -93,16 +93,16 @@ def snapshot(folder: Path) -> dict[str, str]:
     return found
 
 
-def run_in(folder: Path, script: str, variables: dict[str, str]) -> tuple:
-    folder.mkdir()
+def run_in(directory: Path, script: str, variables: dict[str, str]) -> tuple:
+    directory.mkdir()
     env = clean_environment({
-        "HOME": str(folder.parent), "TZ": "UTC", "GIT_AUTHOR_DATE": "1700000000 +0000", "GIT_COMMITTER_DATE": "1700000000 +0000",
+        "HOME": str(directory.parent), "TZ": "UTC", "GIT_AUTHOR_DATE": "1700000000 +0000", "GIT_COMMITTER_DATE": "1700000000 +0000",
         "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
         "GIT_CONFIG_NOSYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1", **variables,
     })  # fmt: skip
-    subprocess.run(["bash", "-c", PREPARE], cwd=folder, check=True, timeout=60)
-    done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, timeout=120)
-    return done.returncode, done.stdout, done.stderr, snapshot(folder)
+    subprocess.run(["bash", "-c", PREPARE], cwd=directory, check=True, timeout=60)
+    done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, capture_output=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr, snapshot(directory)
 
 
 @pytest.mark.parametrize("level", ["trace", "detail"])

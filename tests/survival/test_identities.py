@@ -56,7 +56,7 @@ def test_set_ids_in_ranks_that_read_from_other_nodes(mpi, preload, tmp_path, tes
     source = open(f"{here}/survive.h").read() + open(f"{here}/programs/identities.c").read()
     program = mpi.cc(source, "-pthread", "-DWITH_MPI", name="identities_mpi")
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=global:65536:4|system\n"
-    env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, "WEIR_NODE_TASKS": "1", "WEIR_BETWEEN": "mpi"}
+    env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, "WEIR_NODE_RANKS": "1", "WEIR_BETWEEN": "mpi"}
     done = mpi.run(2, program, fs.path / "a.dat", env=env).ok()
     assert done.stdout.count("setgid 0\n") == 2 and done.stdout.count("setresuid 0\n") == 2
     threads = threads_of(done.stderr)

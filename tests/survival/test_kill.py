@@ -18,14 +18,14 @@ def kills(request) -> int:
     return 250 if request.config.getoption("--slow") else 15
 
 
-def calls_begun(folder) -> list[int]:
-    page = (folder / "begun").read_bytes()
+def calls_begun(directory) -> list[int]:
+    page = (directory / "begun").read_bytes()
     return [struct.unpack_from("<Q", page, 64 * i)[0] for i in (0, 1)]
 
 
-def wait_for_a_call(folder, process: subprocess.Popen) -> None:
+def wait_for_a_call(directory, process: subprocess.Popen) -> None:
     end = time.monotonic() + 60
-    while not any(calls_begun(folder)) and process.poll() is None:
+    while not any(calls_begun(directory)) and process.poll() is None:
         assert time.monotonic() < end, "the program makes no calls"
         time.sleep(0.0005)
 

@@ -204,7 +204,7 @@ def test_another_library_that_stands_in_front_of_calls(guest, traced, preload, f
 def test_a_static_program_runs_unseen(guest, traced):
     source = 'int main(void) {\n int fd = open_new("file");\n return write(fd, "x", 1) != 1;\n}\n'
     outcome = traced([guest(source, "-static")]).ok()
-    assert list(outcome.folder.iterdir()) == []
+    assert list(outcome.directory.iterdir()) == []
 
 
 def test_a_program_without_an_environment_runs_unseen(guest, traced):

@@ -5,8 +5,8 @@ import os
 import struct
 
 NAMES = r"""
-static void touch(int folder, const char* name) {
-  int fd = openat(folder, name, O_RDWR | O_CREAT, 0644);
+static void touch(int directory, const char* name) {
+  int fd = openat(directory, name, O_RDWR | O_CREAT, 0644);
   MUST(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
 }
 int main(void) {
@@ -27,12 +27,12 @@ int main(void) {
   touch(AT_FDCWD, path);
   for (int i = 0; i < 8; ++i) MUST(mkdir(longest, 0755) == 0 && chdir(longest) == 0);
   touch(AT_FDCWD, "deeper");  // getcwd says ENAMETOOLONG from PATH_MAX on
-  int folder = open(".", O_PATH | O_DIRECTORY);
-  MUST(folder >= 0 && chdir("/") == 0);
-  touch(folder, "by_folder");
+  int directory = open(".", O_PATH | O_DIRECTORY);
+  MUST(directory >= 0 && chdir("/") == 0);
+  touch(directory, "by_directory");
   struct stat st;
   MUST(stat("etc", &st) == 0);
-  MUST(fstatat(folder, "", &st, AT_EMPTY_PATH) == 0 && S_ISDIR(st.st_mode));
+  MUST(fstatat(directory, "", &st, AT_EMPTY_PATH) == 0 && S_ISDIR(st.st_mode));
   return 0;
 }
 """
@@ -45,13 +45,13 @@ def test_odd_long_and_deep_names(guest, traced, tmp_path):
     writes = [r.file for r in trace.of("write")]
     assert writes[:4] == [f"{cwd}/line\nbreak", f"{cwd}/latin�", f"{cwd}/{'n' * 255}", f"{cwd}/{'/'.join(['d' * 250] * 12)}/deep"]
     assert writes[4].replace("/./", "/").replace("./", "") == deep[:-4] + "far"
-    assert [name.rpartition("/")[2] for name in writes[5:]] == ["deeper", "by_folder"]
+    assert [name.rpartition("/")[2] for name in writes[5:]] == ["deeper", "by_directory"]
     assert len(trace.of("stat", file="/etc")) == 1
 
 
 def test_names_are_kept_as_bytes(guest, traced, tmp_path):
     outcome = traced([guest(NAMES)], cwd=tmp_path).ok()
-    (file,) = outcome.folder.glob("*.weir")
+    (file,) = outcome.directory.glob("*.weir")
     text = os.fsencode(tmp_path) + b"/latin\xe9"
     assert struct.pack("<H", len(text)) + b"\1\0" + text in file.read_bytes()
 
@@ -126,7 +126,7 @@ int main(void) {
 
 
 def test_chdir_in_threads(guest, traced, tmp_path):
-    """Which folder it was nobody can say; that it was one of the two holds."""
+    """Which directory it was nobody can say; that it was one of the two holds."""
     trace = traced([guest(CHDIR_IN_THREADS)], cwd=tmp_path).ok().trace
     writes = trace.of("write", file="same")
     assert len(writes) == 500

@@ -41,16 +41,16 @@ static volatile sig_atomic_t done;
 static void handler(int s) {
   int fd = open("relative", O_RDWR | O_CREAT, 0644);
   MUST(fd >= 0 && write(fd, "x", 1) == 1);
-  int folder = open(".", O_RDONLY | O_DIRECTORY);
-  int by_folder = openat(folder, "relative", O_RDONLY);
-  MUST(by_folder >= 0);
+  int directory = open(".", O_RDONLY | O_DIRECTORY);
+  int by_directory = openat(directory, "relative", O_RDONLY);
+  MUST(by_directory >= 0);
   struct stat st;
   MUST(stat("/etc/hostname", &st) == 0 || errno == ENOENT);
   MUST(chdir("/") == 0);
   MUST(stat("etc", &st) == 0);
   MUST(fsync(0) == 0 || errno != 0);
   int copy = dup(fd);
-  MUST(copy >= 0 && close(copy) == 0 && close(by_folder) == 0 && close(folder) == 0 && close(fd) == 0);
+  MUST(copy >= 0 && close(copy) == 0 && close(by_directory) == 0 && close(directory) == 0 && close(fd) == 0);
   done = 1;
 }
 int main(int argc, char** argv) {

@@ -9,10 +9,10 @@ import pytest
 from weir_guest import counts, lost
 
 MANY = """
-static void* work(void* folder) {
+static void* work(void* directory) {
   char name[32];
   snprintf(name, sizeof name, "f%d", (int)syscall(SYS_gettid) % 7);
-  int fd = openat((int)(long)folder, name, O_RDWR | O_CREAT, 0644);
+  int fd = openat((int)(long)directory, name, O_RDWR | O_CREAT, 0644);
   int tid = (int)syscall(SYS_gettid);
   MUST(pwrite(fd, "x", 1, tid) == 1);  // the offset says who it was
   close(fd);
@@ -27,11 +27,11 @@ static long lines(const char* path) {
 }
 int main(int argc, char** argv) {
   int rounds = atoi(argv[1]), together = atoi(argv[2]);
-  int folder = open(".", O_RDONLY | O_DIRECTORY);
+  int directory = open(".", O_RDONLY | O_DIRECTORY);
   long before = 0;
   for (int i = 0; i < rounds; ++i) {
     pthread_t thread[256];
-    for (int k = 0; k < together; ++k) MUST(pthread_create(&thread[k], NULL, work, (void*)(long)folder) == 0);
+    for (int k = 0; k < together; ++k) MUST(pthread_create(&thread[k], NULL, work, (void*)(long)directory) == 0);
     for (int k = 0; k < together; ++k) pthread_join(thread[k], NULL);
     if (i == 2) before = lines("/proc/self/maps");
   }
@@ -56,14 +56,14 @@ def check(trace, threads: int) -> None:
 def test_three_thousand_threads_one_after_another(guest, traced):
     outcome = traced([guest(MANY), 3000, 1]).ok()
     check(outcome.trace, 3000)
-    (file,) = outcome.folder.glob("*.weir")
+    (file,) = outcome.directory.glob("*.weir")
     assert file.stat().st_size < 2 << 20  # 15,000 records in chunks that double
 
 
 def test_threads_in_crowds(guest, traced):
     outcome = traced([guest(MANY), 20, 200]).ok()
     check(outcome.trace, 4000)
-    (file,) = outcome.folder.glob("*.weir")
+    (file,) = outcome.directory.glob("*.weir")
     assert file.stat().st_size < 16 << 20
 
 

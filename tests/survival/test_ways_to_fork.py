@@ -26,10 +26,10 @@ def family(guest, traced, tmp_path):
         rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}\n" if stack else ""
         more = {"WEIR_RULES": rules, "WEIR_JOB": job} if stack else {}
         trace = traced([guest("ways_to_fork.c"), way], timeout=20, **more).ok().trace
-        folder = tmp_path / "cwd" / "main"
-        assert (folder / "data.dat").read_bytes() == b"PARENT" + b"parent" * 999 + b"childafter"
-        assert (folder / "child.dat").read_bytes() == b"child" * 100
-        assert (folder / "busy.dat").read_bytes() == b"busy"
+        directory = tmp_path / "cwd" / "main"
+        assert (directory / "data.dat").read_bytes() == b"PARENT" + b"parent" * 999 + b"childafter"
+        assert (directory / "child.dat").read_bytes() == b"child" * 100
+        assert (directory / "busy.dat").read_bytes() == b"busy"
         return trace
 
     yield run

@@ -40,7 +40,7 @@ def test_what_can_be_wrong(weir, tmp_path, testfs):
     done = weir("testfs", "mount", tmp_path, "--fail", "write")
     assert done.returncode == 2 and "op:errno:rate:seed" in done.stderr
     done = weir("testfs", "mount", tmp_path / "none")
-    assert done.returncode == 3 and "no such folder" in done.stderr
+    assert done.returncode == 3 and "no such directory" in done.stderr
     for verb in ("umount", "stats"):
         done = weir("testfs", verb, tmp_path)
         assert done.returncode == 3 and "mounted there" in done.stderr
@@ -62,6 +62,6 @@ def test_the_table_of_many_files_ends_in_their_number(weir, testfs):
     for i in range(30):
         (fs.path / f"f{i}").touch()
     shown = weir("testfs", "stats", fs.path).ok().stdout
-    assert shown.splitlines()[-1] == "and 11 more files (--json has all)"  # 30 and the folder itself
+    assert shown.splitlines()[-1] == "and 11 more files (--json has all)"  # 30 and the directory itself
     fs.reset()
     assert "none" in weir("testfs", "stats", fs.path).ok().stdout

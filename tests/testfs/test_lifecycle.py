@@ -53,7 +53,7 @@ def test_a_new_mount_counts_from_zero(used, testfs):
         assert (again.path / "a").read_bytes() == b"1"
 
 
-def test_a_folder_shows_its_own_files_without_a_backing(tmp_path, testfs):
+def test_a_directory_shows_its_own_files_without_a_backing(tmp_path, testfs):
     (tmp_path / "mine").write_bytes(b"1")
     with product.mounted(tmp_path, preset="lustre") as fs:
         assert os.listdir(tmp_path) == ["mine"]
@@ -128,9 +128,9 @@ def test_a_mount_ends_with_its_owner(tmp_path, testfs):
 def test_what_cannot_be_mounted_is_said(used, tmp_path):
     with pytest.raises(UsageError, match="mounted there already"):
         product.mount(used.path)
-    with pytest.raises(NotThere, match="no such folder"):
+    with pytest.raises(NotThere, match="no such directory"):
         product.mount(tmp_path / "none")
-    with pytest.raises(NotThere, match="no such folder"):
+    with pytest.raises(NotThere, match="no such directory"):
         product.mount(tmp_path, backing=tmp_path / "none")
     with pytest.raises(UsageError, match="no preset `gpfs`; there are local"):
         product.mount(tmp_path, preset="gpfs")
@@ -148,7 +148,7 @@ def test_what_cannot_be_mounted_is_said(used, tmp_path):
 
 
 def test_a_program_that_is_not_built_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(_native, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(_native, "library_directory", lambda: tmp_path)
     with pytest.raises(StorageError, match="apt-get install libfuse3-dev fuse3"):
         product.mount(tmp_path)
 
@@ -168,7 +168,7 @@ def test_a_system_without_the_device_is_said(used, execute, tmp_path, hide, said
     assert not (tmp_path / "state").exists()
 
 
-def test_folders_with_odd_names(testfs, tmp_path):
+def test_directories_with_odd_names(testfs, tmp_path):
     odd = tmp_path / 'a b\tc\\d,e"é'
     odd.mkdir()
     with product.mounted(odd) as fs:

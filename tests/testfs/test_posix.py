@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On the test file system programs see what they see on the folder behind it."""
+"""On the test file system programs see what they see on the directory behind it."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ STEP = st.one_of(
 
 
 class Files:
-    """Three descriptors on two files of a folder, and what each step returned."""
+    """Three descriptors on two files of a directory, and what each step returned."""
 
-    def __init__(self, folder):
-        folder.mkdir()
-        self.names = [folder / "x", folder / "x", folder / "y"]
+    def __init__(self, directory):
+        directory.mkdir()
+        self.names = [directory / "x", directory / "x", directory / "y"]
         self.fds = [os.open(name, os.O_RDWR | os.O_CREAT) for name in self.names]
 
     def step(self, what, which=0, *values):
@@ -128,8 +128,8 @@ def test_any_sequence_of_calls_as_on_the_backing(testfs, preset):
     @settings(max_examples=60, deadline=None, database=None, print_blob=True)
     @given(st.lists(STEP, min_size=10, max_size=40))
     def same(steps):
-        folder = f"case{next(number)}"
-        plain, mounted = Files(fs.backing / f"plain-{folder}"), Files(fs.path / folder)
+        directory = f"case{next(number)}"
+        plain, mounted = Files(fs.backing / f"plain-{directory}"), Files(fs.path / directory)
         for step in steps:
             assert mounted.step(*step) == plain.step(*step), step
         assert mounted.end() == plain.end()

@@ -112,7 +112,7 @@ def test_mpi_headers_stay_where_mpi_is_linked():
         str(f)
         for f in source_files()
         if f.suffix in (".c", ".cc", ".h")
-        and not any(f.is_relative_to(folder) for folder in LIMITS["mpi_headers"])
+        and not any(f.is_relative_to(directory) for directory in LIMITS["mpi_headers"])
         and any(target == "mpi.h" for _, target in INCLUDE.findall(text_of(f) or ""))
     ]
     none(found)

@@ -58,10 +58,10 @@ class Told:
 
 
 @contextmanager
-def told(folder: Path, *command: object):
+def told(directory: Path, *command: object):
     """Ends the program with the test, whatever happens."""
     process = subprocess.Popen(
-        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=clean_environment(), start_new_session=True
+        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory, env=clean_environment(), start_new_session=True
     )
     try:
         yield Told(process)
@@ -87,7 +87,7 @@ def test_a_look_gives_what_was_done_since_the_last_one(weir, cc, tmp_path, level
         first = watch.look()
         assert (first.calls, first.bytes_written, first.bytes_read, first.is_over) == (7, 5000, 0, False)
         assert [(Path(one.file).name, one.calls, one.bytes_written) for one in first.files] == [("a", 7, 5000)]
-        assert (first.tasks, first.active, first.steps) == (1, (0,), ("main",))
+        assert (first.ranks, first.active, first.steps) == (1, (0,), ("main",))
         again = watch.look()
         assert (again.calls, again.ns, again.files, again.active, again.is_over) == (0, 0, (), (), False)
         program.writes(2000, "b")
@@ -119,7 +119,7 @@ def test_the_command_prints_lines_and_ends_with_the_run(weir, cc, execute, tmp_p
 
 
 @pytest.mark.mpi
-def test_tasks_of_a_parallel_program(weir, mpi, tmp_path):
+def test_ranks_of_a_parallel_program(weir, mpi, tmp_path):
     program = mpi.cc(
         "#include <mpi.h>\n#include <stdio.h>\nint main(int c, char **v) { int r; char n[9]; MPI_Init(&c, &v); MPI_Comm_rank(MPI_COMM_WORLD, &r);"
         'if (r) { sprintf(n, "f%d", r); FILE *f = fopen(n, "w"); for (int i = 0; i < 100; i++) fwrite(n, 1, 9, f); fclose(f); }'
@@ -127,7 +127,7 @@ def test_tasks_of_a_parallel_program(weir, mpi, tmp_path):
     )
     weir("trace", "--quiet", "-o", "run", "--", *mpi.launcher, "-n", "3", program, cwd=tmp_path, env=mpi.env).ok()
     look = Watch(tmp_path / "run").look()
-    assert look.is_over and look.tasks == 3 and set(look.active) >= {1, 2}
+    assert look.is_over and look.ranks == 3 and set(look.active) >= {1, 2}
     assert sum(one.bytes_written for one in look.files if Path(one.file).name in ("f1", "f2")) == 1800
     whole = all_of(weir("report", tmp_path / "run", "--json").stdout)
     assert (look.so_far.calls, look.so_far.bytes) == (whole["calls"], whole["bytes"])
@@ -162,7 +162,7 @@ def test_a_step_that_begins_later_is_seen(weir, cc, tmp_path):
 
 def test_a_run_that_never_comes_is_told(weir, tmp_path):
     done = weir("watch", tmp_path / "run", "--wait", "0.2")
-    assert done.returncode == 3 and "no such folder" in done.stderr
+    assert done.returncode == 3 and "no such directory" in done.stderr
     with pytest.raises(RunNotFound):
         wait_for(tmp_path / "run", 0)
 

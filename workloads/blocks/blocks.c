@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All tasks write one file and read it back as IOR does: `segments` times a block of each task, moved in transfers. The file is an array of
- * 64-bit words, for MPI-IO nothing else, for HDF5, netCDF-4 and PnetCDF one variable. With --shift tasks read what others have written. */
+ * All ranks write one file and read it back as IOR does: `segments` times a block of each rank, moved in transfers. The file is an array of
+ * 64-bit words, for MPI-IO nothing else, for HDF5, netCDF-4 and PnetCDF one variable. With --shift ranks read what others have written. */
 #include "blocks.h"
 
 #include <stdio.h>
@@ -17,10 +17,10 @@ static const struct workload_option kOptions[] = {
     {"api", 's', &api_name, "the library: " BLOCKS_APIS " (mpiio)"},
     {"file", 's', &file, "the file (blocks.dat)"},
     {"transfer", 'i', &transfer, "bytes of a call (262144)"},
-    {"block", 'i', &block, "bytes of a task in a segment (1048576)"},
-    {"segments", 'i', &segments, "blocks of each task (4)"},
-    {"collective", 'f', &collective, "each transfer is a call of all tasks"},
-    {"shift", 'i', &shift, "each task reads the blocks of the task so many behind it (1)"},
+    {"block", 'i', &block, "bytes of a rank in a segment (1048576)"},
+    {"segments", 'i', &segments, "blocks of each rank (4)"},
+    {"collective", 'f', &collective, "each transfer is a call of all ranks"},
+    {"shift", 'i', &shift, "each rank reads the blocks of the rank so many behind it (1)"},
     {"no-read", 'f', &no_read, "only write"},
     {"hint", 's', &hint, "KEY=VALUE for MPI_File_open"},
     {0}};
@@ -67,15 +67,15 @@ static MPI_Info hints(const struct workload *w) {
     if (failure != NULL) workload_fail(w, file, failure); \
   } while (0)
 
-/* First word of a transfer of the task. */
-static int64_t place(const struct workload *w, int64_t segment, int task, int64_t at) {
-  return ((segment * w->tasks + task) * block + at) / 8;
+/* First word of a transfer of the rank. */
+static int64_t place(const struct workload *w, int64_t segment, int rank, int64_t at) {
+  return ((segment * w->ranks + rank) * block + at) / 8;
 }
 
 static void write_all(struct workload *w, const struct blocks_api *api, uint64_t *words) {
   for (int64_t s = 0; s < segments; ++s) {
     for (int64_t at = 0; at < block; at += transfer) {
-      const int64_t first = place(w, s, w->task, at);
+      const int64_t first = place(w, s, w->rank, at);
       for (int64_t i = 0; i < transfer / 8; ++i) words[i] = workload_word(5, (uint64_t)(first + i));
       TIMED(w, api->write(first, transfer / 8, words));
       w->requests++, w->bytes += (uint64_t)transfer;
@@ -84,7 +84,7 @@ static void write_all(struct workload *w, const struct blocks_api *api, uint64_t
 }
 
 static void read_all(struct workload *w, const struct blocks_api *api, uint64_t *words) {
-  const int of = (int)((w->task + shift) % w->tasks);
+  const int of = (int)((w->rank + shift) % w->ranks);
   for (int64_t s = 0; s < segments; ++s) {
     for (int64_t at = 0; at < block; at += transfer) {
       const int64_t first = place(w, s, of, at);
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
   if (transfer < 8 || transfer % 8 || block < transfer || block % transfer || transfer > 1 << 30 || segments < 1 || shift < 0) {
     workload_fail(&w, file, "--transfer is a multiple of 8 bytes up to 1 GiB, --block one of --transfer, --segments at least 1");
   }
-  const struct blocks_options options = {file, w.tasks * segments * block / 8, collective, hints(&w)};
+  const struct blocks_options options = {file, w.ranks * segments * block / 8, collective, hints(&w)};
   uint64_t *const words = malloc((size_t)transfer);
   if (words == NULL) workload_fail(&w, file, "no memory for a transfer");
   workload_start(&w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One file of words, written and read by all tasks in blocks, through one of several libraries. */
+ * One file of words, written and read by all ranks in blocks, through one of several libraries. */
 #ifndef WEIR_WORKLOAD_BLOCKS_H
 #define WEIR_WORKLOAD_BLOCKS_H
 
@@ -10,7 +10,7 @@
 struct blocks_options {
   const char *file;
   int64_t words;   /* of the whole file */
-  int collective;  /* each transfer is a call of all tasks */
+  int collective;  /* each transfer is a call of all ranks */
   MPI_Info hints;
 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static void help(const struct workload *w, const struct workload_option *options) {
-  if (w->task == 0) {
+  if (w->rank == 0) {
     printf("weir-%s [option]...\n", w->name);
     for (; options->name; ++options) printf("  --%s%s  %s\n", options->name, options->kind == 'f' ? "" : " VALUE", options->meaning);
   }
@@ -19,7 +19,7 @@ static void help(const struct workload *w, const struct workload_option *options
 }
 
 static _Noreturn void refuse(const struct workload *w, const char *word, const char *why) {
-  if (w->task == 0) fprintf(stderr, "weir-%s: %s: %s; --help lists the options\n", w->name, word, why);
+  if (w->rank == 0) fprintf(stderr, "weir-%s: %s: %s; --help lists the options\n", w->name, word, why);
   MPI_Finalize();
   exit(2);
 }
@@ -39,8 +39,8 @@ void workload_begin(struct workload *w, const char *name, int *argc, char ***arg
   memset(w, 0, sizeof *w);
   w->name = name;
   MPI_Init(argc, argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &w->task);
-  MPI_Comm_size(MPI_COMM_WORLD, &w->tasks);
+  MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &w->ranks);
   for (int i = 1; i < *argc; ++i) {
     char *word = (*argv)[i];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) help(w, options);
@@ -74,8 +74,8 @@ int workload_end(struct workload *w) {
   MPI_Reduce(seconds, all_seconds, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
   MPI_Reduce(&w->elapsed_s, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   MPI_Allreduce(counts, all_counts, 3, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
-  if (w->task == 0) {
-    printf("%s: tasks=%d requests=%llu bytes=%llu io_wait_s=%.6f elapsed_s=%.6f mpp_s=%.6f wrong=%llu\n", w->name, w->tasks,
+  if (w->rank == 0) {
+    printf("%s: ranks=%d requests=%llu bytes=%llu io_wait_s=%.6f elapsed_s=%.6f mpp_s=%.6f wrong=%llu\n", w->name, w->ranks,
            all_counts[0], all_counts[1], all_seconds[0], longest, all_seconds[1], all_counts[2]);
     fflush(stdout);
   }
@@ -94,7 +94,7 @@ static void wait_for_launcher(void) {
 }
 
 void workload_fail(const struct workload *w, const char *file, const char *what) {
-  fprintf(stderr, "weir-%s: task %d: %s: %s\n", w->name, w->task, file, what);
+  fprintf(stderr, "weir-%s: rank %d: %s: %s\n", w->name, w->rank, file, what);
   fflush(stderr);
   wait_for_launcher();
   MPI_Abort(MPI_COMM_WORLD, 1);

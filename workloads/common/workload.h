@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the C workloads share: options, time spent in I/O, data that is known beforehand, and the line of results.
- * All procedures are for the one thread of a task; collective ones say so. */
+ * All procedures are for the one thread of a rank; collective ones say so. */
 #ifndef WEIR_WORKLOAD_H
 #define WEIR_WORKLOAD_H
 
@@ -9,8 +9,8 @@
 
 struct workload {
   const char *name;
-  int task, tasks;
-  double io_wait_s;             /* inside I/O statements, this task */
+  int rank, ranks;
+  double io_wait_s;             /* inside I/O statements, this rank */
   double started, elapsed_s;    /* between two barriers: workload_start, workload_stop */
   uint64_t requests, bytes;     /* the program's own requests and what they moved */
   uint64_t wrong;               /* words that were not what was written */
@@ -31,9 +31,9 @@ void workload_begin(struct workload *w, const char *name, int *argc, char ***arg
 void workload_start(struct workload *w);
 void workload_stop(struct workload *w);
 
-/* [collective] One line of results from task 0, sums over all tasks:
- *   NAME: tasks=4 requests=10 bytes=10 io_wait_s=0.1 elapsed_s=0.1 mpp_s=0.4 wrong=0
- * mpp_s is the elapsed time of all tasks added up. Then MPI_Finalize; the status is 1 when anything was wrong. */
+/* [collective] One line of results from rank 0, sums over all ranks:
+ *   NAME: ranks=4 requests=10 bytes=10 io_wait_s=0.1 elapsed_s=0.1 mpp_s=0.4 wrong=0
+ * mpp_s is the elapsed time of all ranks added up. Then MPI_Finalize; the status is 1 when anything was wrong. */
 int workload_end(struct workload *w);
 
 /* Message and end of the whole job. */
@@ -50,7 +50,7 @@ static inline uint64_t workload_word(uint64_t stream, uint64_t index) {
   return x ^ x >> 31;
 }
 
-/* First of the n items that belong to task t of `tasks`; the last one ends where task t + 1 begins. */
-static inline int64_t workload_first(int64_t n, int t, int tasks) { return n * t / tasks; }
+/* First of the n items that belong to rank t of `ranks`; the last one ends where rank t + 1 begins. */
+static inline int64_t workload_first(int64_t n, int t, int ranks) { return n * t / ranks; }
 
 #endif

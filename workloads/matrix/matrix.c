@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Write a large distributed matrix by MPI-IO: rows x columns doubles in column order, rows in blocks over the tasks, so that each task
+ * Write a large distributed matrix by MPI-IO: rows x columns doubles in column order, rows in blocks over the ranks, so that each rank
  * holds a piece of each column and its data are as many pieces of the file as there are columns.
  *   --mode noview      one MPI_File_write_at for each piece
  *   --mode view        a file view, then one independent write
  *   --mode collective  a file view, then one collective write
- * --verify reads the file back instead, each task the columns of its number in large pieces, and compares. */
+ * --verify reads the file back instead, each rank the columns of its number in large pieces, and compares. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int verify = 0;
 
 static const struct workload_option options[] = {
     {"file", 's', &file, "the file (matrix.dat)"},
-    {"rows", 'i', &rows, "rows, divided over the tasks (70400)"},
+    {"rows", 'i', &rows, "rows, divided over the ranks (70400)"},
     {"columns", 'i', &columns, "columns (2000)"},
     {"mode", 's', &mode, "noview, view or collective (noview)"},
     {"verify", 'f', &verify, "read and compare instead"},
@@ -32,7 +32,7 @@ static void need(const struct workload *w, int status) {
   workload_fail(w, file, text);
 }
 
-/* The rows of this task, all columns of them, column by column. */
+/* The rows of this rank, all columns of them, column by column. */
 static uint64_t *local_part(int64_t first, int64_t mine) {
   uint64_t *part = malloc((size_t)(mine * columns) * 8);
   for (int64_t c = 0; c < columns; ++c)
@@ -90,7 +90,7 @@ static void read_back(struct workload *w) {
   need(w, MPI_File_get_size(f, &size));
   if (size != rows * columns * 8) workload_fail(w, file, "has not the size of the matrix");
   uint64_t *column = malloc((size_t)rows * 8);
-  for (int64_t c = workload_first(columns, w->task, w->tasks); c < workload_first(columns, w->task + 1, w->tasks); ++c) {
+  for (int64_t c = workload_first(columns, w->rank, w->ranks); c < workload_first(columns, w->rank + 1, w->ranks); ++c) {
     const double begun = workload_clock();
     need(w, MPI_File_read_at(f, (MPI_Offset)(c * rows) * 8, column, (int)rows, MPI_DOUBLE, MPI_STATUS_IGNORE));
     w->io_wait_s += workload_clock() - begun;
@@ -107,11 +107,11 @@ int main(int argc, char **argv) {
   if (strcmp(mode, "noview") != 0 && strcmp(mode, "view") != 0 && strcmp(mode, "collective") != 0) {
     workload_fail(&w, mode, "--mode is noview, view or collective");
   }
-  if (rows < w.tasks || columns < 1 || rows * columns / w.tasks >= INT32_MAX) {
-    workload_fail(&w, file, "--rows must be at least the number of tasks, and a task's part below 2^31 elements");
+  if (rows < w.ranks || columns < 1 || rows * columns / w.ranks >= INT32_MAX) {
+    workload_fail(&w, file, "--rows must be at least the number of ranks, and a rank's part below 2^31 elements");
   }
   MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
-  const int64_t first = workload_first(rows, w.task, w.tasks), mine = workload_first(rows, w.task + 1, w.tasks) - first;
+  const int64_t first = workload_first(rows, w.rank, w.ranks), mine = workload_first(rows, w.rank + 1, w.ranks) - first;
   uint64_t *part = verify ? NULL : local_part(first, mine);
   workload_start(&w);
   if (verify) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All tasks read overlapping sections of one file by POSIX calls, as a hydrodynamics code restarts from planes of a grid.
+ * All ranks read overlapping sections of one file by POSIX calls, as a hydrodynamics code restarts from planes of a grid.
  *
- * The file: a header of 92 bytes, then `variables` fields of `planes` planes of nx * ny doubles. A task owns a block of planes and
+ * The file: a header of 92 bytes, then `variables` fields of `planes` planes of nx * ny doubles. A rank owns a block of planes and
  * reads `ghost` planes of its neighbours on both sides as well; each plane is one request, which begins at no sector boundary and
  * is no multiple of a sector. --setup writes the file, in large pieces. */
 #include <errno.h>
@@ -27,7 +27,7 @@ static const struct workload_option options[] = {
     {"ny", 'i', &ny, "rows of a plane (84)"},
     {"planes", 'i', &planes, "planes of a variable (512)"},
     {"variables", 'i', &variables, "variables (4)"},
-    {"ghost", 'i', &ghost, "planes of each neighbour that a task reads (16)"},
+    {"ghost", 'i', &ghost, "planes of each neighbour that a rank reads (16)"},
     {"passes", 'i', &passes, "times that everything is read (1)"},
     {"call", 's', &call, "lseek: lseek and read; pread (lseek)"},
     {"compute", 'd', &compute_s, "seconds of computing between the variables, in all (0)"},
@@ -39,14 +39,14 @@ static void need(const struct workload *w, int ok) {
   if (!ok) workload_fail(w, file, strerror(errno));
 }
 
-/* Each task writes the bytes of its share of the file; words are cut anywhere. */
+/* Each rank writes the bytes of its share of the file; words are cut anywhere. */
 static void write_file(struct workload *w) {
   const int64_t total = kHeaderBytes + 8 * variables * planes * plane_words();
   const int fd = open(file, O_WRONLY | O_CREAT, 0644);
   need(w, fd >= 0);
   unsigned char *piece = malloc(kPieceBytes);
   const int64_t pieces = (total + kPieceBytes - 1) / kPieceBytes;
-  for (int64_t p = workload_first(pieces, w->task, w->tasks); p < workload_first(pieces, w->task + 1, w->tasks); ++p) {
+  for (int64_t p = workload_first(pieces, w->rank, w->ranks); p < workload_first(pieces, w->rank + 1, w->ranks); ++p) {
     const int64_t at = p * kPieceBytes, length = total - at < kPieceBytes ? total - at : kPieceBytes;
     for (int64_t i = 0; i < length; ++i) {
       const int64_t byte = at + i - kHeaderBytes;
@@ -94,7 +94,7 @@ static void read_sections(struct workload *w) {
   need(w, fd >= 0);
   uint64_t *plane = malloc((size_t)plane_words() * 8);
   double *field = calloc((size_t)plane_words(), 8);
-  int64_t first = workload_first(planes, w->task, w->tasks) - ghost, last = workload_first(planes, w->task + 1, w->tasks) + ghost;
+  int64_t first = workload_first(planes, w->rank, w->ranks) - ghost, last = workload_first(planes, w->rank + 1, w->ranks) + ghost;
   first = first < 0 ? 0 : first, last = last > planes ? planes : last;
   for (int64_t pass = 0; pass < passes; ++pass) {
     for (int64_t v = 0; v < variables; ++v) {
@@ -112,8 +112,8 @@ int main(int argc, char **argv) {
   struct workload w;
   workload_begin(&w, "overlap", &argc, &argv, options);
   if (strcmp(call, "lseek") != 0 && strcmp(call, "pread") != 0) workload_fail(&w, call, "--call is lseek or pread");
-  if (nx < 2 || ny < 1 || planes < w.tasks || variables < 1 || ghost < 0 || passes < 1) {
-    workload_fail(&w, file, "sizes must be positive and --planes at least the number of tasks");
+  if (nx < 2 || ny < 1 || planes < w.ranks || variables < 1 || ghost < 0 || passes < 1) {
+    workload_fail(&w, file, "sizes must be positive and --planes at least the number of ranks");
   }
   workload_start(&w);
   if (setup) {

@@ -15,22 +15,22 @@ module scf_options
 
 contains
 
-  !> What went wrong first on this task; end_if_failed ends the job with it.
+  !> What went wrong first on this rank; end_if_failed ends the job with it.
   subroutine fail(message)
     character(*), intent(in) :: message
     if (.not. failed) failure = message
     failed = .true.
   end subroutine fail
 
-  !> [collective] When some task has failed each of those says why, and all end with status 1. MPI_Abort would lose the messages that the
+  !> [collective] When some rank has failed each of those says why, and all end with status 1. MPI_Abort would lose the messages that the
   !> launcher has not read yet.
   subroutine end_if_failed()
-    integer :: task
+    integer :: rank
     logical :: any_failed
     call MPI_Allreduce(failed, any_failed, 1, MPI_LOGICAL, MPI_LOR, MPI_COMM_WORLD)
     if (.not. any_failed) return
-    call MPI_Comm_rank(MPI_COMM_WORLD, task)
-    if (failed) write (error_unit, '(a, i0, 2a)') 'weir-scf: task ', task, ': ', failure
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    if (failed) write (error_unit, '(a, i0, 2a)') 'weir-scf: rank ', rank, ': ', failure
     flush (error_unit)
     call MPI_Finalize()
     stop 1, quiet=.true.
@@ -39,9 +39,9 @@ contains
   subroutine leave(unit, text, status)
     integer, intent(in) :: unit, status
     character(*), intent(in) :: text(:)
-    integer :: task, i
-    call MPI_Comm_rank(MPI_COMM_WORLD, task)
-    if (task == 0) then
+    integer :: rank, i
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    if (rank == 0) then
       do i = 1, size(text)
         write (unit, '(a)') trim(text(i))
       end do
@@ -55,7 +55,7 @@ contains
   subroutine help()
     call leave(output_unit, [character(100) :: &
       'weir-scf [option]...', &
-      '  --dir DIR          folder of the files integrals.NNNN, one for each task (.)', &
+      '  --dir DIR          directory of the files integrals.NNNN, one for each rank (.)', &
       '  --setup            write the files and end', &
       '  --megabytes X      size of each file in 10^6 bytes (24)', &
       '  --iterations N     SCF iterations, each reads the whole file (4)', &

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Self-consistent field iterations of a computational chemistry code: each task reads a file of its own, sequential and unformatted,
+!> Self-consistent field iterations of a computational chemistry code: each rank reads a file of its own, sequential and unformatted,
 !> of N**4 integrals, once in every iteration, and assembles its part of a matrix of N**2 elements. --setup writes the files.
 program scf
   use, intrinsic :: iso_c_binding, only: c_int
@@ -15,7 +15,7 @@ program scf
       integer(c_int), value :: microseconds
     end function usleep
   end interface
-  integer :: task, tasks
+  integer :: rank, ranks
   character(:), allocatable :: file
   integer(int32), allocatable :: labels(:), expected_labels(:)
   real(real64), allocatable :: values(:), expected(:), fock(:, :), density(:, :)
@@ -23,12 +23,12 @@ program scf
   integer(int64) :: statements, bytes, wrong
 
   call MPI_Init()
-  call MPI_Comm_rank(MPI_COMM_WORLD, task)
-  call MPI_Comm_size(MPI_COMM_WORLD, tasks)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks)
   call read_options()
   allocate (labels(largest), expected_labels(largest), values(largest), expected(largest))
   allocate (fock(0:basis - 1, 0:basis - 1), density(0:basis - 1, 0:basis - 1))
-  file = dir // '/integrals.' // number_text(task)
+  file = dir // '/integrals.' // number_text(rank)
   io_wait_s = 0
   statements = 0
   bytes = 0
@@ -73,8 +73,8 @@ contains
     record = 0
     do while (total < megabytes * 1e6_real64 .and. .not. failed)
       record = record + 1
-      n = record_count(task, record, smallest, largest)
-      call fill(task, record, basis, labels(:n), values(:n))
+      n = record_count(rank, record, smallest, largest)
+      call fill(rank, record, basis, labels(:n), values(:n))
       total = total + record_bytes(n)
       begun = MPI_Wtime()
       write (unit, iostat=status, iomsg=message) merge(n, -n, total < megabytes * 1e6_real64), labels(:n), values(:n)
@@ -149,11 +149,11 @@ contains
   !> Each value and label must be the one that was written.
   subroutine check(record, n)
     integer, intent(in) :: record, n
-    if (n /= record_count(task, record, smallest, largest)) then
+    if (n /= record_count(rank, record, smallest, largest)) then
       call fail(file // ': was written with other sizes; give the same to --setup and to the run')
       return
     end if
-    call fill(task, record, basis, expected_labels(:n), expected(:n))
+    call fill(rank, record, basis, expected_labels(:n), expected(:n))
     wrong = wrong + count(labels(:n) /= expected_labels(:n), kind=int64) &
       + count(transfer(values(:n), 0_int64, n) /= transfer(expected(:n), 0_int64, n), kind=int64)
   end subroutine check
@@ -171,8 +171,8 @@ contains
     end do
   end subroutine assemble
 
-  !> The rest of an iteration's computing, in step with the file: goes on until `computed_s` is what it should be by now. The task
-  !> sleeps: here tasks are more than cores, on the machines that this stands for each has its own.
+  !> The rest of an iteration's computing, in step with the file: goes on until `computed_s` is what it should be by now. The rank
+  !> sleeps: here ranks are more than cores, on the machines that this stands for each has its own.
   subroutine compute(computed_s, until_s)
     real(real64), intent(inout) :: computed_s
     real(real64), intent(in) :: until_s
@@ -183,7 +183,7 @@ contains
     computed_s = computed_s + MPI_Wtime() - begun
   end subroutine compute
 
-  !> [collective] The line of results, sums over all tasks; mpp_s is the elapsed time of all tasks added up.
+  !> [collective] The line of results, sums over all ranks; mpp_s is the elapsed time of all ranks added up.
   subroutine results(elapsed_s)
     real(real64), intent(in) :: elapsed_s
     real(real64) :: longest, all_seconds(2)
@@ -194,8 +194,8 @@ contains
     call MPI_Allreduce(MPI_IN_PLACE, all_seconds, 2, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
     call MPI_Allreduce(MPI_IN_PLACE, all_counts, 3, MPI_INTEGER8, MPI_SUM, MPI_COMM_WORLD)
     wrong = all_counts(3)
-    if (task /= 0) return
-    write (output_unit, '(4(a, i0), 3(a, a), a, i0)') 'scf: tasks=', tasks, ' requests=', all_counts(1), ' bytes=', all_counts(2), &
+    if (rank /= 0) return
+    write (output_unit, '(4(a, i0), 3(a, a), a, i0)') 'scf: ranks=', ranks, ' requests=', all_counts(1), ' bytes=', all_counts(2), &
       ' iterations=', merge(0, iterations, setup), ' io_wait_s=', seconds(all_seconds(1)), ' elapsed_s=', seconds(longest), &
       ' mpp_s=', seconds(all_seconds(2)), ' wrong=', wrong
     if (.not. setup) write (output_unit, '(a, es22.14)') 'scf: energy=', energy

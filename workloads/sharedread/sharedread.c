@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All tasks read the whole of one variable from one classic netCDF file, as a climate model's tasks read a boundary data set: each opens
+ * All ranks read the whole of one variable from one classic netCDF file, as a climate model's ranks read a boundary data set: each opens
  * the file with the serial library and takes slab after slab. Data begin behind a header of no round size and a slab is no multiple of
- * a sector, so requests are ill-formed. --setup writes the file, by task 0. */
+ * a sector, so requests are ill-formed. --setup writes the file, by rank 0. */
 #include <mpi.h>
 #include <netcdf.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
   workload_start(&w);
   if (!setup) {
     read_variable(&w);
-  } else if (w.task == 0) {
+  } else if (w.rank == 0) {
     write_file(&w);
   }
   workload_stop(&w);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer gather: small writes of a node's tasks become whole stripes (README.md here).
+// Layer gather: small writes of a node's ranks become whole stripes (README.md here).
 #pragma once
 
 #include "stack/layer.h"

@@ -12,7 +12,7 @@ constexpr uint64_t kDefaultBytes = 2u << 20, kDefaultBuffers = 2, kVainBlocks = 
 
 stack::Result create(stack::Layer& l) {
   const uint64_t bytes = rules::argument(*l.spec, 0, kDefaultBytes), buffers = rules::argument(*l.spec, 1, kDefaultBuffers);
-  shared_file::begin(l, bytes != 0 ? bytes : kDefaultBytes, (buffers != 0 ? buffers : 1) * cache::job().tasks, true);
+  shared_file::begin(l, bytes != 0 ? bytes : kDefaultBytes, (buffers != 0 ? buffers : 1) * cache::job().ranks, true);
   shared_file::State& s = shared_file::state_of(l);
   s.vain_blocks = static_cast<uint32_t>(rules::option_number(*l.spec, "vain_blocks", s.always ? 0 : kVainBlocks));
   return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer global: one cache for all tasks that have the file open (README.md here).
+// Layer global: one cache for all ranks that have the file open (README.md here).
 #pragma once
 
 #include "stack/layer.h"

@@ -27,7 +27,7 @@ constexpr uint64_t kPatienceMs = 64;
 constexpr uint64_t kLargestBlock = 64u << 20;
 constexpr int kNoWait = 8;             // RWF_NOWAIT
 
-// File systems of the node itself: the kernel keeps their pages once for all tasks.
+// File systems of the node itself: the kernel keeps their pages once for all ranks.
 bool is_local(uint32_t type) {
   switch (type) {
     case 0x01021994: case 0x858458f6: case 0xef53: case 0x58465342: case 0x9123683e: case 0x794c7630: case 0xf2f52010: case 0x2fc12fc1:
@@ -125,7 +125,7 @@ bool attach(Layer& l) {
   return true;
 }
 
-// Once for a file: something of it was bypassed, because a task has it that lives and does not go on.
+// Once for a file: something of it was bypassed, because a rank has it that lives and does not go on.
 void note_held_up(Layer& l) {
   State& s = state_of(l);
   if (WEIR_LIKELY(!s.opening.held_up) || s.noted_held_up) return;
@@ -207,7 +207,7 @@ Result ready(Layer& l) {
     return 0;
   }
   const bool one_node = cache::job().nodes <= 1;
-  // Where every task that may have the file sees the same blocks, a lock needs no trip to the file.
+  // Where every rank that may have the file sees the same blocks, a lock needs no trip to the file.
   f.coherent = one_node;
   Reason reason = Reason::kNone;
   if ((f.flags & O_APPEND) != 0) reason = Reason::kUnsupported;  // the kernel alone knows where the end is for all
@@ -266,7 +266,7 @@ Result flush(Layer& l) {
   State& s = state_of(l);
   uint64_t bytes = 0;  // that somebody else on the node has accepted: the file's must have them all
   if (!s.attached && (!node::any_sizes() || !node::size_of(l.file->device, l.file->inode, &bytes) || !attach(l))) return 0;
-  // At close other tasks may be about to complete the last blocks; whoever needs the file now gets it now.
+  // At close other ranks may be about to complete the last blocks; whoever needs the file now gets it now.
   const int64_t error = cache::flush(s.opening, l.file->references <= 1);
   note_held_up(l);
   return error != 0 ? error : cache::take_error(s.opening);

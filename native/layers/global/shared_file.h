@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file whose blocks the tasks of a node share: what layers `global` and `gather` have in common. The cache itself, and who waits for
+// A file whose blocks the ranks of a node share: what layers `global` and `gather` have in common. The cache itself, and who waits for
 // whom in it, is cache/; here is decided which files are worth it, and what goes past it.
 #pragma once
 

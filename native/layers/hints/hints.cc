@@ -22,13 +22,13 @@ bool is_on_lustre(int fd) {
 
 // Lustre alone has layouts that an open can put off; elsewhere the flags would mean something else, or nothing.
 bool would_be_on_lustre(const Opening& o, const char* absolute) {
-  char folder[4096];
-  base::Writer writer(folder, sizeof folder);
+  char directory[4096];
+  base::Writer writer(directory, sizeof directory);
   base::Text path = base::text(absolute);
   while (path.size > 1 && path.data[path.size - 1] != '/') --path.size;
   if (o.path == nullptr || writer.add(path).cut()) return false;
   const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const long fd = os::open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (os::failed(fd)) return false;
   const bool is = is_on_lustre(static_cast<int>(fd));
   os::close_fd(static_cast<int>(fd));

@@ -58,15 +58,15 @@ bool parse(base::Text text, Index* to) {
   return to->unit != 0 && to->pieces >= 2;
 }
 
-bool compose(base::Text folders, uint64_t unit, base::Text path, uint64_t identity, char* text, size_t size, Index* to) {
+bool compose(base::Text directories, uint64_t unit, base::Text path, uint64_t identity, char* text, size_t size, Index* to) {
   base::Writer writer(text, size);
   writer.add(kFirstLine).add(kUnit).add_number(unit).add("\n");
   uint32_t number = 0;
-  for (size_t i = 0; i < folders.size;) {
+  for (size_t i = 0; i < directories.size;) {
     size_t end = i;
-    while (end < folders.size && folders.data[end] != ',') ++end;
+    while (end < directories.size && directories.data[end] != ',') ++end;
     if (number == kMostPieces) return false;
-    writer.add(kPiece).add(base::Text{folders.data + i, end - i}).add("/").add(last_part(path)).add(".");
+    writer.add(kPiece).add(base::Text{directories.data + i, end - i}).add("/").add(last_part(path)).add(".");
     writer.add_number(hash(path) ^ identity).add(".").add_number(number++).add("\n");
     i = end + 1;
   }

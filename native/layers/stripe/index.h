@@ -23,10 +23,10 @@ struct Index {
 bool is_cut(base::Text text);
 // False when the text is no index.
 bool parse(base::Text text, Index* to);
-// For a new file: a piece in each of the comma-separated folders, named after the file and a hash of its whole name and
+// For a new file: a piece in each of the comma-separated directories, named after the file and a hash of its whole name and
 // of what tells files apart that have one name in turn. False: too many,
 // or it does not fit. The paths point into the text.
-bool compose(base::Text folders, uint64_t unit, base::Text path, uint64_t identity, char* text, size_t size, Index* to);
+bool compose(base::Text directories, uint64_t unit, base::Text path, uint64_t identity, char* text, size_t size, Index* to);
 
 // Where a byte lies, and how many from there on lie in the same piece one after another.
 struct Place {

@@ -22,7 +22,7 @@ TEST(Index, composed_and_parsed_is_the_same) {
   EXPECT_EQ(as_string(read.path[1]).rfind("/b/c/out.nc.", 0), 0u);
 }
 
-TEST(Index, files_of_one_name_in_two_folders_have_pieces_of_their_own) {
+TEST(Index, files_of_one_name_in_two_directories_have_pieces_of_their_own) {
   char one[kIndexBytes], other[kIndexBytes];
   Index first, second;
   ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/x/out"), 0, one, sizeof one, &first));

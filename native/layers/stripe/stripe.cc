@@ -108,7 +108,7 @@ Found look_at(int directory, const char* path, char* text, Index* index, Result*
 }
 
 // Of the index's file: one that is made under the name of a file which was renamed, or is open still, has pieces of its own. All
-// tasks that open it at once find the same.
+// ranks that open it at once find the same.
 uint64_t identity_of(int fd) {
   struct statx about = {};
   const long failed = os::system_call(SYS_statx, fd, reinterpret_cast<long>(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, reinterpret_cast<long>(&about));
@@ -119,9 +119,9 @@ uint64_t identity_of(int fd) {
 
 Result make(Layer& layer, const Opening& o, char* text, Index* index, int fd) {
   const uint64_t unit = rules::option_number(*layer.spec, "unit", kDefaultUnit);
-  base::Text folders;
-  if (!rules::option_text(*layer.spec, "dirs", &folders)) return -EINVAL;
-  if (!compose(folders, unit, base::text(layer.file->path), identity_of(fd), text, kIndexBytes, index)) return -ENAMETOOLONG;
+  base::Text directories;
+  if (!rules::option_text(*layer.spec, "dirs", &directories)) return -EINVAL;
+  if (!compose(directories, unit, base::text(layer.file->path), identity_of(fd), text, kIndexBytes, index)) return -ENAMETOOLONG;
   const Result result = open_pieces(state(layer), *index, o.flags | O_TRUNC, o.mode & kPermissions);
   if (result < 0) return result;
   const size_t size = strlen(text);

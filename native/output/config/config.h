@@ -21,7 +21,7 @@ enum class TransportKind { kAuto, kShared, kRma, kTwoSided };
 
 struct Settings {
   Mode mode = Mode::kSerial;
-  int64_t groups = 1, tasks_per_group = 1;  // of the modes with servers
+  int64_t groups = 1, servers_per_group = 1;  // of the modes with servers
   Placement placement = Placement::kLast;
   int64_t aggregators = 0;                  // of mode collective; 0: the engine's choice
   TransportKind transport = TransportKind::kAuto;
@@ -29,10 +29,10 @@ struct Settings {
   int64_t client_memory_bytes = 0;          // 0: two slots of every stream
   double time_limit_s = 300;
   bool sync = false, verbose = false;
-  std::string folder, run;                  // see Source; not of the configuration
+  std::string directory, run;                  // see Source; not of the configuration
 
   bool has_servers() const { return mode == Mode::kServers || mode == Mode::kServersParallel; }
-  int64_t servers() const { return has_servers() ? groups * tasks_per_group : 0; }
+  int64_t servers() const { return has_servers() ? groups * servers_per_group : 0; }
 };
 
 // A place in a configuration, for messages: "output.toml:12:3", "WEIR_OUTPUT_MODE".
@@ -77,7 +77,7 @@ struct Source {
   std::string path;  // "": no file
   std::string text;
   std::vector<std::pair<std::string, std::string>> environment;  // of the WEIR_OUTPUT_* that are set
-  std::string folder = {};  // in which the process was: where relative paths begin
+  std::string directory = {};  // in which the process was: where relative paths begin
   std::string run = {};     // a word that no other run has
 };
 

@@ -35,7 +35,7 @@ TEST(config, every_key_is_read) {
 [output]
 mode = "servers+parallel"
 groups = 3
-tasks_per_group = 4
+servers_per_group = 4
 placement = "spread"
 aggregators = 7
 transport = "two-sided"
@@ -95,7 +95,7 @@ TEST(config, each_mistake_is_told_with_its_place) {
       {"[output]\nmode = \"serve\"", "o.toml:2:8: mode is 'serve'; expected \"serial\", \"collective\""},
       {"[output]\nmode = 3", "o.toml:2:8: mode is '3'; expected"},
       {"[output]\ngroup = 3", "o.toml:2:1: [output] has no key 'group'; did you mean 'groups'?"},
-      {"[output]\nzzzzzzzz = 3", "; expected mode, groups, tasks_per_group"},
+      {"[output]\nzzzzzzzz = 3", "; expected mode, groups, servers_per_group"},
       {"[output]\ngroups = 0", "o.toml:2:10: groups is '0'; expected a number of groups from 1"},
       {"[output]\ngroups = 1.5", "expected a number of groups from 1"},
       {"[output]\ngroups = [1]", "groups is a list"},

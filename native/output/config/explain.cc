@@ -29,7 +29,7 @@ std::string duration_text(double seconds) {
 }
 
 std::string mode_text(const Settings& s) {
-  const std::string groups = counted(s.groups, "group") + " of " + counted(s.tasks_per_group, "server task");
+  const std::string groups = counted(s.groups, "group") + " of " + counted(s.servers_per_group, "server");
   switch (s.mode) {
     case Mode::kSerial:
       return "serial: the first rank of the model gathers every record and writes; the others wait for it";
@@ -153,7 +153,7 @@ Status check_ranks(const Settings& settings, int64_t ranks) {
     return {WEIR_E_CONFIG, "aggregators is " + std::to_string(settings.aggregators) + ", but the job has only " + counted(ranks, "rank")};
   }
   if (ranks <= 0 || settings.servers() < ranks) return {};
-  return {WEIR_E_CONFIG, std::to_string(settings.groups) + " groups of " + std::to_string(settings.tasks_per_group) + " tasks are " +
+  return {WEIR_E_CONFIG, std::to_string(settings.groups) + " groups of " + std::to_string(settings.servers_per_group) + " servers are " +
                              std::to_string(settings.servers()) + " servers, but the job has only " + counted(ranks, "rank") +
                              "; at least one must compute"};
 }

@@ -15,7 +15,7 @@ TEST(explain, a_whole_configuration) {
   EXPECT_EQ(explained(R"([output]
 mode = "servers"
 groups = 2
-tasks_per_group = 3
+servers_per_group = 3
 [stream.history]
 path = "out/h_%Y%m%d%H.nc"
 every_s = 21600
@@ -30,7 +30,7 @@ enabled = false
 )", 38),
             R"(configuration  o.toml
 environment    WEIR_OUTPUT_SYNC=true
-mode           servers: 2 groups of 3 server tasks, one writer in each group; the model goes on while they write
+mode           servers: 2 groups of 3 servers, one writer in each group; the model goes on while they write
 servers are    the last ranks of each node
 ranks          38: 32 compute, 6 ranks serve
 files          go to the groups in turn, all frames of one file to the same group
@@ -75,10 +75,10 @@ TEST(explain, more_servers_than_ranks) {
   Settings settings;
   settings.mode = Mode::kServers;
   settings.groups = 2;
-  settings.tasks_per_group = 2;
+  settings.servers_per_group = 2;
   EXPECT_TRUE(check_ranks(settings, 5).ok());
   EXPECT_TRUE(check_ranks(settings, 0).ok());
-  EXPECT_EQ(check_ranks(settings, 4).message(), "2 groups of 2 tasks are 4 servers, but the job has only 4 ranks; at least one must compute");
+  EXPECT_EQ(check_ranks(settings, 4).message(), "2 groups of 2 servers are 4 servers, but the job has only 4 ranks; at least one must compute");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST(wrf, its_namelist_means_what_it_means_to_wrf) {
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->settings.mode, Mode::kServersParallel);
   EXPECT_EQ(config->settings.groups, 4);
-  EXPECT_EQ(config->settings.tasks_per_group, 2);
+  EXPECT_EQ(config->settings.servers_per_group, 2);
   const StreamChoice* first = stream(*config, "history");
   ASSERT_TRUE(first && stream(*config, "history_d01") && stream(*config, "history_d02") && stream(*config, "history_d03"));
   EXPECT_EQ(stream(*config, "history_d04"), nullptr) << "max_dom is 3, whatever is listed";

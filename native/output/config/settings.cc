@@ -62,8 +62,8 @@ const std::vector<SettingKey>& setting_keys() {
       {"mode", "WEIR_OUTPUT_MODE", "\"serial\", \"collective\", \"servers\" or \"servers+parallel\"",
        [](Settings& s, const Value& v) { return set_choice(&s.mode, v, 4); }},
       {"groups", "WEIR_OUTPUT_GROUPS", "a number of groups from 1", [](Settings& s, const Value& v) { return set_count(&s.groups, v, 1); }},
-      {"tasks_per_group", "WEIR_OUTPUT_TASKS_PER_GROUP", "a number of tasks from 1",
-       [](Settings& s, const Value& v) { return set_count(&s.tasks_per_group, v, 1); }},
+      {"servers_per_group", "WEIR_OUTPUT_SERVERS_PER_GROUP", "a number of ranks from 1",
+       [](Settings& s, const Value& v) { return set_count(&s.servers_per_group, v, 1); }},
       {"placement", "WEIR_OUTPUT_PLACEMENT", "\"last\", \"spread\" or \"nodes\"",
        [](Settings& s, const Value& v) { return set_choice(&s.placement, v, 3); }},
       {"aggregators", "WEIR_OUTPUT_AGGREGATORS", "a number of ranks, or 0 for weir's choice",
@@ -100,9 +100,9 @@ std::string value_text(const Value& value) {
 }
 
 Status check_settings(const Settings& settings) {
-  if (settings.has_servers() && settings.groups > (int64_t{1} << 20) / settings.tasks_per_group) {
-    return {WEIR_E_CONFIG, std::to_string(settings.groups) + " groups of " + std::to_string(settings.tasks_per_group) +
-                               " tasks: more than a million servers"};
+  if (settings.has_servers() && settings.groups > (int64_t{1} << 20) / settings.servers_per_group) {
+    return {WEIR_E_CONFIG, std::to_string(settings.groups) + " groups of " + std::to_string(settings.servers_per_group) +
+                               " ranks: more than a million servers"};
   }
   return {};
 }

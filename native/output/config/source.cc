@@ -63,11 +63,11 @@ bool is_namelist(const std::string& text) {
   return false;
 }
 
-// Empty when the folder has been removed, or is out of reach: relative paths stay what they are.
-std::string current_folder() {
+// Empty when the directory has been removed, or is out of reach: relative paths stay what they are.
+std::string current_directory() {
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::current_path(error);
-  return error ? std::string() : folder.string();
+  const std::filesystem::path directory = std::filesystem::current_path(error);
+  return error ? std::string() : directory.string();
 }
 
 std::string new_word() {
@@ -97,7 +97,7 @@ Result<Source> load_source(const char* path) {
   Source source;
   const char* named = std::getenv("WEIR_OUTPUT_CONFIG");
   source.path = path && *path ? path : named ? named : "";
-  source.folder = current_folder();
+  source.directory = current_directory();
   source.run = new_word();
   WEIR_TRY(check_names_of_environment());
   for (const SettingKey& key : setting_keys()) {
@@ -115,7 +115,7 @@ std::vector<char> encode_source(const Source& source) {
   std::vector<char> bytes;
   put(&bytes, source.path);
   put(&bytes, source.text);
-  put(&bytes, source.folder);
+  put(&bytes, source.directory);
   put(&bytes, source.run);
   for (const auto& [name, value] : source.environment) {
     put(&bytes, name);
@@ -127,7 +127,7 @@ std::vector<char> encode_source(const Source& source) {
 Result<Source> decode_source(std::span<const char> bytes) {
   const Status damaged(WEIR_E_INTERNAL, "the configuration that rank 0 sent is damaged");
   Source source;
-  for (std::string* text : {&source.path, &source.text, &source.folder, &source.run}) {
+  for (std::string* text : {&source.path, &source.text, &source.directory, &source.run}) {
     if (!take(&bytes, text)) return damaged;
   }
   while (!bytes.empty()) {
@@ -141,7 +141,7 @@ Result<Config> parse_config(const Source& source) {
   Result<Config> config = is_namelist(source.text) ? parse_wrf_namelist(source) : parse_toml(source);
   if (!config.ok()) return config;
   config->source = source.path.empty() ? "defaults" : source.path;
-  config->settings.folder = source.folder;
+  config->settings.directory = source.directory;
   config->settings.run = source.run;
   WEIR_TRY(apply_environment(source, &*config));
   if (Status status = check_settings(config->settings); !status.ok()) return Status(WEIR_E_CONFIG, config->source + ": " + status.message());

@@ -98,7 +98,7 @@ class Meaning {
     if (first == entry.values.end()) return {};
     Result<int64_t> count = whole(entry, first->second, entry.name == "nio_groups" ? 1 : 0);
     if (!count.ok()) return count.status();
-    (entry.name == "nio_groups" ? groups_ : tasks_) = *count;
+    (entry.name == "nio_groups" ? groups_ : ranks_) = *count;
     return {};
   }
 
@@ -132,10 +132,10 @@ class Meaning {
     WEIR_TRY(form("history", &history, &off));
     const bool parallel = history && history->parallel;
     Settings& settings = config->settings;
-    if (tasks_ > 0) {
+    if (ranks_ > 0) {
       settings.mode = parallel ? Mode::kServersParallel : Mode::kServers;
       settings.groups = groups_;
-      settings.tasks_per_group = tasks_;
+      settings.servers_per_group = ranks_;
     } else {
       settings.mode = parallel ? Mode::kCollective : Mode::kSerial;
     }
@@ -244,7 +244,7 @@ class Meaning {
 
   const std::string& file_;
   std::map<std::string, NamelistEntry> time_;
-  int64_t groups_ = 1, tasks_ = 0;
+  int64_t groups_ = 1, ranks_ = 0;
   int max_dom_ = 0;  // 0: not given
 };
 

@@ -75,7 +75,7 @@ struct Case {
   Mode mode;
   int ranks;
   TransportKind transport;
-  int groups = 1, tasks_per_group = 1, frames_per_file = 0;
+  int groups = 1, servers_per_group = 1, frames_per_file = 0;
 };
 
 // What calls of a rank have returned.
@@ -158,7 +158,7 @@ bool check_file(const std::string& path, bool means, std::vector<int> steps, con
 }
 
 // How many files have no name. Those that have one are complete and right.
-int check_files(const std::string& folder, int frames_per_file, const std::vector<Errors>& errors) {
+int check_files(const std::string& directory, int frames_per_file, const std::vector<Errors>& errors) {
   int lacking = 0;
   for (const bool means : {false, true}) {
     std::vector<int> steps;
@@ -169,7 +169,7 @@ int check_files(const std::string& folder, int frames_per_file, const std::vecto
     for (int step = means ? 2 : 0; step <= last; step += means ? 2 : 1) {
       steps.push_back(step);
       if (step != last && static_cast<int>(steps.size()) != frames_per_file) continue;
-      lacking += check_file(folder + "/" + stream + std::to_string(number++), means, steps, left_out, errors) ? 0 : 1;
+      lacking += check_file(directory + "/" + stream + std::to_string(number++), means, steps, left_out, errors) ? 0 : 1;
       steps.clear();
     }
   }
@@ -208,9 +208,9 @@ class Faults : public testing::TestWithParam<Case> {
     settings.time_limit_s = job.limit_s;
     settings.server_memory_bytes = 256 << 10;
     settings.groups = c.groups;
-    settings.tasks_per_group = c.tasks_per_group;
-    settings.folder = scratch / "";
-    settings.folder.pop_back();
+    settings.servers_per_group = c.servers_per_group;
+    settings.directory = scratch / "";
+    settings.directory.pop_back();
     settings.run = "test";
     return settings;
   }
@@ -239,7 +239,7 @@ class Faults : public testing::TestWithParam<Case> {
     });
     const std::string what = which + " (" + job.failed + "), WEIR_TEST_SEED=" + std::to_string(seed_of_run());
     EXPECT_EQ(job.broken, "") << what;
-    const int lacking = check_files(settings.folder, c.frames_per_file, errors);
+    const int lacking = check_files(settings.directory, c.frames_per_file, errors);
     for (int rank = 0; rank < c.ranks && lacking > 0; ++rank) {
       EXPECT_TRUE(!computes[static_cast<size_t>(rank)] || !errors[static_cast<size_t>(rank)].empty())
           << what << ": " << lacking << " files have no name, and rank " << rank << " knows of no error";

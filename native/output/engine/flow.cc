@@ -48,7 +48,7 @@ Status Flow::check_first(double time_s) const {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
   const double longest_s = frame_.longest_step_s, gap_s = time_s - *step_s_;
   const std::string what = "weir_step at " + number_text(time_s) + " s: the saved state of stream " + quoted(stream.name) + ", " +
-                           state_path(setup_.settings.folder, stream) + ", is of " + number_text(*step_s_) + " s";
+                           state_path(setup_.settings.directory, stream) + ", is of " + number_text(*step_s_) + " s";
   if (gap_s < 0 && !is_same_time(time_s, *step_s_, longest_s)) {
     return {WEIR_E_FILE, what + ", which is later; begin where the run before ended, or take its files and the state away to begin anew"};
   }

@@ -116,7 +116,7 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
   Status mine;
   Bytes answer;
   if (g->leader >= 0) {
-    Result<std::unique_ptr<Reader>> reader = open_reader(absolute_path(setup_.settings.folder, path));
+    Result<std::unique_ptr<Reader>> reader = open_reader(absolute_path(setup_.settings.directory, path));
     mine = reader.status();
     if (reader.ok()) {
       g->reader = std::move(*reader);

@@ -10,7 +10,7 @@
 
 namespace weir::output {
 
-// The temporary name of a file that has been taken over `generation` times: "folder/.name.weir-part", "folder/.name.weir-part.2", ...
+// The temporary name of a file that has been taken over `generation` times: "directory/.name.weir-part", "directory/.name.weir-part.2", ...
 std::string temporary_path(const std::string& path, int generation);
 
 // A file with its journal, or a Zarr store. `on_pause` is called now and then.

@@ -22,11 +22,11 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// The folders that are the same for all files lose their links, "." and ".."; what follows them stays a template.
-std::string canonical_template(const std::string& folder, const Stream& stream) {
+// The directories that are the same for all files lose their links, "." and ".."; what follows them stays a template.
+std::string canonical_template(const std::string& directory, const Stream& stream) {
   const size_t special = std::min(stream.path.find_first_of("%{}"), stream.path.size());
   const size_t name = stream.path.rfind('/', special) + 1;
-  const std::string literal = absolute_path(folder, stream.path.substr(0, name));
+  const std::string literal = absolute_path(directory, stream.path.substr(0, name));
   std::error_code error;
   const std::filesystem::path real = std::filesystem::weakly_canonical(literal, error);
   if (literal.empty() || error) return stream.path;
@@ -60,10 +60,10 @@ Status compare_streams(const Catalogue& catalogue, const std::vector<std::string
   return {};
 }
 
-Status check_known_names(const Catalogue& catalogue, const std::string& folder) {
+Status check_known_names(const Catalogue& catalogue, const std::string& directory) {
   for (const Stream& stream : catalogue.streams) {
     if (stream.fields.empty() || !is_known(stream)) continue;
-    const Status status = check_target(absolute_path(folder, expand_path(stream.path, {{}, 0, 0, stream.name})), stream.existing);
+    const Status status = check_target(absolute_path(directory, expand_path(stream.path, {{}, 0, 0, stream.name})), stream.existing);
     if (!status.ok()) return {status.code(), "stream " + quoted(stream.name) + ": " + status.message()};
   }
   return {};
@@ -71,16 +71,16 @@ Status check_known_names(const Catalogue& catalogue, const std::string& folder) 
 
 }  // namespace
 
-Status Names::prepare(Team& model, const Catalogue& catalogue, const std::string& folder) {
+Status Names::prepare(Team& model, const Catalogue& catalogue, const std::string& directory) {
   Status mine;
   std::vector<char> bytes;
   if (model.rank() == 0) {
     for (const Stream& stream : catalogue.streams) {
-      templates_.push_back(canonical_template(folder, stream));
+      templates_.push_back(canonical_template(directory, stream));
       bytes.insert(bytes.end(), templates_.back().c_str(), templates_.back().c_str() + templates_.back().size() + 1);
     }
     mine = compare_streams(catalogue, templates_);
-    if (mine.ok()) mine = check_known_names(catalogue, folder);
+    if (mine.ok()) mine = check_known_names(catalogue, directory);
   }
   WEIR_TRY(model.agree(mine));
   WEIR_TRY(model.broadcast(bytes, 0));

@@ -14,16 +14,16 @@ namespace weir::output {
 
 class Names {
  public:
-  // [collective over the model] Streams are compared by the folders that they really write to; what is there under names that are known
+  // [collective over the model] Streams are compared by the directories that they really write to; what is there under names that are known
   // before the first step is looked at, by the first rank alone.
   // fails: WEIR_E_ARGUMENT, two streams write to one path; WEIR_E_FILE, see check_target.
-  Status prepare(Team& model, const Catalogue& catalogue, const std::string& folder);
+  Status prepare(Team& model, const Catalogue& catalogue, const std::string& directory);
 
   // The frame is the first of a file. The same on all ranks, without a message. fails: WEIR_E_FILE, this run has had a file of that name.
   Status claim(const Catalogue& catalogue, const Frame& frame);
 
  private:
-  std::vector<std::string> templates_;            // by stream, absolute, without links as far as folders were there
+  std::vector<std::string> templates_;            // by stream, absolute, without links as far as directories were there
   std::unordered_map<uint64_t, int> used_;        // hashes of names: a long run has many; the stream that had them
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame in numbers, and the messages of control about it. A frame costs clients + 2 x tasks messages on its way to the writers, and as
-// many back: clients tell their task of the group (frame), tasks tell the head when all have (ready), the head starts all tasks (go), and
-// tasks release their clients.
+// A frame in numbers, and the messages of control about it. A frame costs clients + 2 x members messages on its way to the writers, and as
+// many back: clients tell their member of the group (frame), members tell the head when all have (ready), the head starts all members (go), and
+// members release their clients.
 #pragma once
 
 #include <cstdint>
@@ -39,20 +39,20 @@ struct Frame {
 
 enum class NoteKind : int32_t {
   kDefine = 1,  // client 0 to all servers: take part in the end of definitions
-  kFrame,       // client to its task: my part of the frame is in my window
-  kReady,       // task to head: all my clients' parts are
-  kGo,          // head to tasks: write it
-  kDone,        // head to tasks that only forward: it is written, or why not
-  kRelease,     // task to its clients: the frame's place in the window is free; with an error when it was not written
-  kAlive,       // task to its clients, while a frame takes long; head to tasks that only forward, who pass it on
+  kFrame,       // client to its member: my part of the frame is in my window
+  kReady,       // member to head: all my clients' parts are
+  kGo,          // head to members: write it
+  kDone,        // head to members that only forward: it is written, or why not
+  kRelease,     // member to its clients: the frame's place in the window is free; with an error when it was not written
+  kAlive,       // member to its clients, while a frame takes long; head to members that only forward, who pass it on
   kKept,        // client to an owner that it sends pieces to: all of this frame's have left, and were the frame's when they did
   kWaiting,     // client to an owner that it sends pieces to, now and then while it waits for that owner's group or for other ranks
-  kGivenUp,     // client 0 to the tasks of a group that was silent for too long: others write its frames
-  kBye,         // client to its task: no more frames
-  kAllBye,      // task to head
-  kClose,       // head to tasks: complete all files and end
-  kClosed,      // head to tasks that only forward
-  kFarewell     // task to its clients: all is written, or why not
+  kGivenUp,     // client 0 to the members of a group that was silent for too long: others write its frames
+  kBye,         // client to its member: no more frames
+  kAllBye,      // member to head
+  kClose,       // head to members: complete all files and end
+  kClosed,      // head to members that only forward
+  kFarewell     // member to its clients: all is written, or why not
 };
 
 // How often a rank that waits says so (kWaiting).

@@ -57,11 +57,11 @@ std::string first_line(const std::string& text, size_t at) { return text.substr(
 
 }  // namespace
 
-std::string state_path(const std::string& folder, const Stream& stream) {
+std::string state_path(const std::string& directory, const Stream& stream) {
   const size_t special = std::min(stream.path.find_first_of("%{}"), stream.path.size());
   const size_t slash = stream.path.rfind('/', special);
-  const std::string directory = slash == std::string::npos ? "" : stream.path.substr(0, slash + 1);
-  return absolute_path(folder, directory + stream.name + ".weir-state");
+  const std::string below = slash == std::string::npos ? "" : stream.path.substr(0, slash + 1);
+  return absolute_path(directory, below + stream.name + ".weir-state");
 }
 
 SavedState::SavedState(const Catalogue& catalogue, const Stream& stream, const StreamLayout& layout)

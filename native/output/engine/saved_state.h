@@ -28,7 +28,7 @@ struct Standing {
 inline bool keeps_state(const Stream& stream) { return stream.reduces() && stream.existing == Existing::kAppend; }
 
 // "out/history.weir-state" of stream history with path "out/%Y/%m.nc".
-std::string state_path(const std::string& folder, const Stream& stream);
+std::string state_path(const std::string& directory, const Stream& stream);
 
 class SavedState {
  public:

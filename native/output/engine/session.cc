@@ -50,7 +50,7 @@ Status Session::define(const Catalogue& catalogue) {
     setup_.pieces.push_back(pieces.ok() ? std::move(*pieces) : Pieces());
   }
   WEIR_TRY(model_->agree(mine));
-  WEIR_TRY(names_.prepare(*model_, catalogue, setup_.settings.folder));
+  WEIR_TRY(names_.prepare(*model_, catalogue, setup_.settings.directory));
   for (size_t i = 0; i < catalogue.decompositions.size(); ++i) {
     const Decomposition& d = catalogue.decompositions[i];
     const Grid& grid = catalogue.grids[static_cast<size_t>(d.grid)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes with servers: frames are announced to the task of the group that writes them, and nothing is waited for. What went wrong on
+// The modes with servers: frames are announced to the member of the group that writes them, and nothing is waited for. What went wrong on
 // any rank is agreed upon with a delay of one output step, so that all ranks are told at the same call and none waits for the others.
 #include <algorithm>
 #include <utility>

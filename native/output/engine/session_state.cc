@@ -12,7 +12,7 @@ Status Session::resume() {
   for (size_t s = 0; s < flows_.size(); ++s) {
     const Stream& stream = setup_.catalogue.streams[s];
     if (!keeps_state(stream)) continue;
-    const std::string path = state_path(setup_.settings.folder, stream);
+    const std::string path = state_path(setup_.settings.directory, stream);
     Status mine;
     std::vector<char> bytes;
     if (model_->rank() == 0) {

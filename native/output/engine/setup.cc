@@ -284,11 +284,11 @@ unsigned Setup::longest_pause_us() const {
 Status agree_setup(World& world, Setup* setup) {
   setup->client = setup->topology.client_of(world.rank());
   for (size_t g = 0; g < setup->topology.groups.size(); ++g) {
-    const std::vector<int>& tasks = setup->topology.groups[g];
-    const auto at = std::find(tasks.begin(), tasks.end(), world.rank());
-    if (at == tasks.end()) continue;
+    const std::vector<int>& members = setup->topology.groups[g];
+    const auto at = std::find(members.begin(), members.end(), world.rank());
+    if (at == members.end()) continue;
     setup->group = static_cast<int>(g);
-    if (at - tasks.begin() < setup->topology.owners[g]) setup->owner = static_cast<int>(at - tasks.begin());
+    if (at - members.begin() < setup->topology.owners[g]) setup->owner = static_cast<int>(at - members.begin());
   }
   WEIR_TRY(world.team().agree(share_catalogue(world, setup)));
   WEIR_TRY(lay_out(world, setup));

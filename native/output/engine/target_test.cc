@@ -15,33 +15,33 @@ namespace {
 class Target : public testing::Test {
  protected:
   Target() {
-    char folder[] = "/tmp/weir-target-XXXXXX";
-    folder_ = mkdtemp(folder);
+    char directory[] = "/tmp/weir-target-XXXXXX";
+    directory_ = mkdtemp(directory);
   }
-  ~Target() override { std::filesystem::remove_all(folder_); }
-  void make(const std::string& name) const { std::ofstream(folder_ + "/" + name) << "x"; }
+  ~Target() override { std::filesystem::remove_all(directory_); }
+  void make(const std::string& name) const { std::ofstream(directory_ + "/" + name) << "x"; }
   std::string told(const std::string& name, Existing existing = Existing::kReplace) const {
-    const Status status = check_target(folder_ + "/" + name, existing);
+    const Status status = check_target(directory_ + "/" + name, existing);
     return status.ok() ? "fine" : status.message();
   }
   static size_t in(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(Target, only_files_and_stores_are_replaced) {
   make("file");
   make("protected");
-  chmod((folder_ + "/protected").c_str(), 0444);
-  std::filesystem::create_directories(folder_ + "/store");
-  std::filesystem::create_directories(folder_ + "/folder");
+  chmod((directory_ + "/protected").c_str(), 0444);
+  std::filesystem::create_directories(directory_ + "/store");
+  std::filesystem::create_directories(directory_ + "/directory");
   make("store/zarr.json");
-  ASSERT_EQ(symlink("file", (folder_ + "/link").c_str()), 0);
-  ASSERT_EQ(symlink("none", (folder_ + "/dangling").c_str()), 0);
-  ASSERT_EQ(mkfifo((folder_ + "/pipe").c_str(), 0666), 0);
+  ASSERT_EQ(symlink("file", (directory_ + "/link").c_str()), 0);
+  ASSERT_EQ(symlink("none", (directory_ + "/dangling").c_str()), 0);
+  ASSERT_EQ(mkfifo((directory_ + "/pipe").c_str(), 0666), 0);
   for (const char* name : {"none", "file", "store", "file/below", "none/below"}) EXPECT_EQ(told(name), "fine") << name;
   for (const char* name : {"link", "dangling"}) EXPECT_TRUE(in(told(name), "a symbolic link")) << name;
-  EXPECT_TRUE(in(told("folder"), "no Zarr store"));
+  EXPECT_TRUE(in(told("directory"), "no Zarr store"));
   EXPECT_TRUE(in(told("pipe"), "no regular file"));
   EXPECT_TRUE(in(told("protected"), "write-protected"));
   for (const char* name : {"file", "store"}) EXPECT_TRUE(in(told(name, Existing::kRefuse), "existing = \"refuse\"")) << name;
@@ -49,7 +49,7 @@ TEST_F(Target, only_files_and_stores_are_replaced) {
 }
 
 TEST_F(Target, one_process_at_a_time_has_the_lock) {
-  const std::string path = folder_ + "/deep/er/o.nc", lock_path = folder_ + "/deep/er/.o.nc.weir-part.lock";
+  const std::string path = directory_ + "/deep/er/o.nc", lock_path = directory_ + "/deep/er/.o.nc.weir-part.lock";
   FileLock first, second;
   ASSERT_TRUE(prepare_target(path, "a", Existing::kReplace, 0, &first).ok());
   const Status refused = prepare_target(path, "b", Existing::kReplace, 0, &second);
@@ -61,7 +61,7 @@ TEST_F(Target, one_process_at_a_time_has_the_lock) {
 }
 
 TEST_F(Target, the_lock_of_the_same_owner_is_taken_over_and_not_removed_by_the_one_before) {
-  const std::string path = folder_ + "/o.nc";
+  const std::string path = directory_ + "/o.nc";
   FileLock given_up, successor, other;
   ASSERT_TRUE(prepare_target(path, "a", Existing::kReplace, 0, &given_up).ok());
   ASSERT_TRUE(prepare_target(path, "a", Existing::kReplace, -1, &successor).ok());
@@ -72,14 +72,14 @@ TEST_F(Target, the_lock_of_the_same_owner_is_taken_over_and_not_removed_by_the_o
 TEST_F(Target, what_a_job_before_has_left_is_removed_when_a_file_begins_anew) {
   for (const char* name : {".o.nc.weir-part", ".o.nc.weir-part.journal", ".o.nc.weir-part.lock"}) make(name);
   FileLock lock;
-  ASSERT_TRUE(prepare_target(folder_ + "/o.nc", "a", Existing::kReplace, -1, &lock).ok());
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/.o.nc.weir-part"));
-  ASSERT_TRUE(prepare_target(folder_ + "/o.nc", "a", Existing::kReplace, 0, &lock).ok());
+  ASSERT_TRUE(prepare_target(directory_ + "/o.nc", "a", Existing::kReplace, -1, &lock).ok());
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/.o.nc.weir-part"));
+  ASSERT_TRUE(prepare_target(directory_ + "/o.nc", "a", Existing::kReplace, 0, &lock).ok());
   lock.release();
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 
-TEST(absolute_path, begins_in_the_folder) {
+TEST(absolute_path, begins_in_the_directory) {
   EXPECT_EQ(absolute_path("/a", "b/c"), "/a/b/c");
   EXPECT_EQ(absolute_path("/", "b"), "/b");
   EXPECT_EQ(absolute_path("/a", "/b"), "/b");

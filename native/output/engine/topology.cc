@@ -86,11 +86,11 @@ Status check_aggregators(const Settings& settings, int64_t ranks) {
 
 Result<std::vector<int>> choose_servers(const Settings& settings, const std::vector<Site>& sites, const std::vector<int>& named) {
   if (!named.empty()) return named;
-  const int64_t servers = settings.groups * settings.tasks_per_group, size = static_cast<int64_t>(sites.size());
+  const int64_t servers = settings.groups * settings.servers_per_group, size = static_cast<int64_t>(sites.size());
   if (servers >= size) {
     return Status{WEIR_E_CONFIG, std::string("mode ") + name_of(settings.mode) + " with " + std::to_string(settings.groups) + " groups of " +
-                                     std::to_string(settings.tasks_per_group) + " tasks takes " + std::to_string(servers) + " of the " +
-                                     std::to_string(size) + " ranks, and leaves none to compute; start more ranks, or lower groups or tasks_per_group"};
+                                     std::to_string(settings.servers_per_group) + " members takes " + std::to_string(servers) + " of the " +
+                                     std::to_string(size) + " ranks, and leaves none to compute; start more ranks, or lower groups or servers_per_group"};
   }
   return place_servers(settings.placement, sites, static_cast<int>(servers));
 }
@@ -109,11 +109,11 @@ int Topology::group_of(int world_rank) const {
   return -1;
 }
 
-int Topology::task_of(int world_rank) const {
+int Topology::member_of(int world_rank) const {
   const int group = group_of(world_rank);
   if (group < 0) return -1;
-  const std::vector<int>& tasks = groups[static_cast<size_t>(group)];
-  return static_cast<int>(std::find(tasks.begin(), tasks.end(), world_rank) - tasks.begin());
+  const std::vector<int>& members = groups[static_cast<size_t>(group)];
+  return static_cast<int>(std::find(members.begin(), members.end(), world_rank) - members.begin());
 }
 
 Result<Topology> make_topology(const Settings& settings, const std::vector<Site>& sites, const std::vector<int>& named_servers) {

@@ -12,8 +12,8 @@ namespace weir::output {
 struct Topology {
   Mode mode = Mode::kSerial;
   std::vector<int> clients;              // world ranks of the model, ascending; a client's number is its rank in the model
-  std::vector<std::vector<int>> groups;  // world ranks of the tasks of each group, its head first; modes without servers: one group
-  std::vector<int> owners;               // how many of each group's tasks, from the head on, write
+  std::vector<std::vector<int>> groups;  // world ranks of the members of each group, its head first; modes without servers: one group
+  std::vector<int> owners;               // how many of each group's members, from the head on, write
   std::vector<int> node_of;              // by world rank
 
   bool has_servers() const { return mode == Mode::kServers || mode == Mode::kServersParallel; }
@@ -22,8 +22,8 @@ struct Topology {
   // The group of a server, or -1.
   int group_of(int world_rank) const;
   // The number of a server in its group.
-  int task_of(int world_rank) const;
-  // The task of a group that a client speaks with.
+  int member_of(int world_rank) const;
+  // The member of a group that a client speaks with.
   int gate(int group, int client) const { return groups[static_cast<size_t>(group)][static_cast<size_t>(client) % groups[static_cast<size_t>(group)].size()]; }
   // The group that writes a stream's file, of those that are there.
   static int group_of_file(int stream, int64_t file, const std::vector<int>& alive) {
@@ -34,7 +34,7 @@ struct Topology {
 // named_servers: ranks that called weir_serve; when there are some, they are the servers, whatever the settings' numbers.
 Result<Topology> make_topology(const Settings& settings, const std::vector<Site>& sites, const std::vector<int>& named_servers);
 
-// "8 ranks compute on 2 nodes; 2 groups of 1 task write: 4 | 9".
+// "8 ranks compute on 2 nodes; 2 groups of 1 member write: 4 | 9".
 std::string in_words(const Topology& topology);
 
 }  // namespace weir::output

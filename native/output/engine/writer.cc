@@ -56,7 +56,7 @@ Status Writer::open(const Frame& frame, Open* open) {
   if (!date.ok()) return date.status();
   open->generation = frame.generation;
   open->path = expand_path(stream.path, {*date, frame.file_step, frame.file, stream.name});
-  open->target = absolute_path(setup_.settings.folder, open->path);
+  open->target = absolute_path(setup_.settings.directory, open->path);
   Team& owners = team(frame.stream);
   Status ready;
   if (owners.rank() == 0) {
@@ -96,10 +96,10 @@ Status Writer::look_before(const Frame& frame, Open* open) const {
   const Stream& defined = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
   if (frame.resumed_records >= 0 && frame.resumed_records != *records) {
     return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + has + ", and " + std::to_string(frame.resumed_records) + " when " +
-                             state_path(setup_.settings.folder, defined) + " was saved; they are not of one run"};
+                             state_path(setup_.settings.directory, defined) + " was saved; they are not of one run"};
   }
   if (frame.resumed == 0 && frame.interval == 0 && *records > 0 && keeps_state(defined)) {
-    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + state_path(setup_.settings.folder, defined) +
+    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + state_path(setup_.settings.directory, defined) +
                              " is not there, with what the means, sums and extremes have of the steps before; bring it, or write to another path"};
   }
   return {};

@@ -31,7 +31,7 @@ Status Writer::each_accumulator(int stream, const std::function<Status(const Par
 Status Writer::restore(const Frame& frame) {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
   const SavedState state(setup_.catalogue, stream, setup_.layout.streams[static_cast<size_t>(frame.stream)]);
-  const std::string path = state_path(setup_.settings.folder, stream);
+  const std::string path = state_path(setup_.settings.directory, stream);
   Result<PosixFile> file = PosixFile::open(path, O_RDONLY);
   if (!file.ok()) return file.status();
   return each_accumulator(frame.stream, [&](const Part& slab, Accumulator& sums) -> Status {
@@ -76,7 +76,7 @@ Status Writer::save(const Frame& frame) {
   Team& owners = team(frame.stream);
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
   const SavedState state(setup_.catalogue, stream, setup_.layout.streams[static_cast<size_t>(frame.stream)]);
-  const std::string path = state_path(setup_.settings.folder, stream);
+  const std::string path = state_path(setup_.settings.directory, stream);
   WEIR_TRY(owners.agree(begin_interval(frame)));
   const int64_t steps = frame.number - frame.interval;
   const Interval& interval = intervals_[frame.stream];

@@ -131,7 +131,7 @@ TEST_P(Formats, one_description_gives_the_same_bytes_twice) {
 
 INSTANTIATE_TEST_SUITE_P(all, Formats, testing::Values("cdf2", "cdf5", "netcdf4", "zarr"), [](const auto& info) { return std::string(info.param); });
 
-TEST(publish, a_store_or_a_file_of_a_run_before_is_replaced_and_other_folders_are_not) {
+TEST(publish, a_store_or_a_file_of_a_run_before_is_replaced_and_other_directories_are_not) {
   Scratch scratch;
   for (const char* before : {"zarr", "cdf5", ""}) {
     for (const char* after : {"zarr", "cdf5"}) {

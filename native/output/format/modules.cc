@@ -14,7 +14,7 @@ struct Loaded {
   std::string why;
 };
 
-std::string own_folder() {
+std::string own_directory() {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&netcdf_mutex), &info) == 0 || !info.dli_fname) return ".";
   const std::string path = info.dli_fname;
@@ -23,11 +23,11 @@ std::string own_folder() {
 }
 
 Loaded load() {
-  const std::string folder = own_folder();
+  const std::string directory = own_directory();
   Loaded loaded;
   // Beside libweir.so and above it; a program of the build tree that has the library within finds lib/ further up.
   for (const char* place : {"/", "/../", "/../../lib/"}) {
-    const std::string path = folder + place + kFile;
+    const std::string path = directory + place + kFile;
     if (access(path.c_str(), F_OK) != 0) continue;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     if (!library) {
@@ -41,7 +41,7 @@ Loaded load() {
     if (module && module->version == netcdf::kModuleVersion) return {module, ""};
     loaded.why = path + " is of another version of weir: build and install both together";
   }
-  if (loaded.why.empty()) loaded.why = std::string(kFile) + " is neither in " + folder + " nor above it";
+  if (loaded.why.empty()) loaded.why = std::string(kFile) + " is neither in " + directory + " nor above it";
   loaded.why += " (the formats of netCDF need weir built with libnetcdf-dev and libhdf5-dev)";
   return loaded;
 }

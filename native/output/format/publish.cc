@@ -19,11 +19,11 @@ Status publish_beside(const std::string& temporary, const std::string& path) {
   if (errno != EINVAL && errno != ENOSYS) return file_error("give its final name to", path, errno);
   // File systems without it: a second name is given to files only, and never to one that is there.
   std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(temporary, ignored);
-  if (folder ? std::filesystem::exists(path, ignored) : ::link(temporary.c_str(), path.c_str()) != 0) {
-    return file_error("give its final name to", path, folder ? EEXIST : errno);
+  const bool directory = std::filesystem::is_directory(temporary, ignored);
+  if (directory ? std::filesystem::exists(path, ignored) : ::link(temporary.c_str(), path.c_str()) != 0) {
+    return file_error("give its final name to", path, directory ? EEXIST : errno);
   }
-  if ((folder ? ::rename(temporary.c_str(), path.c_str()) : ::unlink(temporary.c_str())) != 0) return file_error("rename", temporary, errno);
+  if ((directory ? ::rename(temporary.c_str(), path.c_str()) : ::unlink(temporary.c_str())) != 0) return file_error("rename", temporary, errno);
   return {};
 }
 
@@ -34,7 +34,7 @@ Status publish_file(const std::string& temporary, const std::string& path, bool 
   if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
   const int error = errno;
   std::error_code ignored;
-  // A folder replaces no folder that has something in it, and a file none at all.
+  // A directory replaces no directory that has something in it, and a file none at all.
   if ((error != ENOTEMPTY && error != EEXIST && error != EISDIR && error != ENOTDIR) ||
       (std::filesystem::is_directory(path, ignored) && !std::filesystem::exists(path + "/zarr.json", ignored))) {
     return file_error("give its final name to", path, error);

@@ -10,7 +10,7 @@
 namespace weir::output {
 
 // `replace`: what has the name goes; else it is an error that something has it.
-// fails: WEIR_E_FILE; also when a folder is in the way that is no Zarr store.
+// fails: WEIR_E_FILE; also when a directory is in the way that is no Zarr store.
 Status publish_file(const std::string& temporary, const std::string& path, bool replace);
 // A file or store that is not to have a name.
 Status discard_file(const std::string& temporary);

@@ -37,7 +37,7 @@ class Reader {
   virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) = 0;
 };
 
-// The format is known by the file's first bytes, or by its being a folder (Zarr). Only the calling rank opens it.
+// The format is known by the file's first bytes, or by its being a directory (Zarr). Only the calling rank opens it.
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path);
 
 }  // namespace weir::output

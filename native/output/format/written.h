@@ -17,7 +17,7 @@
 
 namespace weir::output {
 
-// A folder that goes with the test.
+// A directory that goes with the test.
 class Scratch {
  public:
   Scratch() {

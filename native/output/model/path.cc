@@ -100,7 +100,7 @@ Status check_path_template(const std::string& path) {
   if (path.find('\0') != std::string::npos) return {WEIR_E_ARGUMENT, "the path has a zero byte in it"};
   if (path.back() == '/') return {WEIR_E_ARGUMENT, "path " + quoted(path) + " ends in a slash; expected the name of a file"};
   if (const std::string name = path.substr(path.rfind('/') + 1); name == "." || name == "..") {
-    return {WEIR_E_ARGUMENT, "path " + quoted(path) + " is a folder; expected the name of a file"};
+    return {WEIR_E_ARGUMENT, "path " + quoted(path) + " is a directory; expected the name of a file"};
   }
   Result<std::vector<Piece>> pieces = scan(path);
   if (!pieces.ok()) return {WEIR_E_ARGUMENT, "path " + quoted(path) + ": " + pieces.status().message()};

@@ -95,7 +95,7 @@ TEST(path, mistakes_are_named) {
   EXPECT_NE(says("a_{stream:3}").find("expected a width"), std::string::npos);
   EXPECT_NE(says("").find("empty"), std::string::npos);
   EXPECT_NE(says("out/").find("slash"), std::string::npos);
-  for (const char* folder : {".", "..", "out/.", "out/.."}) EXPECT_NE(says(folder).find("is a folder"), std::string::npos) << folder;
+  for (const char* directory : {".", "..", "out/.", "out/.."}) EXPECT_NE(says(directory).find("is a directory"), std::string::npos) << directory;
   EXPECT_NE(says("a%").find("expected one of"), std::string::npos);
   EXPECT_TRUE(check_path_template("plain.nc").ok());
 }

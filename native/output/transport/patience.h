@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting with an end. A wait polls; between polls it first yields, then sleeps for growing times up to 100 us, so that cores which more
-// tasks share go to those that work. A wait that is for somebody else's work alone, and that nobody waits for, may sleep longer: up to
+// ranks share go to those that work. A wait that is for somebody else's work alone, and that nobody waits for, may sleep longer: up to
 // a sixteenth of what it has waited already.
 #pragma once
 

@@ -36,11 +36,11 @@ int64_t number_after(const std::string& text, const std::string& key) {
 }
 
 // Left in one control group (version 2). Pages of files give way: they do not count.
-int64_t left_in_group(const std::string& folder) {
+int64_t left_in_group(const std::string& directory) {
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  const std::string limit = text_of(folder + "/memory.max");
+  const std::string limit = text_of(directory + "/memory.max");
   if (limit.empty() || limit[0] == 'm') return kAll;
-  const std::string used = text_of(folder + "/memory.current"), stat = text_of(folder + "/memory.stat");
+  const std::string used = text_of(directory + "/memory.current"), stat = text_of(directory + "/memory.stat");
   const int64_t files = std::max<int64_t>(number_after(stat, "inactive_file "), 0) + std::max<int64_t>(number_after(stat, "active_file "), 0);
   return std::max<int64_t>(strtoll(limit.c_str(), nullptr, 10) - strtoll(used.c_str(), nullptr, 10) + files, 0);
 }

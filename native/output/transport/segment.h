@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of one process that others on its node map. It is a file in memory without a name (memfd), found through /proc: nothing of it is
 // left behind by a process that is killed, and it needs no room in /dev/shm. Where /proc or the descriptor cannot be had (containers
-// of their own for each task), map fails, and the pair of ranks uses another transport.
+// of their own for each rank), map fails, and the pair of ranks uses another transport.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 namespace weir::output {
 
 struct Site {
-  int node = 0;  // numbered by the lowest rank on them; WEIR_NODE_TASKS=k: k ranks make a node
+  int node = 0;  // numbered by the lowest rank on them; WEIR_NODE_RANKS=k: k ranks make a node
   int pid = 0;
 };
 

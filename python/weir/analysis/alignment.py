@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clock offset and drift between nodes, from the barriers that their tasks left together.
+"""Clock offset and drift between nodes, from the barriers that their ranks left together.
 
 Ranks leave a barrier at almost the same time, and whoever is late is late through no fault of the clock: the earliest
 leaver of a node is the node's time, the median over the barriers its offset. Barriers follow one another at once, so no
-task leaves barrier k + 1 before every task has left barrier k: this bounds the offset from both sides, and says how
+rank leaves barrier k + 1 before every rank has left barrier k: this bounds the offset from both sides, and says how
 wrong it can be (as in Cristian, Probabilistic clock synchronization, 1989). When no single offset fits the barriers of
 MPI_Init and those of MPI_Finalize, the difference is drift.
 """
@@ -20,7 +20,7 @@ from weir.trace import TraceFile
 APART_NS = 100_000_000  # between the barriers of MPI_Init and those of MPI_Finalize, at least
 LARGEST_DRIFT = Fraction(1, 1000)  # of a clock; more is noise or damage
 
-# (ranks, which world of that size, number of the barrier in its process) -> ns when the node's first and last task left it
+# (ranks, which world of that size, number of the barrier in its process) -> ns when the node's first and last rank left it
 Key = tuple[int, int, int]
 Barriers = dict[Key, tuple[int, int]]
 

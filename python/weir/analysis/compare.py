@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two runs beside each other: figures of their steps, files matched by name or by pattern, and thresholds for what may grow.
 
-Runs of different numbers of tasks are the normal case: beside the totals there is the mean over the tasks. What a run is read from,
+Runs of different numbers of ranks are the normal case: beside the totals there is the mean over the ranks. What a run is read from,
 and which of its steps are compared, is left to the caller.
 """
 
@@ -26,7 +26,7 @@ MOST_ALIKE = 8  # a base name that so many files have says nothing of where a ru
 
 @dataclass(frozen=True)
 class Side:
-    """One step of a run, or several added up. tasks: totals of each rank, in each step; all: of all processes.
+    """One step of a run, or several added up. ranks: totals of each rank, in each step; all: of all processes.
 
     active_ns, all.files: None where the level of the trace does not tell; exposed_ns, critical_ns (DESIGN section 5): None where MPI was not
     recorded."""
@@ -34,7 +34,7 @@ class Side:
     wall_ns: int
     active_ns: int | None
     all: Totals
-    tasks: tuple[Mapping[int, Totals], ...]
+    ranks: tuple[Mapping[int, Totals], ...]
     exposed_ns: int | None = None
     critical_ns: int | None = None
 
@@ -50,32 +50,32 @@ class Side:
             sum(one.wall_ns for one in sides),
             known("active_ns"),
             Totals(calls, count, ns, files),
-            tuple(tasks for one in sides for tasks in one.tasks),
+            tuple(ranks for one in sides for ranks in one.ranks),
             known("exposed_ns"),
             known("critical_ns"),
         )
 
     @property
-    def most_tasks(self) -> int:
-        return max((len(tasks) for tasks in self.tasks), default=0)
+    def most_ranks(self) -> int:
+        return max((len(ranks) for ranks in self.ranks), default=0)
 
     def mean(self, figure: str) -> float:
-        """Mean over the tasks of calls, bytes or ns, of each step and then added up."""
-        return sum(sum(getattr(one, figure) for one in tasks.values()) / len(tasks) for tasks in self.tasks if tasks)
+        """Mean over the ranks of calls, bytes or ns, of each step and then added up."""
+        return sum(sum(getattr(one, figure) for one in ranks.values()) / len(ranks) for ranks in self.ranks if ranks)
 
     @property
     def busiest(self) -> tuple[int, int] | None:
-        """The task with most I/O time over all steps, and its ns; None without tasks."""
+        """The rank with most I/O time over all steps, and its ns; None without ranks."""
         sums: dict[int, int] = defaultdict(int)
-        for tasks in self.tasks:
-            for rank, one in tasks.items():
+        for ranks in self.ranks:
+            for rank, one in ranks.items():
                 sums[rank] += one.ns
         rank = max(sums, key=lambda one: (sums[one], -one), default=None)
         return None if rank is None else (rank, sums[rank])
 
     @property
     def imbalance(self) -> float | None:
-        """I/O seconds of the busiest task divided by the mean; None where no task did I/O."""
+        """I/O seconds of the busiest rank divided by the mean; None where no rank did I/O."""
         busiest, mean = self.busiest, self.mean("ns")
         return busiest[1] / mean if busiest is not None and mean else None
 
@@ -94,9 +94,9 @@ FIGURES: dict[str, Callable[[Side], float | None]] = {
     "calls": lambda side: side.all.calls,
     "bytes": lambda side: side.all.bytes,
     "files": lambda side: side.all.files,
-    "seconds/task": lambda side: side.mean("ns") / 1e9,
-    "calls/task": lambda side: side.mean("calls"),
-    "bytes/task": lambda side: side.mean("bytes"),
+    "seconds/rank": lambda side: side.mean("ns") / 1e9,
+    "calls/rank": lambda side: side.mean("calls"),
+    "bytes/rank": lambda side: side.mean("bytes"),
     "imbalance": lambda side: side.imbalance,
 }
 
@@ -155,12 +155,12 @@ class FilePair:
         return self.a[1:4] != self.b[1:4]
 
 
-def home_folders(a: Mapping[str, int], b: Mapping[str, int]) -> tuple[str, str] | None:
-    """The folders of two runs below which most bytes, and of these most names, are the same; None when no file of one has a counterpart
+def home_directories(a: Mapping[str, int], b: Mapping[str, int]) -> tuple[str, str] | None:
+    """The directories of two runs below which most bytes, and of these most names, are the same; None when no file of one has a counterpart
     elsewhere in the other.
 
-    Bytes by absolute name. Each pair of files that end alike, and that are not in both runs, speaks for the two folders above what is alike. Bytes
-    come first because MPI has folders of its own for each run, with many names and nothing in them."""
+    Bytes by absolute name. Each pair of files that end alike, and that are not in both runs, speaks for the two directories above what is alike. Bytes
+    come first because MPI has directories of its own for each run, with many names and nothing in them."""
     of_a, of_b = a.keys(), b.keys()
     by_base: dict[str, list[list[str]]] = defaultdict(list)
     for name in of_b - of_a:
@@ -172,9 +172,9 @@ def home_folders(a: Mapping[str, int], b: Mapping[str, int]) -> tuple[str, str] 
         others = by_base.get(parts[-1], ())
         for other in others if len(others) <= MOST_ALIKE else ():
             same = next((i for i, (x, y) in enumerate(zip(reversed(parts), reversed(other))) if x != y), min(len(parts), len(other)))
-            folders = "/".join(parts[:-same]), "/".join(other[:-same])
-            moved, count = votes[folders]
-            votes[folders] = moved + a[name] + b["/".join(other)], count + 1
+            directories = "/".join(parts[:-same]), "/".join(other[:-same])
+            moved, count = votes[directories]
+            votes[directories] = moved + a[name] + b["/".join(other)], count + 1
     return min(votes, key=lambda pair: (-votes[pair][0], -votes[pair][1], pair), default=None)
 
 
@@ -182,7 +182,7 @@ def match_files(a: Mapping[str, FileTotals], b: Mapping[str, FileTotals]) -> lis
     """Each file of both runs (by the name it is matched by) in one pair.
 
     Names that both runs have are matched by name. Where names of one skeleton are not the same in both, the runs of digits that are not the
-    same in both become letters: TRAJHR00/trajspecL<N> for L001-L004 of 4 tasks and L001-L008 of 8. What then only one of them has is matched
+    same in both become letters: TRAJHR00/trajspecL<N> for L001-L004 of 4 ranks and L001-L008 of 8. What then only one of them has is matched
     by patterns (weir.analysis.patterns): temporary files have other names in each run.
     """
     groups: dict[tuple[str, ...], tuple[dict, dict]] = defaultdict(lambda: ({}, {}))

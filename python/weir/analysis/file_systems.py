@@ -37,7 +37,7 @@ UNKNOWN = Mount("?", "?", "?")
 
 @dataclass(frozen=True)
 class FileSystemTotals:
-    """I/O of the application on the files of one mount; ns: of all tasks. files: names opened, read or written."""
+    """I/O of the application on the files of one mount; ns: of all ranks. files: names opened, read or written."""
 
     mount: Mount
     nodes: int

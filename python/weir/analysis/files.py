@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files: what was done to each, over tasks and steps; the slowest, the largest, the most called."""
+"""Files: what was done to each, over ranks and steps; the slowest, the largest, the most called."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 The transfer matrix is that of the ECMWF reference (DESIGN section 5). Everything comes from the columns that the other tables are
 computed from: bytes and seconds of a file are those of the table of files, which lists it under its last name. A read's bytes are those of the step whose writing
-of the file began last before it; whether it read just those bytes of the file only offsets could tell. Where a task's reading begins
+of the file began last before it; whether it read just those bytes of the file only offsets could tell. Where a rank's reading begins
 before a writing and ends after it, records decide if there are any, and else where it began.
 """
 
@@ -30,25 +30,25 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class FlowStep:
-    """One step to look at. tasks: all ranks of the step, whether columns has I/O of theirs or not; columns: I/O on files; namings: names that
+    """One step to look at. ranks: all ranks of the step, whether columns has I/O of theirs or not; columns: I/O on files; namings: names that
     files were given, and lost, in it."""
 
     name: str
-    tasks: frozenset[int]
+    ranks: frozenset[int]
     columns: Columns
     namings: tuple[Naming, ...] = ()
 
 
 @dataclass
 class Use:
-    """What one step did with one file, or with all files of a row. read and written: bytes by task (-1: no task), none of them 0."""
+    """What one step did with one file, or with all files of a row. read and written: bytes by rank (-1: no rank), none of them 0."""
 
     read: dict[int, int] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
     read_ns: int = 0
     write_ns: int = 0
     other_ns: int = 0
-    reads_lasted: dict[int, tuple[int, int]] = field(default_factory=dict)  # by task: from the first call to the end of the last one
+    reads_lasted: dict[int, tuple[int, int]] = field(default_factory=dict)  # by rank: from the first call to the end of the last one
     writes_began: int | None = None
 
     @property
@@ -79,7 +79,7 @@ class Moved(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Bytes of one file that a task of to_step read. from_step: index of the step that wrote them, None: they were there before."""
+    """Bytes of one file that a rank of to_step read. from_step: index of the step that wrote them, None: they were there before."""
 
     from_step: int | None
     writers: tuple[int, ...]
@@ -162,7 +162,7 @@ class Flow:
     unknown name took over; mapped: moved by mmap, unseen."""
 
     steps: tuple[str, ...]
-    tasks: tuple[frozenset[int], ...]
+    ranks: tuple[frozenset[int], ...]
     rows: tuple[Row, ...]
     file_of: dict[int, int]
     renamed: tuple[str, ...]
@@ -176,20 +176,20 @@ class Flow:
         return [row for row in self.rows if row.role == role]
 
 
-def who(tasks: Iterable[int], everyone: frozenset[int]) -> str:
-    """The reference's word for a set of tasks of a step: 0, sev, all; one other task by its number; processes that are none: other."""
-    found = set(tasks)
-    ranks = {task for task in found if task >= 0}
+def who(members: Iterable[int], everyone: frozenset[int]) -> str:
+    """The reference's word for a set of ranks of a step: 0, sev, all; one other rank by its number; processes that are none: other."""
+    found = set(members)
+    ranks = {rank for rank in found if rank >= 0}
     if not ranks:
         word = ""
     elif len(ranks) == 1:
         word = str(min(ranks))
     else:
-        word = "all" if ranks >= {task for task in everyone if task >= 0} else "sev"
+        word = "all" if ranks >= {rank for rank in everyone if rank >= 0} else "sev"
     return "+".join(filter(None, (word, "other" if -1 in found else "")))
 
 
-# For a step, instants by name, and classes of operations: what each (name, task) did before the first instant, between it and the next one,
+# For a step, instants by name, and classes of operations: what each (name, rank) did before the first instant, between it and the next one,
 # ..., after the last.
 Split = Callable[[int, dict[int, list[int]], str], dict[tuple[int, int], list[Moved]]]
 
@@ -224,7 +224,7 @@ def flow(
     every_name = {number for ones in by_name.values() for one in ones for number in one.names}
     return Flow(
         tuple(step.name for step in steps),
-        tuple(step.tasks for step in steps),
+        tuple(step.ranks for step in steps),
         tuple(sorted(rows, key=lambda row: (-row.bytes, row.pattern.text))),
         _file_of(by_name),
         tuple(sorted(names[name] for name in renamed & every_name)),
@@ -276,8 +276,8 @@ def _added(uses: list[Use]) -> Use | None:
     made = Use()
     for use in uses:
         for into, what in ((made.read, use.read), (made.written, use.written)):
-            for task, count in what.items():
-                into[task] = into.get(task, 0) + count
+            for rank, count in what.items():
+                into[rank] = into.get(rank, 0) + count
         made.read_ns += use.read_ns
         made.write_ns += use.write_ns
         made.other_ns += use.other_ns
@@ -291,10 +291,10 @@ def _uses(
     found: dict[int, list[Use | None]] = {}
     known: dict[int, _Known] = {}
     for index, step in enumerate(steps):
-        for name, task, kind, file, real, did in _pieces(index, step, names, behind, split):
+        for name, rank, kind, file, real, did in _pieces(index, step, names, behind, split):
             uses = found.setdefault(file, [None] * len(steps))
             use = uses[index] = uses[index] or Use()
-            _add(use, task, kind, did)
+            _add(use, rank, kind, did)
             about = known.setdefault(file, _Known(file))
             about.names.add(name)
             if did.bytes and kind != _OTHER:
@@ -304,53 +304,53 @@ def _uses(
     return found, known
 
 
-def _add(use: Use, task: int, kind: int, did: Moved) -> None:
+def _add(use: Use, rank: int, kind: int, did: Moved) -> None:
     if kind == _OTHER:
         use.other_ns += did.ns
     elif kind == _READ:
         use.read_ns += did.ns
         if did.bytes:
-            use.read[task] = use.read.get(task, 0) + did.bytes
-            began, ended = use.reads_lasted.get(task, (did.began, did.ended))
-            use.reads_lasted[task] = min(began, did.began), max(ended, did.ended)
+            use.read[rank] = use.read.get(rank, 0) + did.bytes
+            began, ended = use.reads_lasted.get(rank, (did.began, did.ended))
+            use.reads_lasted[rank] = min(began, did.began), max(ended, did.ended)
     else:
         use.write_ns += did.ns
         if did.bytes:
-            use.written[task] = use.written.get(task, 0) + did.bytes
+            use.written[rank] = use.written.get(rank, 0) + did.bytes
             use.writes_began = did.began if use.writes_began is None else min(did.began, use.writes_began)
 
 
 def _pieces(
     index: int, step: FlowStep, names: NameTable, behind: Files, split: Split | None
 ) -> Iterator[tuple[int, int, int, int, str, Moved]]:
-    """Name, task, kind, file, its name without symbolic links, what was done. A line of the columns that lies before and after its name was
+    """Name, rank, kind, file, its name without symbolic links, what was done. A line of the columns that lies before and after its name was
     given to another file is parted by the records, or counts where it began."""
     whole, parted = [], {kind: set() for kind in range(len(_CLASSES))}
-    for name, task, kind, did, first, last in _sums(step.columns):
+    for name, rank, kind, did, first, last in _sums(step.columns):
         text = names[name]
         if behind.is_plain(text):
-            yield name, task, kind, name, text, did
+            yield name, rank, kind, name, text, did
             continue
-        whole.append((name, task, kind, did, first))
+        whole.append((name, rank, kind, did, first))
         if any(first <= at < last for at in behind.instants(text)):
             parted[kind].add(name)
     parts = {
         kind: split(index, {name: behind.instants(names[name]) for name in every}, _CLASSES[kind]) if split is not None and every else {}
         for kind, every in parted.items()
     }
-    for name, task, kind, did, first in whole:
-        pieces = parts[kind].get((name, task), ()) if name in parted[kind] else ()
+    for name, rank, kind, did, first in whole:
+        pieces = parts[kind].get((name, rank), ()) if name in parted[kind] else ()
         since = [-NEVER, *(at + 1 for at in behind.instants(names[name]))]
         for at, one in zip(since, pieces):
             if one.bytes or one.ns:
-                yield name, task, kind, *behind.at(names[name], at), one
+                yield name, rank, kind, *behind.at(names[name], at), one
         rest = did._replace(bytes=did.bytes - sum(one.bytes for one in pieces), ns=did.ns - sum(one.ns for one in pieces))
         if rest.bytes or rest.ns or not pieces:  # all of it where no records tell; else what rounding left
-            yield name, task, kind, *behind.at(names[name], first), rest
+            yield name, rank, kind, *behind.at(names[name], first), rest
 
 
 def _sums(columns: Columns) -> Iterator[tuple[int, int, int, Moved, int, int]]:
-    """Name, task, kind of operation; what was done; when the first call began and the last one ended."""
+    """Name, rank, kind of operation; what was done; when the first call began and the last one ended."""
     table = columns.where(columns.name != NO_NAME)
     if not len(table):
         return
@@ -378,15 +378,15 @@ def _names_of(steps: Sequence[FlowStep], op: str) -> set[int]:
 
 
 def _writings(uses: Sequence[Use | None]) -> list[tuple[int, int, tuple[int, ...]]]:
-    """When each step's writing of a file began, the step, its tasks; in this order."""
+    """When each step's writing of a file began, the step, its ranks; in this order."""
     found = ((use.writes_began, step, use.written) for step, use in enumerate(uses) if use is not None and use.writes_began is not None)
-    return sorted((began, step, tuple(sorted(tasks))) for began, step, tasks in found)
+    return sorted((began, step, tuple(sorted(ranks))) for began, step, ranks in found)
 
 
 def _split(
     steps: Sequence[FlowStep], uses: dict[int, list[Use | None]], known: Iterable[_Known], names: NameTable, behind: Files, split: Split | None
 ) -> list[dict[tuple[int, int], list[int]]]:
-    """For each step, by file and task: what was read before, between and after the writings of files that are written while they are read."""
+    """For each step, by file and rank: what was read before, between and after the writings of files that are written while they are read."""
     cuts: list[dict[int, set[int]]] = [{} for _ in steps]
     writings = {}
     for one in known if split is not None else ():
@@ -401,11 +401,11 @@ def _split(
     for step, found in enumerate(cuts):
         at = {name: sorted(instants) for name, instants in found.items()}
         parts.append({})
-        for (name, task), did in (split(step, at, "R") if split is not None and at else {}).items():
+        for (name, rank), did in (split(step, at, "R") if split is not None and at else {}).items():
             for since, one in zip([-NEVER, *(instant + 1 for instant in at[name])], did):
                 file = name if behind.is_plain(names[name]) else behind.at(names[name], since)[0]
                 if one.bytes and file in writings:
-                    counts = parts[step].setdefault((file, task), [0] * (len(writings[file]) + 1))
+                    counts = parts[step].setdefault((file, rank), [0] * (len(writings[file]) + 1))
                     counts[sum(began < since for began in writings[file])] += one.bytes
     return parts
 
@@ -413,15 +413,15 @@ def _split(
 def _edges(file: int, uses: Sequence[Use | None], parts: list[dict[tuple[int, int], list[int]]]) -> Iterator[Edge]:
     writings = _writings(uses)
     for step, use in enumerate(uses):
-        for task in sorted(use.read) if use is not None else ():
-            began = use.reads_lasted[task][0]
+        for rank in sorted(use.read) if use is not None else ():
+            began = use.reads_lasted[rank][0]
             first = sum(one[0] < began for one in writings)
-            counts = list(parts[step].get((file, task), ())) or [0] * (len(writings) + 1)
-            counts[first] += use.read[task] - sum(counts)  # all of it where no records tell
+            counts = list(parts[step].get((file, rank), ())) or [0] * (len(writings) + 1)
+            counts[first] += use.read[rank] - sum(counts)  # all of it where no records tell
             for before, count in enumerate(counts):
                 if count:
                     _, came, writers = writings[before - 1] if before else (0, None, ())
-                    yield Edge(came, writers, step, task, count)
+                    yield Edge(came, writers, step, rank, count)
 
 
 def _role(uses: Sequence[Use | None], edges: Sequence[Edge], is_renamed: bool) -> str:

@@ -124,7 +124,7 @@ class Unseen:
 
 
 def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
-    """The chosen processes of a step, by rank (no task last), node and start."""
+    """The chosen processes of a step, by rank (no rank last), node and start."""
     figures = _account(data)[0]
     made = []
     for index in np.flatnonzero(mask).tolist():

@@ -62,7 +62,7 @@ class Figure:
 
 @dataclass
 class LayeredFile:
-    """One file under layers, over all tasks chosen. events: what each event layer saw, by its position in the stack.
+    """One file under layers, over all ranks chosen. events: what each event layer saw, by its position in the stack.
 
     iowait_ns: time that the program spent in its own calls on the file. lost_bytes: accepted and not written.
     """

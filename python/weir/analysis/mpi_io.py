@@ -2,7 +2,7 @@
 """MPI-IO, file by file: who touches the file (aggregators), hints given and in force, and the pattern of access.
 
 Source of the records: docs/formats/trace.md, section 3.8. What MPI was asked for are the records of layer mpi_io; what it made of it are
-the POSIX requests on the same file, of whichever task made them (as MPICH_MPIIO_STATS of Cray MPICH counts them).
+the POSIX requests on the same file, of whichever rank made them (as MPICH_MPIIO_STATS of Cray MPICH counts them).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BETWEEN = " | "  # values of a key that openings differ in
 
 @dataclass(frozen=True)
 class Routine:
-    """What a routine of MPI-IO is: its direction (R or W) and how tasks take part."""
+    """What a routine of MPI-IO is: its direction (R or W) and how ranks take part."""
 
     direction: str
     is_collective: bool
@@ -55,7 +55,7 @@ def routine(name: str) -> Routine | None:
 
 @dataclass(frozen=True)
 class Aggregator:
-    """A task that touches the file: its requests to the system."""
+    """A rank that touches the file: its requests to the system."""
 
     rank: int
     node: str
@@ -67,7 +67,7 @@ class Aggregator:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Where a task's next request does not begin where its last one ended. None in Access: the records are not there to tell.
+    """Where a rank's next request does not begin where its last one ended. None in Access: the records are not there to tell.
 
     skipped_bytes: of those that begin behind it; back: that begin before it; stripe_sized: requests of exactly a stripe (0: none known).
     """
@@ -80,9 +80,9 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Access:
-    """One direction. Calls are those of all tasks; split ones count once. ns: time in calls, of all tasks; busiest_ns: of the task with most.
+    """One direction. Calls are those of all ranks; split ones count once. ns: time in calls, of all ranks; busiest_ns: of the rank with most.
 
-    system_*: requests to the system on this file. system_ranks: tasks that made them."""
+    system_*: requests to the system on this file. system_ranks: ranks that made them."""
 
     independent: int = 0
     collective: int = 0
@@ -106,7 +106,7 @@ class Access:
 
 @dataclass(frozen=True)
 class MpiFile:
-    """A file that a step opened through MPI-IO. ranks: tasks that opened it; opens: how often one of them did; failed_opens: how often none
+    """A file that a step opened through MPI-IO. ranks: ranks that opened it; opens: how often one of them did; failed_opens: how often none
     could, at most; stripes, stripe_bytes: None where nothing tells; told_by: what told the stripe ("lustre", "hint", "block size")."""
 
     step: str
@@ -313,7 +313,7 @@ def _requests(records: np.ndarray, names: dict[int, int]) -> Iterator[tuple]:
 
 
 def _gaps_of(offset: np.ndarray, size: np.ndarray, stripe: int | None) -> Gaps:
-    """Of one task's requests in the order in which they began. Those at unknown offsets follow on nothing."""
+    """Of one rank's requests in the order in which they began. Those at unknown offsets follow on nothing."""
     known = offset != int(_UNKNOWN_OFFSET)
     pairs = known[1:] & known[:-1]
     jumps = np.where(pairs, offset[1:] - (offset[:-1] + size[:-1]), 0)

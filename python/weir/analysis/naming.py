@@ -2,7 +2,7 @@
 """Which file a name stands for, and when: files that are renamed, exchanged, linked, and symbolic links to them.
 
 A file is told by a number: that of its name where the name never changed hands, one of its own otherwise. At an instant a name stands for what the
-namings before it made of it. Folders that are renamed or linked take the names below them along. `..` in a name is taken by its words, where no
+namings before it made of it. Directories that are renamed or linked take the names below them along. `..` in a name is taken by its words, where no
 symbolic link is known before it.
 """
 
@@ -75,7 +75,7 @@ class Files:
         self._targets = {one.old for one in every if one.kind == SYMLINK}
         links = {one.new for one in made if one.kind == SYMLINK}
         for name in used:
-            if "/.." in name and (plain := posixpath.normpath(name)) != name and not links.intersection(_folders(name)):
+            if "/.." in name and (plain := posixpath.normpath(name)) != name and not links.intersection(_directories(name)):
                 self._bound[name].append((_EVER, _Link(plain)))
                 self._targets.add(plain)
         for one in every:
@@ -175,7 +175,7 @@ def files_behind(made: Sequence[Naming], columns: Sequence[Columns], names: Name
 
 
 def _with_contents(made: Iterable[Naming], used: list[str]) -> list[Naming]:
-    """Namings of folders become those of the names in them that were used."""
+    """Namings of directories become those of the names in them that were used."""
     found = []
     for one in made:
         below = [] if one.kind == UNLINK else _below(one.new, used) + (_below(one.old, used) if one.kind in (RENAME, EXCHANGE) else [])
@@ -187,13 +187,13 @@ def _with_contents(made: Iterable[Naming], used: list[str]) -> list[Naming]:
     return found
 
 
-def _folders(name: str) -> list[str]:
+def _directories(name: str) -> list[str]:
     """All that the name leads through, up to the last `..`."""
     parts = name[: name.rindex("/..")].split("/")
     return ["/".join(parts[:count]) for count in range(2, len(parts) + 1)]
 
 
-def _below(folder: str, used: list[str]) -> list[str]:
-    """What follows the folder in names below it."""
-    begin, end = (bisect_left(used, folder + mark) for mark in ("/", "0"))  # "0" comes right behind "/"
-    return [name[len(folder) :] for name in used[begin:end]]
+def _below(directory: str, used: list[str]) -> list[str]:
+    """What follows the directory in names below it."""
+    begin, end = (bisect_left(used, directory + mark) for mark in ("/", "0"))  # "0" comes right behind "/"
+    return [name[len(directory) :] for name in used[begin:end]]

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 LETTERS = "NMLKJIHGFED"
-FEWEST_ALIKE = 4  # so many different names in one folder, or folders in one, become `*`; fewer are worth a line each
+FEWEST_ALIKE = 4  # so many different names in one directory, or directories in one, become `*`; fewer are worth a line each
 SEPARATORS = ".-_:,+=@"
 # Digits; or a word of hexadecimal ones with letters among them, as temporary files have.
 _RUNS = re.compile(r"((?<![0-9A-Za-z])(?=[a-f]*[0-9]+[a-f])[0-9a-f]{8,}(?![0-9A-Za-z])|[0-9]+)")
@@ -51,15 +51,15 @@ class _Row:
     values: dict[str, set[str]]
 
 
-def find_patterns(names: Sequence[str], kinds: Sequence[Hashable], *, folders: bool = True) -> list[Pattern]:
+def find_patterns(names: Sequence[str], kinds: Sequence[Hashable], *, directories: bool = True) -> list[Pattern]:
     """Each name is in one pattern; names of different kinds never share one. In the order of the first member.
 
     Runs of digits (and words of eight and more hexadecimal ones) that differ become letters: the same letter where they vary together, so that one tells the other. Names with the
-    same runs stay literal there. folders: then FEWEST_ALIKE and more names that differ in one part of their path become `*`
+    same runs stay literal there. directories: then FEWEST_ALIKE and more names that differ in one part of their path become `*`
     there, as long as something still tells where they lie. A pattern never has one name alone. names must be distinct.
     """
     rows = _by_numbers(names, kinds)
-    if folders:
+    if directories:
         for depth in sorted({len(row.parts) for row in rows}):
             of_depth = [row for row in rows if len(row.parts) == depth]
             rows = [row for row in rows if len(row.parts) != depth]

@@ -3,18 +3,18 @@
 
     [[phase]]
     phase = "1read"
-    start = true            # begins with the task
+    start = true            # begins with the rank
 
     [[phase]]
     phase = "9write"
-    name = "hist*"          # begins where a task opens a file of that name; path = "*/out/*": of that path
+    name = "hist*"          # begins where a rank opens a file of that name; path = "*/out/*": of that path
 
     [[phase]]
     phase = "8exec"
-    barrier = 3             # begins where the task leaves its 3rd barrier of MPI_COMM_WORLD; a list: at each of these
+    barrier = 3             # begins where the rank leaves its 3rd barrier of MPI_COMM_WORLD; a list: at each of these
     every = 2               # and at every 2nd one from there on
 
-A phase ends where the task's next one begins, with `until = "close"` already where it closes the file, with `until = "barrier"` at its next barrier.
+A phase ends where the rank's next one begins, with `until = "close"` already where it closes the file, with `until = "barrier"` at its next barrier.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from weir.analysis.columns import class_codes
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
 from weir.analysis.waits.records import Calls, Records, calls_of, rows_of
-from weir.analysis.waits.tasks import Tasks
+from weir.analysis.waits.locations import Locations
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -125,31 +125,31 @@ def _rule(table: dict[str, Any], where: str) -> PhaseRule:
     )
 
 
-def ruled(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], tasks: Tasks, lives: np.ndarray, barriers: Records):  # type: ignore[no-untyped-def]
-    """Names of phases; phase, task, begin and end of each stretch. barriers: of all tasks, by task and time."""
+def ruled(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations, lives: np.ndarray, barriers: Records):  # type: ignore[no-untyped-def]
+    """Names of phases; phase, rank, begin and end of each stretch. barriers: of all ranks, by rank and time."""
     texts = tuple(dict.fromkeys(rule.phase for rule in rules))
-    owner = tasks.of_member[barriers.member]
+    owner = locations.of_member[barriers.member]
     found: list[tuple[int, int, int, int]] = []
-    for task in range(len(tasks)):
-        at = slice(*np.searchsorted(owner, [task, task + 1]).tolist())
+    for location in range(len(locations)):
+        at = slice(*np.searchsorted(owner, [location, location + 1]).tolist())
         mine = barriers.start[at], barriers.end[at]
-        marks = sorted(_marks(data, names, rules, tasks, task, lives, mine), key=lambda mark: mark[0])
-        found += _stretches(marks, rules, texts, task, int(lives[task, 1]), mine[0])
+        marks = sorted(_marks(data, names, rules, locations, location, lives, mine), key=lambda mark: mark[0])
+        found += _stretches(marks, rules, texts, location, int(lives[location, 1]), mine[0])
     columns = np.array(found, np.int64).reshape(-1, 4).T
     return texts, columns[0], columns[1], columns[2], columns[3]
 
 
 def _marks(
-    data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], tasks: Tasks, task: int, lives: np.ndarray, barriers: tuple[np.ndarray, np.ndarray]
+    data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations, location: int, lives: np.ndarray, barriers: tuple[np.ndarray, np.ndarray]
 ) -> Iterator[tuple[int, int, int]]:
-    """Where phases begin in a task: instant, rule, and for a file that is closed the instant of that, else 0."""
+    """Where phases begin in a rank: instant, rule, and for a file that is closed the instant of that, else 0."""
     nth = np.arange(1, len(barriers[1]) + 1)
     of_files = [number for number, rule in enumerate(rules) if rule.name is not None or rule.path is not None]
     if of_files:
-        yield from _opened(data, names, rules, of_files, tasks.members[task])
+        yield from _opened(data, names, rules, of_files, locations.members[location])
     for number, rule in enumerate(rules):
         if rule.start:
-            yield int(lives[task, 0]), number, 0
+            yield int(lives[location, 0]), number, 0
         elif rule.barriers:
             for instant in barriers[1][rule.is_at(nth)].tolist():
                 yield instant, number, 0
@@ -181,9 +181,9 @@ def _opened(
 
 
 def _stretches(
-    marks: list[tuple[int, int, int]], rules: tuple[PhaseRule, ...], texts: tuple[str, ...], task: int, last: int, barriers: np.ndarray
+    marks: list[tuple[int, int, int]], rules: tuple[PhaseRule, ...], texts: tuple[str, ...], location: int, last: int, barriers: np.ndarray
 ) -> Iterator[tuple[int, int, int, int]]:
-    """One phase after the other; a mark of the phase that the task is in already begins nothing anew, unless that has ended."""
+    """One phase after the other; a mark of the phase that the rank is in already begins nothing anew, unless that has ended."""
     current: tuple[int, int, int] | None = None  # begin, rule, where it ends at the latest
     for instant, number, closed in [*marks, (last, -1, 0)]:
         if current is not None:
@@ -193,7 +193,7 @@ def _stretches(
                 if rules[rule].until == "close" and closed:
                     current = begin, rule, max(limit, closed)
                 continue
-            yield texts.index(rules[rule].phase), task, begin, min(instant, limit)
+            yield texts.index(rules[rule].phase), location, begin, min(instant, limit)
         if number >= 0:
             current = instant, number, _limit(rules[number], instant, closed, last, barriers)
 

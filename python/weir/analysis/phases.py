@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phases: stretches of code between two marks, over tasks, and how long tasks waited for one another at their ends.
+"""Phases: stretches of code between two marks, over ranks, and how long ranks waited for one another at their ends.
 
 Marks come from the program (weir_phase_begin, weir_phase_end), from rules (weir.analysis.phase_rules) or, where there are neither, from the
-barriers of MPI_COMM_WORLD. The n-th time that a task is in a phase belongs to the n-th time of every other task of its program. The table is that of the OLAM
-study: time of a phase per task, and its sync time, which is the last arrival at its end less the first.
+barriers of MPI_COMM_WORLD. The n-th time that a rank is in a phase belongs to the n-th time of every other rank of its program. The table is that of the OLAM
+study: time of a phase per rank, and its sync time, which is the last arrival at its end less the first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.phase_rules import PhaseRule, ruled
 from weir.analysis.step import StepData
 from weir.analysis.waits.records import Records, silent_ops
-from weir.analysis.waits.tasks import Tasks
+from weir.analysis.waits.locations import Locations
 
 PREFIX = "phase:"
 MARKS = ("phase_begin", "phase_end")
@@ -28,7 +28,7 @@ _WORLD = "mpi:world:"
 
 @dataclass(frozen=True)
 class Unpaired:
-    """Marks of one phase without their partner, over all tasks: begins that end where the next begins, or with the task, and ends that count for nothing."""
+    """Marks of one phase without their partner, over all ranks: begins that end where the next begins, or with the rank, and ends that count for nothing."""
 
     name: str
     begins: int
@@ -37,11 +37,11 @@ class Unpaired:
 
 @dataclass(frozen=True)
 class PhaseSpans:
-    """Arrays by stretch: the phase (index in names), task, which time of the step it is in that phase (from 0), begin and end in ns."""
+    """Arrays by stretch: the phase (index in names), rank, which time of the step it is in that phase (from 0), begin and end in ns."""
 
     names: tuple[str, ...]
     phase: np.ndarray
-    task: np.ndarray
+    location: np.ndarray
     nth: np.ndarray
     begin_ns: np.ndarray
     end_ns: np.ndarray
@@ -54,12 +54,12 @@ class PhaseSpans:
 
 @dataclass(frozen=True)
 class PhaseTotals:
-    """One phase. times: how often a task was in it, at most. least_ns to most_ns: over the tasks that were in it, each task's times added up. sync_ns:
-    last end less first end, wall_ns: last end less first begin, added up over the times. io_ns to critical_ns: of all tasks."""
+    """One phase. times: how often a rank was in it, at most. least_ns to most_ns: over the ranks that were in it, each rank's times added up. sync_ns:
+    last end less first end, wall_ns: last end less first begin, added up over the times. io_ns to critical_ns: of all ranks."""
 
     name: str
     times: int
-    tasks: int
+    ranks: int
     least_ns: int
     mean_ns: int
     most_ns: int
@@ -77,63 +77,63 @@ def no_phases() -> PhaseSpans:
 
 
 def phases_of(
-    data: StepData, names: NameTable, records: Records, tasks: Tasks, routines: dict[int, str], rules: tuple[PhaseRule, ...] = ()
+    data: StepData, names: NameTable, records: Records, locations: Locations, routines: dict[int, str], rules: tuple[PhaseRule, ...] = ()
 ) -> PhaseSpans:
     """records: of MPI and marks. Rules come before marks of the program, these before barriers."""
-    lives = _lives(data, tasks)
+    lives = _lives(data, locations)
     if rules:
-        return _spans(*ruled(data, names, rules, tasks, lives, barriers_left(records, tasks, names, routines)), "rules", tasks.program)
-    marks = _in_order(records.of(*MARKS), tasks)
+        return _spans(*ruled(data, names, rules, locations, lives, barriers_left(records, locations, names, routines)), "rules", locations.program)
+    marks = _in_order(records.of(*MARKS), locations)
     marked = _marked(marks, names, lives)
     if len(marked[1]):
-        spans = _spans(*marked, "marks", tasks.program)
+        spans = _spans(*marked, "marks", locations.program)
     else:
-        spans = _spans(*_between(records, tasks, names, routines, lives), "barriers", tasks.program)
+        spans = _spans(*_between(records, locations, names, routines, lives), "barriers", locations.program)
     return replace(spans, unpaired=_unpaired(marks, names))
 
 
-def _lives(data: StepData, tasks: Tasks) -> np.ndarray:
-    """Start and last sign of life of each task's own process."""
-    lives = np.zeros((len(tasks), 2), np.int64)
-    own = tasks.speaker
+def _lives(data: StepData, locations: Locations) -> np.ndarray:
+    """Start and last sign of life of each rank's own process."""
+    lives = np.zeros((len(locations), 2), np.int64)
+    own = locations.speaker
     last = np.zeros(len(data.members), np.int64)
     np.maximum.at(last, data.columns.member, data.columns.last_ns)
-    for task, member in enumerate(own.tolist()):
+    for location, member in enumerate(own.tolist()):
         one = data.members[member]
         line, process = data.lines[one.file], one.process
         ends = [line.instant(t) for t in (process.last_ticks, process.end_ticks) if t]
-        lives[task] = line.instant(process.start_ticks), max([*ends, int(last[member])])
+        lives[location] = line.instant(process.start_ticks), max([*ends, int(last[member])])
     return lives
 
 
 class _Marks(NamedTuple):
-    """Marks by task, name and time. follows: the next one is of the same task and name."""
+    """Marks by rank, name and time. follows: the next one is of the same rank and name."""
 
-    task: np.ndarray
+    location: np.ndarray
     name: np.ndarray
     start: np.ndarray
     is_begin: np.ndarray
     follows: np.ndarray
 
 
-def _in_order(records: Records, tasks: Tasks) -> _Marks:
-    task = tasks.of_member[records.member]
-    kept = (task >= 0) & (records.name != NO_NAME)
-    records, task = records.where(kept), task[kept]
+def _in_order(records: Records, locations: Locations) -> _Marks:
+    location = locations.of_member[records.member]
+    kept = (location >= 0) & (records.name != NO_NAME)
+    records, location = records.where(kept), location[kept]
     is_begin = records.op == silent_ops().get(MARKS[0], -1)
-    order = np.lexsort((is_begin, records.start, records.name, task))  # an end before a begin at the same instant
-    task, name, start, is_begin = (column[order] for column in (task, records.name, records.start, is_begin))
-    follows = (task[1:] == task[:-1]) & (name[1:] == name[:-1])
-    return _Marks(task, name, start, is_begin, np.r_[follows, np.zeros(min(1, len(task)), bool)])
+    order = np.lexsort((is_begin, records.start, records.name, location))  # an end before a begin at the same instant
+    location, name, start, is_begin = (column[order] for column in (location, records.name, records.start, is_begin))
+    follows = (location[1:] == location[:-1]) & (name[1:] == name[:-1])
+    return _Marks(location, name, start, is_begin, np.r_[follows, np.zeros(min(1, len(location)), bool)])
 
 
 def _marked(marks: _Marks, names: NameTable, lives: np.ndarray):  # type: ignore[no-untyped-def]
-    """Begins and the ends that follow them, of one name in one task. A mark without its partner ends where the next begins, or with the task."""
-    end = np.where(marks.follows, np.r_[marks.start[1:], 0][: len(marks.start)], lives[marks.task, 1])
+    """Begins and the ends that follow them, of one name in one rank. A mark without its partner ends where the next begins, or with the rank."""
+    end = np.where(marks.follows, np.r_[marks.start[1:], 0][: len(marks.start)], lives[marks.location, 1])
     at = np.flatnonzero(marks.is_begin)
     numbers, phase = np.unique(marks.name[at], return_inverse=True)
     texts = tuple(names[number].removeprefix(PREFIX) for number in numbers.tolist())
-    return texts, phase, marks.task[at], marks.start[at], end[at]
+    return texts, phase, marks.location[at], marks.start[at], end[at]
 
 
 def _unpaired(marks: _Marks, names: NameTable) -> tuple[Unpaired, ...]:
@@ -146,26 +146,26 @@ def _unpaired(marks: _Marks, names: NameTable) -> tuple[Unpaired, ...]:
     )
 
 
-def barriers_left(records: Records, tasks: Tasks, names: NameTable, routines: dict[int, str]) -> Records:
-    """Barriers of MPI_COMM_WORLD, by task and time."""
+def barriers_left(records: Records, locations: Locations, names: NameTable, routines: dict[int, str]) -> Records:
+    """Barriers of MPI_COMM_WORLD, by rank and time."""
     numbers = [number for number in np.unique(records.name[records.name != NO_NAME]).tolist() if names[number].startswith(_WORLD)]
     barriers = [value for value, name in routines.items() if name == BARRIER]
     records = records.of("MPI_collective")
-    records = records.where(np.isin(records.name, numbers) & np.isin(records.size >> 32, barriers) & (tasks.of_member[records.member] >= 0))
-    return records.where(np.lexsort((records.start, tasks.of_member[records.member])))
+    records = records.where(np.isin(records.name, numbers) & np.isin(records.size >> 32, barriers) & (locations.of_member[records.member] >= 0))
+    return records.where(np.lexsort((records.start, locations.of_member[records.member])))
 
 
-def _between(records: Records, tasks: Tasks, names: NameTable, routines: dict[int, str], lives: np.ndarray):  # type: ignore[no-untyped-def]
-    """From one barrier to the next, the first from the task's start, the last to its end: the wait at the barrier is in none of them."""
-    barriers = barriers_left(records, tasks, names, routines)
+def _between(records: Records, locations: Locations, names: NameTable, routines: dict[int, str], lives: np.ndarray):  # type: ignore[no-untyped-def]
+    """From one barrier to the next, the first from the rank's start, the last to its end: the wait at the barrier is in none of them."""
+    barriers = barriers_left(records, locations, names, routines)
     nothing = np.empty(0, np.int64)
     if not len(barriers):
         return (), nothing, nothing, nothing, nothing
-    task = tasks.of_member[barriers.member]
-    everyone = np.unique(task)
-    order = np.lexsort((np.r_[barriers.end, lives[everyone, 0]], np.r_[task, everyone]))
-    who, begin = np.r_[task, everyone][order], np.r_[barriers.end, lives[everyone, 0]][order]
-    order = np.lexsort((np.r_[barriers.start, lives[everyone, 1]], np.r_[task, everyone]))
+    location = locations.of_member[barriers.member]
+    everyone = np.unique(location)
+    order = np.lexsort((np.r_[barriers.end, lives[everyone, 0]], np.r_[location, everyone]))
+    who, begin = np.r_[location, everyone][order], np.r_[barriers.end, lives[everyone, 0]][order]
+    order = np.lexsort((np.r_[barriers.start, lives[everyone, 1]], np.r_[location, everyone]))
     end = np.r_[barriers.start, lives[everyone, 1]][order]
     first = np.flatnonzero(np.r_[True, who[1:] != who[:-1]])
     counts = np.diff(np.r_[first, len(who)])
@@ -176,23 +176,23 @@ def _between(records: Records, tasks: Tasks, names: NameTable, routines: dict[in
     return texts, phase, who, begin, end
 
 
-def _spans(texts: tuple[str, ...], phase: np.ndarray, task: np.ndarray, begin: np.ndarray, end: np.ndarray, source: str, programs: np.ndarray) -> PhaseSpans:
-    """In the order of phase, task and time; phases in the order in which they were first entered. programs: by task."""
+def _spans(texts: tuple[str, ...], phase: np.ndarray, location: np.ndarray, begin: np.ndarray, end: np.ndarray, source: str, programs: np.ndarray) -> PhaseSpans:
+    """In the order of phase, rank and time; phases in the order in which they were first entered. programs: by rank."""
     begin, end = np.asarray(begin, np.int64), np.asarray(end, np.int64)
     end = np.maximum(begin, end)
     if len(phase):
         first = np.full(len(texts), np.iinfo(np.int64).max)
         np.minimum.at(first, phase, begin)
-        rank = np.argsort(first, kind="stable")
+        by_begin = np.argsort(first, kind="stable")
         place = np.empty(len(texts), np.int64)
-        place[rank] = np.arange(len(texts))
-        texts, phase = tuple(texts[at] for at in rank.tolist()), place[phase]
-    order = np.lexsort((begin, task, phase))
-    phase, task, begin, end = (column[order] for column in (phase, task, begin, end))
-    is_first = np.r_[True, (np.diff(phase) != 0) | (np.diff(task) != 0)] if len(phase) else np.empty(0, bool)
+        place[by_begin] = np.arange(len(texts))
+        texts, phase = tuple(texts[at] for at in by_begin.tolist()), place[phase]
+    order = np.lexsort((begin, location, phase))
+    phase, location, begin, end = (column[order] for column in (phase, location, begin, end))
+    is_first = np.r_[True, (np.diff(phase) != 0) | (np.diff(location) != 0)] if len(phase) else np.empty(0, bool)
     at = np.flatnonzero(is_first)
     nth = np.arange(len(phase)) - np.repeat(at, np.diff(np.r_[at, len(phase)]))
-    return PhaseSpans(texts, phase, task, _after_others(phase, programs[task], nth), begin, end, source)
+    return PhaseSpans(texts, phase, location, _after_others(phase, programs[location], nth), begin, end, source)
 
 
 def _after_others(phase: np.ndarray, program: np.ndarray, nth: np.ndarray) -> np.ndarray:
@@ -209,19 +209,19 @@ def phase_totals(spans: PhaseSpans, figures: np.ndarray) -> list[PhaseTotals]:
     """figures: by stretch I/O, waited, exposed, critical in ns (weir.analysis.waits.account)."""
     if not len(spans):
         return []
-    of_task = starts(spans.phase, spans.task)  # they are in this order
-    by_task = np.add.reduceat(spans.end_ns - spans.begin_ns, of_task)
-    at = starts(spans.phase[of_task])
-    tasks = np.diff(np.r_[at, len(of_task)])
+    of_location = starts(spans.phase, spans.location)  # they are in this order
+    by_location = np.add.reduceat(spans.end_ns - spans.begin_ns, of_location)
+    at = starts(spans.phase[of_location])
+    locations = np.diff(np.r_[at, len(of_location)])
     order = np.lexsort((spans.nth, spans.phase))
     phase, begin, end = spans.phase[order], spans.begin_ns[order], spans.end_ns[order]
     of_time = starts(phase, spans.nth[order])
     times = starts(phase[of_time])
     last = np.maximum.reduceat(end, of_time)
     columns = (
-        spans.phase[of_task[at]], np.diff(np.r_[times, len(of_time)]), tasks, np.minimum.reduceat(by_task, at),
-        np.add.reduceat(by_task, at) // tasks, np.maximum.reduceat(by_task, at),
+        spans.phase[of_location[at]], np.diff(np.r_[times, len(of_time)]), locations, np.minimum.reduceat(by_location, at),
+        np.add.reduceat(by_location, at) // locations, np.maximum.reduceat(by_location, at),
         np.add.reduceat(last - np.minimum.reduceat(end, of_time), times), np.add.reduceat(last - np.minimum.reduceat(begin, of_time), times),
-        *np.rint(np.add.reduceat(figures, of_task[at])).astype(np.int64).T,
+        *np.rint(np.add.reduceat(figures, of_location[at])).astype(np.int64).T,
     )  # fmt: skip
     return [PhaseTotals(spans.names[phase], *rest) for phase, *rest in zip(*(column.tolist() for column in columns))]

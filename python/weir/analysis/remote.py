@@ -49,7 +49,7 @@ class RemoteReader(FileReader, Protocol):
 
 
 def for_each(function: Callable[..., Answer], data: StepData, names: NameTable, pieces: Sequence[tuple]) -> list[Answer]:
-    """function(data, names, *piece) of each piece of a step (a task, a process), some at once: numpy and the reader work without the interpreter's lock."""
+    """function(data, names, *piece) of each piece of a step (a rank, a process), some at once: numpy and the reader work without the interpreter's lock."""
     other = remote_reader(data.files)
     if other is not None:
         return other.map(function, data, names, pieces)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are read more often than needed: by all tasks of a step, or more than once by the same task.
+"""Files that are read more often than needed: by all ranks of a step, or more than once by the same rank.
 
 How many distinct bytes were read is the length of a union of intervals in the file, from the records of reads whose offset is known (not
 those of stdio). native/reader/rereads.h passes over the records; whose reads belong together, and what that means, is decided here.
@@ -35,21 +35,21 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Extents:
-    """Of one step: by name and task, and by name over all tasks together."""
+    """Of one step: by name and rank, and by name over all ranks together."""
 
-    by_task: dict[tuple[int, int], Extent]
+    by_rank: dict[tuple[int, int], Extent]
     by_name: dict[int, Extent]
 
 
 @dataclass(frozen=True)
 class Reread:
-    """Files of one row that tasks of one step read more than once, or that all its tasks read. distinct: bytes that would have done, None where
-    offsets are unknown; times: how often a task opened a file, at most."""
+    """Files of one row that ranks of one step read more than once, or that all its ranks read. distinct: bytes that would have done, None where
+    offsets are unknown; times: how often a rank opened a file, at most."""
 
     step: int
     row: Row
     files: tuple[str, ...]
-    tasks: frozenset[int]
+    ranks: frozenset[int]
     bytes: int
     distinct: int | None
     times: int
@@ -62,7 +62,7 @@ class Reread:
 
 @dataclass(frozen=True)
 class _Groups:
-    """Whose I/O is looked at: a group for each name and task, sorted by both; of_files: for each trace file which of its files belong to which."""
+    """Whose I/O is looked at: a group for each name and rank, sorted by both; of_files: for each trace file which of its files belong to which."""
 
     keys: list[tuple[int, int]]
     of_files: list[np.ndarray]
@@ -138,7 +138,7 @@ def extents(data: StepData, members: np.ndarray, names: NameTable, file_of: Mapp
 def uses_between(
     data: StepData, members: np.ndarray, names: NameTable, instants: dict[int, list[int]], classes: str = "R"
 ) -> dict[tuple[int, int], list[Moved]]:
-    """By name and task: what the chosen members did before the first of the name's instants (ns since 1970, rising), between it and
+    """By name and rank: what the chosen members did before the first of the name's instants (ns since 1970, rising), between it and
     the next, and so on. classes: R, W, or OCM for anything else. cost: one pass over all records. Raises MemoryError."""
     groups = _groups(data, members, names, classes, wanted=instants)
     counts = [len(instants[name]) for name, _ in groups.keys]
@@ -155,20 +155,20 @@ def uses_between(
 
 
 def read_by_all(flow: Flow, found: Sequence[Extents | None]) -> list[Reread]:
-    """Files that every task of a step read, where it has several tasks; what was read again most first."""
+    """Files that every rank of a step read, where it has several ranks; what was read again most first."""
     made = []
     for row, step, files in _read(flow):
-        everyone = {task for task in flow.tasks[step] if task >= 0}
+        everyone = {rank for rank in flow.ranks[step] if rank >= 0}
         shared = [(file, set(file.uses[step].read)) for file in files if len(everyone) > 1 and everyone <= set(file.uses[step].read)]
         if shared:
             extents = found[step]
-            parts = [_Part(file, tasks, file.uses[step].bytes_read, _distinct_of(file, step, extents), 0) for file, tasks in shared]
+            parts = [_Part(file, ranks, file.uses[step].bytes_read, _distinct_of(file, step, extents), 0) for file, ranks in shared]
             made.append(_reread(step, row, parts))
     return sorted(made, key=_order)
 
 
 def read_again(flow: Flow, steps: Sequence[FlowStep], found: Sequence[Extents | None]) -> list[Reread]:
-    """Files of which one task read bytes more than once within a step; where offsets are unknown, files that a task opened more
+    """Files of which one rank read bytes more than once within a step; where offsets are unknown, files that a rank opened more
     than once and only read."""
     made = []
     opened = [_opens(step.columns, flow.file_of) for step in steps]
@@ -176,20 +176,20 @@ def read_again(flow: Flow, steps: Sequence[FlowStep], found: Sequence[Extents | 
         known, unknown = [], []
         for file in files:
             use, extents = file.uses[step], found[step]
-            for task, count in use.read.items():
-                extent = Extent() if extents is None else extents.by_task.get((file.number, task), Extent())
-                times = opened[step].get((file.number, task), 0)
+            for rank, count in use.read.items():
+                extent = Extent() if extents is None else extents.by_rank.get((file.number, rank), Extent())
+                times = opened[step].get((file.number, rank), 0)
                 if extent.known == count:
-                    known += [_Part(file, {task}, count, extent.distinct, times)] if extent.distinct < count else []
+                    known += [_Part(file, {rank}, count, extent.distinct, times)] if extent.distinct < count else []
                 elif times > 1 and not use.written:
-                    unknown.append(_Part(file, {task}, count, None, times))
+                    unknown.append(_Part(file, {rank}, count, None, times))
         made += [_reread(step, row, parts) for parts in (known, unknown) if parts]
     return sorted(made, key=_order)
 
 
 class _Part(NamedTuple):
     file: FileFlow
-    tasks: set[int]
+    ranks: set[int]
     bytes: int
     distinct: int | None
     times: int
@@ -205,7 +205,7 @@ def _read(flow: Flow) -> Iterator[tuple[Row, int, list[FileFlow]]]:
 
 
 def _distinct_of(file: FileFlow, step: int, extents: Extents | None) -> int | None:
-    """Distinct bytes that all tasks of a step read together; None unless all offsets are known."""
+    """Distinct bytes that all ranks of a step read together; None unless all offsets are known."""
     extent = Extent() if extents is None else extents.by_name.get(file.number, Extent())
     return extent.distinct if extent.known == file.uses[step].bytes_read else None
 
@@ -216,7 +216,7 @@ def _reread(step: int, row: Row, parts: Sequence[_Part]) -> Reread:
         step,
         row,
         tuple(dict.fromkeys(part.file.file for part in parts)),
-        frozenset().union(*(part.tasks for part in parts)),
+        frozenset().union(*(part.ranks for part in parts)),
         sum(part.bytes for part in parts),
         None if None in distinct else sum(distinct),
         max(part.times for part in parts),
@@ -224,7 +224,7 @@ def _reread(step: int, row: Row, parts: Sequence[_Part]) -> Reread:
 
 
 def _opens(columns: Columns, file_of: Mapping[int, int]) -> dict[tuple[int, int], int]:
-    """Openings that went well and that the program made itself, by file and task."""
+    """Openings that went well and that the program made itself, by file and rank."""
     opens = merged(columns.where(columns.by_code("O") & ~columns.is_below), "name", "rank")
     found: dict[tuple[int, int], int] = {}
     for name, rank, calls, errors in zip(*(getattr(opens, key).tolist() for key in ("name", "rank", "calls", "errors"))):

@@ -39,7 +39,7 @@ class RoutineTable:
 
 @dataclass(frozen=True)
 class FileDetail:
-    """What one task did with one file."""
+    """What one rank did with one file."""
 
     rank: int
     name: int
@@ -51,7 +51,7 @@ def routine_table(columns: Columns) -> RoutineTable:
 
 
 def file_details(columns: Columns) -> list[FileDetail]:
-    """A table for each task and file, by rank, then in the order in which the task first used its files."""
+    """A table for each rank and file, by rank, then in the order in which the rank first used its files."""
     table = merged(columns, "rank", "name", "op", "layer", "flags")
     first: dict[tuple[int, int], int] = {}
     for rank, name, ns in zip(table.rank.tolist(), table.name.tolist(), table.first_ns.tolist()):

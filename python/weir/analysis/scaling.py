@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several runs of one program on different numbers of tasks: speed-up, efficiency, where the curve halts and which part of the program halts it.
+"""Several runs of one program on different numbers of ranks: speed-up, efficiency, where the curve halts and which part of the program halts it.
 
-As in the OLAM study: runs with several tasks on a node and runs with one task on each node are two curves from one beginning.
+As in the OLAM study: runs with several ranks on a node and runs with one rank on each node are two curves from one beginning.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-HALT_GAIN = 0.25  # of what more tasks could gain at best: a curve that gains less has halted
+HALT_GAIN = 0.25  # of what more ranks could gain at best: a curve that gains less has halted
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RunTimes:
     notes: what must be known of it, where it is not or the program failed."""
 
     name: str
-    tasks: int
+    ranks: int
     nodes: int
     wall_ns: int
     parts_ns: dict[str, int]
@@ -28,12 +28,12 @@ class RunTimes:
 
     @property
     def is_one_per_node(self) -> bool:
-        return self.tasks == self.nodes
+        return self.ranks == self.nodes
 
 
 @dataclass(frozen=True)
 class Point:
-    """A run on a curve. speedup: of the reference's wall time; efficiency: speed-up per task, 1 at the reference."""
+    """A run on a curve. speedup: of the reference's wall time; efficiency: speed-up per rank, 1 at the reference."""
 
     run: RunTimes
     speedup: float
@@ -42,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Loss:
-    """A part of the program from one run to the next larger one. lost_ns: more than its share of the tasks would let it take."""
+    """A part of the program from one run to the next larger one. lost_ns: more than its share of the ranks would let it take."""
 
     part: str
     before_ns: int
@@ -62,7 +62,7 @@ class Halt:
 
 @dataclass(frozen=True)
 class Curve:
-    """Runs by rising number of tasks. halt: None when the curve goes on. placement: `one task per node`, `several tasks per node` or, when all runs are of one
+    """Runs by rising number of ranks. halt: None when the curve goes on. placement: `one rank per node`, `several ranks per node` or, when all runs are of one
     kind, empty."""
 
     placement: str
@@ -72,7 +72,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Crowding:
-    """The same number of tasks, one on each node and several on a node: which parts take longer among neighbours."""
+    """The same number of ranks, one on each node and several on a node: which parts take longer among neighbours."""
 
     apart: RunTimes
     together: RunTimes
@@ -81,7 +81,7 @@ class Crowding:
 
 @dataclass(frozen=True)
 class Scaling:
-    """runs: all that were given, also those that are on no curve because another one of as many tasks was shorter."""
+    """runs: all that were given, also those that are on no curve because another one of as many ranks was shorter."""
 
     runs: tuple[RunTimes, ...]
     reference: RunTimes
@@ -95,25 +95,25 @@ class Scaling:
 
 
 def scaling(runs: Sequence[RunTimes], halt_gain: float = HALT_GAIN) -> Scaling:
-    """Of at least two runs; those of as many tasks and nodes count with the shortest. The reference is the one with the fewest tasks.
+    """Of at least two runs; those of as many ranks and nodes count with the shortest. The reference is the one with the fewest ranks.
 
     Raises ValueError when there is nothing to compare.
     """
     best: dict[tuple[int, int], RunTimes] = {}
     for run in runs:
-        other = best.get((run.tasks, run.nodes))
+        other = best.get((run.ranks, run.nodes))
         if other is None or run.wall_ns < other.wall_ns:
-            best[run.tasks, run.nodes] = run
-    kept = sorted(best.values(), key=lambda run: (run.tasks, -run.nodes))
+            best[run.ranks, run.nodes] = run
+    kept = sorted(best.values(), key=lambda run: (run.ranks, -run.nodes))
     if len(kept) < 2:
-        raise ValueError("speed-up needs runs on at least two numbers of tasks or nodes")
+        raise ValueError("speed-up needs runs on at least two numbers of ranks or nodes")
     reference = kept[0]
     common = [part for part in reference.parts_ns if all(part in run.parts_ns for run in kept)]
     apart = [run for run in kept if run.is_one_per_node]
     together = [run for run in kept if not run.is_one_per_node]
     if apart and together and len(apart) > 1:
-        begin = [reference] if reference.tasks == 1 else []
-        groups = [("one task per node", apart), ("several tasks per node", [*begin, *together])]
+        begin = [reference] if reference.ranks == 1 else []
+        groups = [("one rank per node", apart), ("several ranks per node", [*begin, *together])]
     else:
         groups = [("", kept)]
     curves = tuple(_curve(placement, group, reference, common, halt_gain) for placement, group in groups)
@@ -124,18 +124,18 @@ def _curve(placement: str, runs: list[RunTimes], reference: RunTimes, parts: lis
     points = []
     for run in runs:
         speedup = reference.wall_ns / run.wall_ns if run.wall_ns else 0.0
-        points.append(Point(run, speedup, speedup * reference.tasks / run.tasks))
+        points.append(Point(run, speedup, speedup * reference.ranks / run.ranks))
     return Curve(placement, tuple(points), _halt(runs, parts, halt_gain))
 
 
 def _halt(runs: list[RunTimes], parts: list[str], halt_gain: float) -> Halt | None:
     """The first step of the curve that gains too little."""
     for before, after in zip(runs, runs[1:]):
-        if after.tasks == before.tasks or not after.wall_ns:
+        if after.ranks == before.ranks or not after.wall_ns:
             continue
-        gain = (before.wall_ns / after.wall_ns - 1) / (after.tasks / before.tasks - 1)
+        gain = (before.wall_ns / after.wall_ns - 1) / (after.ranks / before.ranks - 1)
         if gain < halt_gain:
-            return Halt(before, after, gain, _losses(before, after, before.tasks / after.tasks, parts))
+            return Halt(before, after, gain, _losses(before, after, before.ranks / after.ranks, parts))
     return None
 
 
@@ -149,5 +149,5 @@ def _losses(before: RunTimes, after: RunTimes, share: float, parts: list[str]) -
 def _crowding(apart: list[RunTimes], together: list[RunTimes], parts: list[str]) -> list[Crowding]:
     made = []
     for one in apart:
-        made += [Crowding(one, other, _losses(one, other, 1.0, parts)) for other in together if other.tasks == one.tasks]
+        made += [Crowding(one, other, _losses(one, other, 1.0, parts)) for other in together if other.ranks == one.ranks]
     return made

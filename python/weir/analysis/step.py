@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step, read: its trace files scanned, its clocks aligned, its processes sorted into tasks and others, its columns joined."""
+"""One step, read: its trace files scanned, its clocks aligned, its processes sorted into ranks and others, its columns joined."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra
 
 @dataclass(frozen=True)
 class Member:
-    """A process of the step. rank: of its task, 0 for all when nothing in the step is parallel, -1 for what is no task."""
+    """A process of the step. rank: of its rank, 0 for all when nothing in the step is parallel, -1 for what is no rank."""
 
     file: int
     process: Process
@@ -146,7 +146,7 @@ def _open(path: Path, files: int) -> TraceFile | Problem:
 
 
 def is_launcher(process: Process) -> bool:
-    """Whether the process starts tasks rather than being one."""
+    """Whether the process starts ranks rather than being one."""
     return process.rank < 0 and _LAUNCHERS.fullmatch(process.program) is not None
 
 

@@ -24,12 +24,12 @@ def texts(*found: str, kinds=None) -> list[str]:
 
 @SETTINGS
 @given(names, st.data())
-def test_without_folders_names_are_one_if_they_are_alike_but_for_digits(found, data):
+def test_without_directories_names_are_one_if_they_are_alike_but_for_digits(found, data):
     kinds = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
     model = defaultdict(list)
     for index, (name, kind) in enumerate(zip(found, kinds)):
         model[kind, re.sub(r"[0-9]+", "#", name)].append(index)
-    made = find_patterns(found, kinds, folders=False)
+    made = find_patterns(found, kinds, directories=False)
     assert sorted(one.members for one in made) == sorted(map(tuple, model.values()))
 
 
@@ -106,7 +106,7 @@ def test_what_becomes_of_names(found, expected):
     assert texts(*found) == expected
 
 
-def test_folders_and_names_of_a_data_base_become_one_line():
+def test_directories_and_names_of_a_data_base_become_one_line():
     found = [f"ECMA.{kind}/{pool}/{table}" for kind in ("conv", "airs", "satob", "iasi") for pool in (1, 2) for table in ("hdr", "body", "index", "update")]
     assert texts(*found) == ["ECMA.*/<N>/*"] and len(found) >= FEWEST_ALIKE**2
 

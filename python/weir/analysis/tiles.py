@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""I/O over time as tiles: one for each row of tasks (or group of files) and slice of time, in one pass over the records.
+"""I/O over time as tiles: one for each row of ranks (or group of files) and slice of time, in one pass over the records.
 
-busy_ns and calls of a tile are those of reads, writes, and anything else; bytes those of reads and writes. waiting_ns is what a task
+busy_ns and calls of a tile are those of reads, writes, and anything else; bytes those of reads and writes. waiting_ns is what a rank
 spent in MPI's collectives, waits, receives, probes and sends.
 Slices are powers of two of ns, so that coarser ones are sums of finer ones. Figures mean what they mean in the tables
 (docs/reference/tables.md): added up over all slices they are the step's calls, bytes and seconds.

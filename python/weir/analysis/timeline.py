@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a run one behind the other on one axis of time, with what each task did in each slice of it.
+"""The steps of a run one behind the other on one axis of time, with what each rank did in each slice of it.
 
 Time between steps (a job waits in a queue, scripts copy files) is no part of the axis: each step begins where the slice
 behind the step before it begins.
@@ -44,11 +44,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Lane:
-    """One row of the picture: tasks first_rank to last_rank (-1: processes that are no task)."""
+    """One row of the picture: ranks first_rank to last_rank (-1: processes without a rank)."""
 
     first_rank: int
     last_rank: int
-    tasks: int = 1
+    ranks: int = 1
 
     @property
     def label(self) -> str:

@@ -20,7 +20,7 @@ _PUT, _GET = ("library_put", "library_start_put"), ("library_get", "library_star
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable of one file in one step; figures of all tasks, busiest_ns of the one that spent most."""
+    """One variable of one file in one step; figures of all ranks, busiest_ns of the one that spent most."""
 
     step: str
     library: str

@@ -23,9 +23,9 @@ class RunFailed(Error, RuntimeError):
     """A program that was to be measured did not succeed; the message is the last that it said."""
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, timeout_s: float) -> str:
+def run(command: Sequence[str], environment: Mapping[str, str], directory: Path, timeout_s: float) -> str:
     """Its standard output. Raises RunFailed."""
-    with _start(command, environment, folder) as process:
+    with _start(command, environment, directory) as process:
         try:
             _end_put_off()
             output, complaint = process.communicate(timeout=timeout_s)
@@ -58,7 +58,7 @@ def _end_put_off() -> None:
         signal.raise_signal(number)
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> subprocess.Popen[str]:
+def _start(command: Sequence[str], environment: Mapping[str, str], directory: Path) -> subprocess.Popen[str]:
     """Signals are put off when it returns."""
     global _starting
     _starting = True
@@ -71,7 +71,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str], folder: Path)
             text=True,
             errors="replace",
             env=dict(environment),
-            cwd=folder,
+            cwd=directory,
             start_new_session=True,
         )
     except BaseException:
@@ -80,7 +80,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str], folder: Path)
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """The program and all that it started: politely first, as launchers have ranks to end and folders to remove, then for sure. Returns when
+    """The program and all that it started: politely first, as launchers have ranks to end and directories to remove, then for sure. Returns when
     none of them is left, which could still write."""
     handles = _hold(_family(process.pid))
     process.terminate()
@@ -98,12 +98,12 @@ def _family(leader: int) -> set[int]:
     """It, all below it (MPICH's and Open MPI's launchers give ranks groups and sessions of their own), and the rest of its session (the
     helpers of a layer have left their parents)."""
     parents, sessions = {}, {}
-    for folder in os.listdir("/proc"):
-        if not folder.isdigit():
+    for directory in os.listdir("/proc"):
+        if not directory.isdigit():
             continue
-        with suppress(OSError), open(f"/proc/{folder}/stat") as file:
+        with suppress(OSError), open(f"/proc/{directory}/stat") as file:
             words = file.read().rpartition(")")[2].split()
-            parents[int(folder)], sessions[int(folder)] = int(words[1]), int(words[3])
+            parents[int(directory)], sessions[int(directory)] = int(words[1]), int(words[3])
     found = {pid for pid, session in sessions.items() if session == leader} | {leader}
     while below := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= below

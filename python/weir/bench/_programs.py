@@ -15,24 +15,24 @@ from weir._errors import InputError, UsageError
 BUILD = Path(__file__).resolve().parents[3] / "build" / "native"
 
 
-def build_folder(given: str | None) -> Path:
+def build_directory(given: str | None) -> Path:
     """The CMake build whose programs are measured. Raises InputError when it is not there."""
-    folder = Path(given) if given else BUILD
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no build there; the bench's programs belong to the source tree: run `make build`, or give --programs")
-    return folder.resolve()
+    directory = Path(given) if given else BUILD
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no build there; the bench's programs belong to the source tree: run `make build`, or give --programs")
+    return directory.resolve()
 
 
 @dataclass(frozen=True)
 class Mpi:
-    """How tasks of one implementation are started, more of them than there are cores."""
+    """How ranks of one implementation are started, more of them than there are cores."""
 
     name: str
     launcher: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, tasks: int, program: Path, arguments: Sequence[object]) -> list[str]:
-        return [*self.launcher, "-n", str(tasks), str(program), *(str(a) for a in arguments)]
+    def command(self, ranks: int, program: Path, arguments: Sequence[object]) -> list[str]:
+        return [*self.launcher, "-n", str(ranks), str(program), *(str(a) for a in arguments)]
 
 
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

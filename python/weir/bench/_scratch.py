@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders for the time of a bench. What lies in memory there is memory, so they go whatever ends the bench, but for SIGKILL."""
+"""Directories for the time of a bench. What lies in memory there is memory, so they go whatever ends the bench, but for SIGKILL."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _unwinding = False  # an outer block does it
 
 @contextmanager
 def scratch(parent: str | None = None, *, in_memory: bool = True) -> Iterator[Path]:
-    """A folder, in memory where that is to be had (so that no disk is measured), or where temporary files of some size go."""
+    """A directory, in memory where that is to be had (so that no disk is measured), or where temporary files of some size go."""
     places = [parent, "/dev/shm"] if in_memory else [parent, os.environ.get("TMPDIR"), "/var/tmp"]
     where = next((place for place in places if place and (place == parent or os.access(place, os.W_OK))), None)
     with unwound():
-        folder = Path(tempfile.mkdtemp(prefix="weir-bench-", dir=where))
+        directory = Path(tempfile.mkdtemp(prefix="weir-bench-", dir=where))
         try:
-            yield folder
+            yield directory
         finally:
-            remove(folder)
+            remove(directory)
 
 
 @contextmanager
@@ -67,17 +67,17 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def remove(folder: Path) -> None:
-    """The folder and all in it, also while a program that was killed a moment ago still makes files there. Raises StorageError."""
+def remove(directory: Path) -> None:
+    """The directory and all in it, also while a program that was killed a moment ago still makes files there. Raises StorageError."""
     deadline = time.monotonic() + _REMOVE_WAIT_S
     while True:
         try:
-            shutil.rmtree(folder)
+            shutil.rmtree(directory)
             return
         except FileNotFoundError:
-            if not folder.exists():
+            if not directory.exists():
                 return
         except OSError as error:
             if time.monotonic() > deadline:
-                raise StorageError(f"{folder}: the bench's files could not be removed: {error.strerror}") from error
+                raise StorageError(f"{directory}: the bench's files could not be removed: {error.strerror}") from error
         time.sleep(0.05)

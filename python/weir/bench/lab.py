@@ -77,7 +77,7 @@ class Lab:
     note: Callable[[str], None] = lambda text: None
 
     @property
-    def folder(self) -> Path:
+    def directory(self) -> Path:
         """The mounted one."""
         return Path(self.mount.path)
 
@@ -86,7 +86,7 @@ class Lab:
         return max(least, round(number * self.scale))
 
     def alone(self, *arguments: object, stack: str | None = None) -> Run:
-        """One task; `stack` None is plain, without the library."""
+        """One rank; `stack` None is plain, without the library."""
         return self._run([str(self._program("alone")), *(str(a) for a in arguments)], "alone", stack, {})
 
     def sweep(self, *arguments: object, stack: str | None = None) -> Run:
@@ -105,7 +105,7 @@ class Lab:
     def extend(self, name: str, size: int, stack: str | None = None) -> None:
         """A file of that many bytes, without writing them where the stack allows it."""
         (self.backing / name).touch()
-        command = ["truncate", "-s", str(size), str(self.folder / name)]
+        command = ["truncate", "-s", str(size), str(self.directory / name)]
         if stack is None:
             with open(self.backing / name, "r+b") as file:
                 file.truncate(size)
@@ -113,10 +113,10 @@ class Lab:
             (self.backing / name).unlink()
             run(self._under(stack, command, None), clean_environment(), self.place, self.timeout_s)
 
-    def together(self, tasks: int, *arguments: object, stack: str | None = None, environment: Mapping[str, str] | None = None) -> Run:
-        """Several tasks of an MPI program."""
+    def together(self, ranks: int, *arguments: object, stack: str | None = None, environment: Mapping[str, str] | None = None) -> Run:
+        """Several ranks of an MPI program."""
         mpi = self.mpi()
-        command = mpi.command(tasks, self._program(f"{mpi.name}/together"), arguments)
+        command = mpi.command(ranks, self._program(f"{mpi.name}/together"), arguments)
         return self._run(command, "together", stack, {**mpi.environment, **(environment or {})})
 
     @contextmanager
@@ -194,12 +194,12 @@ def open_lab(
     mpi: str | None,
     scale: float,
     preset: str,
-    folder: str | None,
+    directory: str | None,
     note: Callable[[str], None],
 ) -> Iterator[Lab]:
     """A file system mounted for the time of the bench."""
     with (
-        scratch(folder) as place,
+        scratch(directory) as place,
         file_system(place, preset) as (mount, backing),
         scratch(in_memory=False) as disk,
     ):

@@ -41,7 +41,7 @@ def filled(lab: Lab, name: str, size: int, piece: int = 4 * MIB, stride: int | N
     path = lab.backing / name
     if not path.exists() or path.stat().st_size != size:
         lab.alone("fill", path, size, piece, stride or piece)
-    return lab.folder / name
+    return lab.directory / name
 
 
 def whole(size: float, unit: int) -> int:
@@ -92,7 +92,7 @@ def fread_bytes(lab: Lab) -> Outcome:
 
 def write_small(lab: Lab) -> Outcome:
     few, many = lab.count(2048), lab.count(4 << 20)
-    file = lab.folder / "write.dat"
+    file = lab.directory / "write.dat"
 
     def written(count: int, stack: str | None) -> Run:
         result = lab.alone("write", file, 64, count, 1, stack=stack)
@@ -107,7 +107,7 @@ def write_small(lab: Lab) -> Outcome:
 
 def dump(lab: Lab) -> Outcome:
     size, rounds = whole(64 * MIB * lab.scale, MIB), 5
-    file = lab.folder / "dump.dat"
+    file = lab.directory / "dump.dat"
 
     def dumped(stack: str | None) -> Run:
         # A second of computing in between: on a loaded machine less would time the writing of the dump before, not the copy.
@@ -130,11 +130,11 @@ def global_nodes(lab: Lab) -> Outcome:
 
 
 def _global_nodes(lab: Lab) -> Outcome:
-    size, tasks = whole(256 * MIB * lab.scale, 2 * MIB), 8
+    size, ranks = whole(256 * MIB * lab.scale, 2 * MIB), 8
     file = filled(lab, "global.dat", size)
 
     def all_read(stack: str | None, path: Path = file) -> Run:
-        return lab.together(tasks, "read", path, size, 256 * KIB, stack=stack, environment={"WEIR_NODE_TASKS": "1"})
+        return lab.together(ranks, "read", path, size, 256 * KIB, stack=stack, environment={"WEIR_NODE_RANKS": "1"})
 
     runs = lab.interleaved(
         plain=lambda: all_read(None),
@@ -149,13 +149,13 @@ def _global_nodes(lab: Lab) -> Outcome:
 
 
 def gather(lab: Lab) -> Outcome:
-    tasks, piece, count = 8, 512, lab.count(8192)
-    file = lab.folder / "gather.dat"
+    ranks, piece, count = 8, 512, lab.count(8192)
+    file = lab.directory / "gather.dat"
 
     def written(stack: str | None) -> Run:
         (lab.backing / "gather.dat").unlink(missing_ok=True)
-        result = lab.together(tasks, "write", file, count, piece, stack=stack)
-        lab.alone("check", lab.backing / "gather.dat", tasks * count * piece)
+        result = lab.together(ranks, "write", file, count, piece, stack=stack)
+        lab.alone("check", lab.backing / "gather.dat", ranks * count * piece)
         return result
 
     runs = lab.interleaved(plain=lambda: written(None), layered=lambda: written(lab.stacks["gather"]))
@@ -168,7 +168,7 @@ def gather(lab: Lab) -> Outcome:
 
 def keep(lab: Lab, program: str) -> Outcome:
     few, many = lab.count(1500), lab.count(100_000)
-    file = lab.folder / f"{program}.dat"
+    file = lab.directory / f"{program}.dat"
     filled(lab, "stat.dat", 4096)
 
     def called(count: int, stack: str | None) -> Run:
@@ -206,15 +206,15 @@ def nothing_to_gain(lab: Lab) -> Outcome:
 def _nothing(lab: Lab) -> Iterator[tuple[str, tuple[object, ...]]]:
     """Programs that do the same several times and say how long the quickest took: differences of 3 % are looked for."""
     size, times = whole(64 * MIB * lab.scale, 4 * MIB), 7
-    for place, folder in (("tmpfs", lab.place), ("page cache", lab.disk)):
-        file = folder / "nothing.dat"
+    for place, directory in (("tmpfs", lab.place), ("page cache", lab.disk)):
+        file = directory / "nothing.dat"
         lab.alone("fill", file, size, 4 * MIB, 4 * MIB)
         for piece, label in ((4 * KIB, "4 KiB"), (MIB, "1 MiB")):
             yield f"{place} read {label}", ("read", file, piece, size // piece, piece, times)
-            yield f"{place} write {label}", ("write", folder / "written.dat", piece, size // piece, times)
+            yield f"{place} write {label}", ("write", directory / "written.dat", piece, size // piece, times)
     file = filled(lab, "large.dat", size)
     yield "testfs read 4 MiB", ("read", file, 4 * MIB, size // (4 * MIB), 4 * MIB, times)
-    yield "testfs write 4 MiB", ("write", lab.folder / "written.dat", 4 * MIB, size // (4 * MIB), times)
+    yield "testfs write 4 MiB", ("write", lab.directory / "written.dat", 4 * MIB, size // (4 * MIB), times)
 
 
 def added_per_call(lab: Lab, stack: str, limit_ns: float) -> Outcome:
@@ -242,7 +242,7 @@ LINES: tuple[Line, ...] = (
     Line("write", "bufa: write-behind of 64-byte records", write_small),
     Line("dump", "bufa: visible stall of a dump", dump),
     Line("global", "global: 8 nodes read one file", global_nodes),
-    Line("gather", "gather: interleaved small writes of 8 tasks", gather),
+    Line("gather", "gather: interleaved small writes of 8 ranks", gather),
     Line("append", "keep: open, append, close", lambda lab: keep(lab, "append")),
     Line("stat", "keep: stat storm", lambda lab: keep(lab, "stat")),
     Line("nothing", "nothing to gain: never below plain", nothing_to_gain),

@@ -16,7 +16,7 @@ from weir.bench._process import RunFailed, numbers, run
 from weir.bench._programs import Mpi, choose_mpi, clean_environment, weir_command
 from weir.bench._scratch import scratch
 from weir.bench._statistics import Spread
-from weir.bench.cases import CASES, TASKS, Case, Variant
+from weir.bench.cases import CASES, RANKS, Case, Variant
 from weir.testfs import Mount, mounted
 
 MEASURES = ("requests", "bytes", "io_wait_s", "mpp_s", "elapsed_s")
@@ -26,12 +26,12 @@ MEASURES = ("requests", "bytes", "io_wait_s", "mpp_s", "elapsed_s")
 class Options:
     scale: float = 1.0
     cases: tuple[str, ...] = tuple(CASES)
-    tasks: dict[str, tuple[int, ...]] = field(default_factory=lambda: dict(TASKS))
+    ranks: dict[str, tuple[int, ...]] = field(default_factory=lambda: dict(RANKS))
     repeat: int = 5
     mpi: str | None = None
     ompio: bool = False
     preset: str = "lustre"
-    folder: str | None = None
+    directory: str | None = None
     timeout_s: float = 600
 
 
@@ -40,7 +40,7 @@ class Row:
     """One line of a table: medians and ranges of what was measured, or why it could not be."""
 
     spec: str
-    tasks: int
+    ranks: int
     stack: str | None
     measured: dict[str, Spread]
     error: str = ""
@@ -51,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of one case with one number of tasks."""
+    """The rows of one case with one number of ranks."""
 
     case: Case
     rows: tuple[Row, ...]
@@ -60,19 +60,19 @@ class Table:
         return next(row for row in self.rows if row.spec == spec)
 
 
-def parse_tasks(words: Sequence[str], cases: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def parse_ranks(words: Sequence[str], cases: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """``4,16`` is for case III; ``IV=8`` for the case it names. Raises UsageError."""
-    tasks = dict(TASKS)
+    ranks = dict(RANKS)
     for word in words:
         case, _, numbers_text = word.rpartition("=")
         case = case or ("III" if len(cases) != 1 else cases[0])
         try:
-            tasks[case] = tuple(int(n) for n in numbers_text.split(","))
+            ranks[case] = tuple(int(n) for n in numbers_text.split(","))
         except ValueError:
-            raise UsageError(f"--pes {word}: expected numbers of tasks such as 4,16 (for case III) or IV=8") from None
-        if case not in CASES or not tasks[case] or min(tasks[case]) < 1:
+            raise UsageError(f"--pes {word}: expected numbers of ranks such as 4,16 (for case III) or IV=8") from None
+        if case not in CASES or not ranks[case] or min(ranks[case]) < 1:
             raise UsageError(f"--pes {word}: expected one of {', '.join(CASES)} and positive numbers")
-    return tasks
+    return ranks
 
 
 class Bench:
@@ -84,49 +84,49 @@ class Bench:
         self.environment = {**clean_environment(), **self.mpi.environment}
 
     def tables(self) -> Iterator[Table]:
-        with scratch(self.options.folder) as place, file_system(place, self.options.preset) as (mount, backing):
+        with scratch(self.options.directory) as place, file_system(place, self.options.preset) as (mount, backing):
             for number in self.options.cases:
-                for tasks in self.options.tasks[number]:
-                    yield self.case(CASES[number](tasks, self.options.scale), mount, backing, place)
+                for ranks in self.options.ranks[number]:
+                    yield self.case(CASES[number](ranks, self.options.scale), mount, backing, place)
 
     def case(self, case: Case, mount: Mount, backing: Path, place: Path) -> Table:
-        folder, behind = Path(mount.path) / "case", backing / "case"
+        directory, behind = Path(mount.path) / "case", backing / "case"
         shutil.rmtree(behind, ignore_errors=True)
         behind.mkdir()
-        failures = self._setup(case, folder, place)
+        failures = self._setup(case, directory, place)
         runs: dict[str, list[dict[str, float]]] = {variant.name: [] for variant in case.variants}
         for repetition in range(self.options.repeat):
             for variant in case.variants:
                 if variant.name in failures or (variant.once and repetition > 0):
                     continue
-                self.note(f"case {case.number}, {case.tasks} tasks, {variant.name}, {repetition + 1} of {self.options.repeat}")
+                self.note(f"case {case.number}, {case.ranks} ranks, {variant.name}, {repetition + 1} of {self.options.repeat}")
                 try:
-                    runs[variant.name].append(self._measure(case, variant, mount, folder, behind, place))
+                    runs[variant.name].append(self._measure(case, variant, mount, directory, behind, place))
                 except RunFailed as error:
                     failures[variant.name] = str(error)
         shutil.rmtree(behind, ignore_errors=True)
         return Table(case, tuple(self._row(case, v, runs[v.name], failures.get(v.name, "")) for v in case.variants))
 
-    def _setup(self, case: Case, folder: Path, place: Path) -> dict[str, str]:
+    def _setup(self, case: Case, directory: Path, place: Path) -> dict[str, str]:
         """Rows that cannot be run, with the reason: what they were to read could not be written."""
         failures: dict[str, str] = {}
         for setup in case.setups:
             target = next(str(a) for a in setup.arguments if isinstance(a, str) and not a.startswith("--"))
             if case.number == "I":
-                (folder / target).mkdir()
+                (directory / target).mkdir()
             try:
-                run(self._command(case, setup, case.setup_tasks, place), self._with(setup), folder, self.options.timeout_s)
+                run(self._command(case, setup, case.setup_ranks, place), self._with(setup), directory, self.options.timeout_s)
             except RunFailed as error:
                 unable = {v.name: f"no data: {error}" for v in case.variants if target in v.arguments}
                 failures.update(unable)
         return failures
 
-    def _measure(self, case: Case, variant: Variant, mount: Mount, folder: Path, behind: Path, place: Path) -> dict[str, float]:
+    def _measure(self, case: Case, variant: Variant, mount: Mount, directory: Path, behind: Path, place: Path) -> dict[str, float]:
         for name in case.fresh:
             (behind / name).unlink(missing_ok=True)
         mount.reset()
-        command = self._command(case, variant, case.tasks, place)
-        result = numbers(run(command, self._with(variant), folder, self.options.timeout_s), case.program)
+        command = self._command(case, variant, case.ranks, place)
+        result = numbers(run(command, self._with(variant), directory, self.options.timeout_s), case.program)
         counted = mount.stats()
         if case.check is not None:
             check = self.mpi.command(2, self._program(case), case.check(str(behind)))
@@ -142,7 +142,7 @@ class Bench:
     def _row(self, case: Case, variant: Variant, runs: list[dict[str, float]], error: str) -> Row:
         keys = (*MEASURES, "program_requests", "all_requests")
         measured = {key: Spread.of([one[key] for one in runs]) for key in keys} if runs and not error else {}
-        return Row(variant.name, case.tasks, variant.stack, measured, error)
+        return Row(variant.name, case.ranks, variant.stack, measured, error)
 
     def _program(self, case: Case) -> Path:
         return self.build / "workloads" / case.program / self.mpi.name / f"weir-{case.program}"
@@ -150,8 +150,8 @@ class Bench:
     def _with(self, variant: Variant) -> dict[str, str]:
         return {**self.environment, **variant.environment}
 
-    def _command(self, case: Case, variant: Variant, tasks: int, place: Path) -> list[str]:
-        command = self.mpi.command(tasks, self._program(case), variant.arguments)
+    def _command(self, case: Case, variant: Variant, ranks: int, place: Path) -> list[str]:
+        command = self.mpi.command(ranks, self._program(case), variant.arguments)
         if variant.stack is None:
             return command
         rules = place / "rules.toml"
@@ -162,10 +162,10 @@ class Bench:
 @contextmanager
 def file_system(place: Path, preset: str) -> Iterator[tuple[Mount, Path]]:
     """The test file system mounted on place/mount, over place/data."""
-    folder, backing = place / "mount", place / "data"
-    folder.mkdir()
+    directory, backing = place / "mount", place / "data"
+    directory.mkdir()
     backing.mkdir()
-    with mounted(folder, backing=backing, preset=preset, owner=os.getpid()) as mount:
+    with mounted(directory, backing=backing, preset=preset, owner=os.getpid()) as mount:
         yield mount, backing
 
 
@@ -180,9 +180,9 @@ class Verdict:
 
 
 def verdict(table: Table) -> Verdict | None:
-    """Of the case's goal; None when it is one for another number of tasks."""
+    """Of the case's goal; None when it is one for another number of ranks."""
     goal = reference.GOALS[table.case.number]
-    if goal.tasks not in (None, table.case.tasks):
+    if goal.ranks not in (None, table.case.ranks):
         return None
     above, below = table.row(goal.base).median("requests"), table.row(goal.row).median("requests")
     if above is None or not below:

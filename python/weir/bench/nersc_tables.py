@@ -32,7 +32,7 @@ def text(tables: Sequence[Table]) -> str:
 
 
 def _line(table: Table, row: Row) -> str:
-    name = f"{row.spec:<18}{row.tasks:>4}"
+    name = f"{row.spec:<18}{row.ranks:>4}"
     then = _reference(table, row)
     if row.error:
         return f"{name}  failed: {row.error}"
@@ -47,11 +47,11 @@ def _line(table: Table, row: Row) -> str:
 
 def _reference(table: Table, row: Row) -> str:
     rows = reference.ROWS[table.case.number]
-    found = rows.get((row.spec, row.tasks)) or rows.get((row.spec, None))
+    found = rows.get((row.spec, row.ranks)) or rows.get((row.spec, None))
     if found is None:
         return ""
     goal = reference.GOALS[table.case.number]
-    base = rows.get((goal.base, row.tasks)) or rows.get((goal.base, None))
+    base = rows.get((goal.base, row.ranks)) or rows.get((goal.base, None))
     size = f"{found.megabytes:,.0f}" if found.megabytes else ""
     fewer = _factor(base.requests if base else None, found.requests)
     return f"{found.requests:>12,}{fewer:>9}{size:>9}{found.io_wait_s:>10,.0f}{found.mpp_s:>8,.0f}"
@@ -69,7 +69,7 @@ def _goal_lines(table: Table) -> list[str]:
     if outcome is None:
         return []
     goal = outcome.goal
-    asked = f"goal at {table.case.tasks} PEs: {goal.base} -> {goal.row}, requests {goal.factor:g} x fewer"
+    asked = f"goal at {table.case.ranks} PEs: {goal.base} -> {goal.row}, requests {goal.factor:g} x fewer"
     if goal.bytes_of_file:
         asked += ", bytes 1.00 x the file"
     if outcome.factor is None:
@@ -93,7 +93,7 @@ def as_data(tables: Sequence[Table], **conditions: Any) -> dict[str, Any]:
             {
                 "case": table.case.number,
                 "title": reference.TITLES[table.case.number],
-                "tasks": table.case.tasks,
+                "ranks": table.case.ranks,
                 "shape": table.case.shape,
                 "rows": [_row_data(table, row) for row in table.rows],
                 "goal": asdict(outcome) if outcome else None,
@@ -104,10 +104,10 @@ def as_data(tables: Sequence[Table], **conditions: Any) -> dict[str, Any]:
 
 def _row_data(table: Table, row: Row) -> dict[str, Any]:
     rows = reference.ROWS[table.case.number]
-    then = rows.get((row.spec, row.tasks)) or rows.get((row.spec, None))
+    then = rows.get((row.spec, row.ranks)) or rows.get((row.spec, None))
     return {
         "spec": row.spec,
-        "tasks": row.tasks,
+        "ranks": row.ranks,
         "stack": row.stack,
         "error": row.error or None,
         "measured": {name: asdict(spread) for name, spread in row.measured.items()},

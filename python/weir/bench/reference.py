@@ -23,15 +23,15 @@ class Goal:
     base: str
     row: str
     factor: float
-    tasks: int | None = None
+    ranks: int | None = None
     bytes_of_file: bool = False
 
 
 TITLES = {
-    "I": "each task reads its own sequential unformatted file",
-    "II": "all tasks read overlapping sections of one file by POSIX calls",
-    "III": "all tasks read one netCDF file",
-    "IV": "a matrix distributed over the tasks is written by MPI-IO",
+    "I": "each rank reads its own sequential unformatted file",
+    "II": "all ranks read overlapping sections of one file by POSIX calls",
+    "III": "all ranks read one netCDF file",
+    "IV": "a matrix distributed over the ranks is written by MPI-IO",
 }
 ROWS: dict[str, dict[tuple[str, int | None], Row]] = {
     "I": {
@@ -61,6 +61,6 @@ ROWS: dict[str, dict[tuple[str, int | None], Row]] = {
 GOALS = {
     "I": Goal("cos:48", "bufa:256:2", 5.2),
     "II": Goal("none", "global:128:2", 6.7),
-    "III": Goal("bufa:336:2", "global:512:2", 15, tasks=64, bytes_of_file=True),
+    "III": Goal("bufa:336:2", "global:512:2", 15, ranks=64, bytes_of_file=True),
     "IV": Goal("no view", "global:512:2", 96),
 }

@@ -94,11 +94,11 @@ def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
         (lab.backing / name).mkdir(exist_ok=True)
 
     def moved(layer: str | None) -> Run:
-        stack = None if layer is None else STACKS[layer].format(lab.folder)
+        stack = None if layer is None else STACKS[layer].format(lab.directory)
         backing.unlink(missing_ok=True)
         if case.way == "read":
             lab.extend("sweep.dat", case.file_bytes, stack if layer in TRANSFORMS else None)
-        found = lab.sweep(lab.folder / "sweep.dat", case.way, case.pattern, case.piece, case.count, case.ranks, stack=stack)
+        found = lab.sweep(lab.directory / "sweep.dat", case.way, case.pattern, case.piece, case.count, case.ranks, stack=stack)
         for name in ("s1", "s2"):
             shutil.rmtree(lab.backing / name)
             (lab.backing / name).mkdir()

@@ -8,9 +8,9 @@ import pytest
 from weir._errors import InputError, UsageError
 from weir.bench import nersc, nersc_tables, reference
 from weir.bench._process import RunFailed, numbers, run
-from weir.bench._programs import build_folder, choose_mpi
+from weir.bench._programs import build_directory, choose_mpi
 from weir.bench._statistics import Spread
-from weir.bench.cases import CASES, TASKS
+from weir.bench.cases import CASES, RANKS
 
 
 def measured(requests: float, size: float = 1e6) -> dict[str, Spread]:
@@ -18,22 +18,22 @@ def measured(requests: float, size: float = 1e6) -> dict[str, Spread]:
     return {name: Spread.of([value * 2, value, value / 2]) for name, value in values.items()}
 
 
-def table(number: str, tasks: int, **rows: dict[str, Spread] | str) -> nersc.Table:
+def table(number: str, ranks: int, **rows: dict[str, Spread] | str) -> nersc.Table:
     """Rows by name with `_` for what a keyword cannot have; a text is an error."""
-    case = CASES[number](tasks, 1)
+    case = CASES[number](ranks, 1)
     found = []
     for variant in case.variants:
         value = rows[variant.name.split(":")[0].replace(" ", "_").replace(",", "")]
         error = value if isinstance(value, str) else ""
-        found.append(nersc.Row(variant.name, tasks, variant.stack, {} if error else value, error))
+        found.append(nersc.Row(variant.name, ranks, variant.stack, {} if error else value, error))
     return nersc.Table(case, tuple(found))
 
 
 def test_every_reference_row_is_one_that_is_run():
     for number, rows in reference.ROWS.items():
-        for spec, tasks in rows:
-            for n in TASKS[number] if tasks is None else (tasks,):
-                assert n in TASKS[number]
+        for spec, ranks in rows:
+            for n in RANKS[number] if ranks is None else (ranks,):
+                assert n in RANKS[number]
                 assert spec in [variant.name for variant in CASES[number](n, 1).variants]
 
 
@@ -41,7 +41,7 @@ def test_goals_are_no_higher_than_the_reference():
     """5.2, 6.7, 15 and 96 are its own ratios, rounded down or to the nearest whole."""
     for number, goal in reference.GOALS.items():
         rows = reference.ROWS[number]
-        above, below = ((rows.get((name, goal.tasks)) or rows[name, None]).requests for name in (goal.base, goal.row))
+        above, below = ((rows.get((name, goal.ranks)) or rows[name, None]).requests for name in (goal.base, goal.row))
         assert above / below == pytest.approx(goal.factor, rel=0.01)
 
 
@@ -61,7 +61,7 @@ def test_bytes_of_the_file_are_a_goal_where_it_says_so():
     assert outcome(size).met and outcome(1.004 * size).met
     assert not outcome(1.02 * size).met and not outcome(0.9 * size).met
     rows = {"none": measured(9e5), "bufa": measured(3000), "global": measured(70, size)}
-    assert nersc.verdict(table("III", 16, **rows)) is None, "the goal is one for 64 tasks"
+    assert nersc.verdict(table("III", 16, **rows)) is None, "the goal is one for 64 ranks"
 
 
 def test_a_row_that_failed_is_shown_and_meets_no_goal():
@@ -97,29 +97,29 @@ def test_json_has_everything():
     assert [row["error"] for row in one["rows"]] == [None, None, "no layer"]
 
 
-def test_tasks_of_cases():
+def test_ranks_of_cases():
     every = tuple(CASES)
-    assert nersc.parse_tasks(["4,16", "IV=8"], every) == {**TASKS, "III": (4, 16), "IV": (8,)}
-    assert nersc.parse_tasks(["6"], ("II",))["II"] == (6,)
+    assert nersc.parse_ranks(["4,16", "IV=8"], every) == {**RANKS, "III": (4, 16), "IV": (8,)}
+    assert nersc.parse_ranks(["6"], ("II",))["II"] == (6,)
     for word in ("many", "V=4", "I=0", "I="):
         with pytest.raises(UsageError, match="--pes"):
-            nersc.parse_tasks([word], every)
+            nersc.parse_ranks([word], every)
 
 
 @pytest.mark.parametrize("number", CASES)
 @pytest.mark.parametrize("scale", [0.01, 1, 2])
 def test_cases_have_sizes_that_the_programs_take(number, scale):
-    for tasks in TASKS[number]:
-        case = CASES[number](tasks, scale)
+    for ranks in RANKS[number]:
+        case = CASES[number](ranks, scale)
         assert len({variant.name for variant in case.variants}) == len(case.variants)
         sizes = dict(zip(case.variants[0].arguments[::2], case.variants[0].arguments[1::2], strict=True))
         assert float(sizes.get("--megabytes", 1)) > 0
-        assert int(sizes.get("--planes", tasks)) >= tasks and int(sizes.get("--rows", tasks)) >= tasks
+        assert int(sizes.get("--planes", ranks)) >= ranks and int(sizes.get("--rows", ranks)) >= ranks
 
 
 def test_programs_that_are_not_there(tmp_path):
     with pytest.raises(InputError, match="make build"):
-        build_folder(str(tmp_path / "none"))
+        build_directory(str(tmp_path / "none"))
     with pytest.raises(InputError, match="weir-overlap"):
         choose_mpi(None, tmp_path / "{mpi}" / "weir-overlap")
     with pytest.raises(UsageError, match="lam"):
@@ -131,6 +131,6 @@ def test_what_a_program_says_reaches_the_row(tmp_path):
         run(["sh", "-c", "echo before >&2; echo it broke >&2; exit 3"], {}, tmp_path, 10)
     with pytest.raises(RunFailed, match="longer than 0 s"):
         run(["sleep", "30"], {}, tmp_path, 0.1)
-    assert numbers("noise\nscf: tasks=2 requests=7\n", "scf") == {"tasks": 2, "requests": 7}
+    assert numbers("noise\nscf: ranks=2 requests=7\n", "scf") == {"ranks": 2, "requests": 7}
     with pytest.raises(RunFailed, match="no line"):
         numbers("scf was here\n", "scf")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends a bench before its end leaves neither its folder nor its programs behind."""
+"""What ends a bench before its end leaves neither its directory nor its programs behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from weir.bench import _scratch
 from weir.bench._process import RunFailed, run
 
-# A launcher, its rank in a session of its own (as MPICH's), both deaf to SIGTERM, and files without end in the bench's folder.
+# A launcher, its rank in a session of its own (as MPICH's), both deaf to SIGTERM, and files without end in the bench's directory.
 RANK = "trap '' TERM; echo $$ > rank; i=0; while :; do i=$((i + 1)); mkdir -p f$i; done"
 LAUNCHER = f"""trap '' TERM; setsid sh -c "{RANK.replace("$", chr(92) + "$")}" & while :; do sleep 1; done"""
 BENCH = f"""
@@ -43,7 +43,7 @@ def gone(pid):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_programs_and_removes_folders(tmp_path, number):
+def test_a_signal_ends_programs_and_removes_directories(tmp_path, number):
     command = [sys.executable, "-c", BENCH.format(parent=str(tmp_path))]
     # What a shell starts in the background ignores SIGINT, and so would the bench.
     bench = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))

@@ -25,17 +25,17 @@ def row(name: str, mb_s: float, **more: object) -> wrf.Row:
 class Place:
     """A laboratory without programs."""
 
-    def __init__(self, folder, **options):
+    def __init__(self, directory, **options):
         self.options = wrf.Options(**options)
-        self.build, self.place, self.disk, self.environment = folder, folder, folder, {}
+        self.build, self.place, self.disk, self.environment = directory, directory, directory, {}
         self.noted = []
 
     def note(self, text):
         self.noted.append(text)
 
 
-def goals(folder, *rows, **options) -> wrf_goals.Goals:
-    return wrf_goals.Goals(wrf.Bench(Place(folder, **options)), rows)
+def goals(directory, *rows, **options) -> wrf_goals.Goals:
+    return wrf_goals.Goals(wrf.Bench(Place(directory, **options)), rows)
 
 
 def test_rates_are_those_back_to_back(tmp_path):
@@ -139,7 +139,7 @@ def test_a_row_failed_is_not_a_figure(tmp_path):
     bench = wrf.Bench(Place(tmp_path))
     failed = bench._row(wrf.BY_NAME["servers"], [{"total_s": 1.0}], [], 0, "status 1")
     assert failed.error == "status 1" and failed.rate() is None and failed.servers == 1
-    assert bench.servers_of(wrf.BY_NAME["servers+parallel"]) == 2 and bench.tasks_of(wrf.BY_NAME["plain"]) == 1
+    assert bench.servers_of(wrf.BY_NAME["servers+parallel"]) == 2 and bench.ranks_of(wrf.BY_NAME["plain"]) == 1
 
 
 def test_what_a_program_calls_an_error_goes_before_what_its_launcher_says(tmp_path):

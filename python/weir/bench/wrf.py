@@ -59,7 +59,7 @@ class Options:
     interval_s: float = 1.0  # of computing between two frames
     compute: str = "sleep"  # or "cpu"
     repeat: int = 5
-    folder: str | None = None
+    directory: str | None = None
     disk: str | None = None
     mpi: str | None = None
     only: tuple[str, ...] = tuple(BY_NAME)
@@ -96,7 +96,7 @@ class Row:
     """Medians and ranges of a writer's runs: in a model that computes, and back to back; or why there are none."""
 
     way: Way
-    tasks: int = 0
+    ranks: int = 0
     servers: int = 0
     model: dict[str, Spread] = field(default_factory=dict)
     burst: dict[str, Spread] = field(default_factory=dict)
@@ -128,45 +128,45 @@ class Laboratory:
             return f"left out: {way.package} is not installed"
         return ""
 
-    def call(self, way: Way, tasks: int, servers: int = 0, folder: Path | None = None, sync: bool = False, **more: object) -> Run:
-        """One run of the experiment; servers are ranks beside `tasks`. Its files stay in `folder`."""
-        folder = folder or self.place
-        arguments: dict[str, object] = {"scale": self.options.scale, "folder": folder, "sync": int(sync), **more}
+    def call(self, way: Way, ranks: int, servers: int = 0, directory: Path | None = None, sync: bool = False, **more: object) -> Run:
+        """One run of the experiment; servers are ranks beside `ranks`. Its files stay in `directory`."""
+        directory = directory or self.place
+        arguments: dict[str, object] = {"scale": self.options.scale, "directory": directory, "sync": int(sync), **more}
         if way.program == "weir":
             arguments["config"] = self._configuration(way, servers, sync)
         if way.program == "adios2":
             arguments["adios2"] = self.adios2
         words = [f"{key}={value}" for key, value in arguments.items()]
-        total = tasks + (servers if way.mode in ("servers", "servers+parallel") else 0)
+        total = ranks + (servers if way.mode in ("servers", "servers+parallel") else 0)
         command = self.mpi.command(total, self.program(way.program), words)
-        return numbers(run(command, self.environment, folder, self.options.timeout_s), "wrf")
+        return numbers(run(command, self.environment, directory, self.options.timeout_s), "wrf")
 
     def _configuration(self, way: Way, servers: int, sync: bool) -> Path:
-        groups, tasks = (1, servers) if way.mode == "servers+parallel" else (servers, 1)
+        groups, ranks = (1, servers) if way.mode == "servers+parallel" else (servers, 1)
         lines = [f'mode = "{way.mode}"', f"sync = {str(sync).lower()}"]
         if way.mode in ("servers", "servers+parallel"):
-            lines += [f"groups = {groups}", f"tasks_per_group = {tasks}"]
+            lines += [f"groups = {groups}", f"servers_per_group = {ranks}"]
         path = self.place / "output.toml"
         path.write_text("\n".join(["[output]", *lines]) + "\n")
         return path
 
     @contextmanager
     def fresh(self, name: str = "files", where: Path | None = None) -> Iterator[Path]:
-        """An empty folder, gone afterwards: on tmpfs its memory is."""
-        folder = (where or self.place) / name
-        remove(folder)
-        folder.mkdir()
+        """An empty directory, gone afterwards: on tmpfs its memory is."""
+        directory = (where or self.place) / name
+        remove(directory)
+        directory.mkdir()
         try:
-            yield folder
+            yield directory
         finally:
-            remove(folder)
+            remove(directory)
 
 
 @contextmanager
 def laboratory(options: Options, build: Path, note: Callable[[str], None]) -> Iterator[Laboratory]:
     """Places for the time of a bench: in memory, and on a disk."""
     with (
-        scratch(options.folder) as place,
+        scratch(options.directory) as place,
         scratch(options.disk, in_memory=False) as disk,
     ):
         yield Laboratory(options, build, place, disk, note)
@@ -175,8 +175,8 @@ def laboratory(options: Options, build: Path, note: Callable[[str], None]) -> It
 def find_adios2() -> str | None:
     """The C library of the installed Python package."""
     found = importlib.util.find_spec("adios2")
-    folders = [Path(place) for place in (found.submodule_search_locations or [])] if found else []
-    libraries = [str(path) for folder in folders for path in sorted(folder.glob("libadios2_c.so*"))]
+    directories = [Path(place) for place in (found.submodule_search_locations or [])] if found else []
+    libraries = [str(path) for directory in directories for path in sorted(directory.glob("libadios2_c.so*"))]
     return libraries[0] if libraries else None
 
 
@@ -192,16 +192,16 @@ class Bench:
             return self.options.servers
         return max(2, self.options.servers) if way.mode == "servers+parallel" else 0
 
-    def tasks_of(self, way: Way) -> int:
+    def ranks_of(self, way: Way) -> int:
         """The floor is what as many ranks as there are servers can write."""
         return self.options.servers if way.program == "plain" else self.options.ranks
 
-    def computing(self, tasks: int) -> dict[str, int]:
+    def computing(self, ranks: int) -> dict[str, int]:
         """What a step computes, for the program."""
         per_step = self.options.interval_s / self.options.every
         if self.options.compute == "sleep":
             return {"sleep_us": round(1e6 * per_step)}
-        return {"spin": max(1, round(per_step * self.passes_per_s() / max(1, tasks / cores())))}
+        return {"spin": max(1, round(per_step * self.passes_per_s() / max(1, ranks / cores())))}
 
     def passes_per_s(self) -> float:
         """Of the array that a computing step smooths, by one core."""
@@ -233,54 +233,54 @@ class Bench:
                         failures[way.name] = str(error)
         return [self._row(way, model[way.name], burst[way.name], compared.get(way.name, 0), failures.get(way.name, "")) for way in chosen]
 
-    def _reference(self, folder: Path) -> None:
+    def _reference(self, directory: Path) -> None:
         """Files that the others' are compared with, by the plainest way."""
         if self.comparable():
             steps = {"steps": self.options.steps, "every": self.options.every}
-            self.lab.call(BY_NAME["gather"], self.options.ranks, folder=folder, **steps)
+            self.lab.call(BY_NAME["gather"], self.options.ranks, directory=directory, **steps)
 
     def comparable(self) -> bool:
         return self.lab.program("compare").exists() and self.lab.program("gather").exists()
 
     def _model(self, way: Way, reference: Path | None, compared: dict[str, int]) -> Run:
-        tasks, servers = self.tasks_of(way), self.servers_of(way)
+        ranks, servers = self.ranks_of(way), self.servers_of(way)
         steps = {"steps": self.options.steps, "every": self.options.every}
-        with self.lab.fresh() as folder:
-            result = self.lab.call(way, tasks, servers, folder, **steps, **self.computing(tasks))
+        with self.lab.fresh() as directory:
+            result = self.lab.call(way, ranks, servers, directory, **steps, **self.computing(ranks))
             if reference is not None and way.program != "plain":
-                compared[way.name] = self._compare(way, folder, reference, steps)
+                compared[way.name] = self._compare(way, directory, reference, steps)
         result["output_s"] = result["effective_s"] + result["final_s"]
         result["percent"] = 100 * min(1.0, result["output_s"] / result["total_s"])
         return result
 
-    def _compare(self, way: Way, folder: Path, reference: Path, steps: dict[str, int]) -> int:
+    def _compare(self, way: Way, directory: Path, reference: Path, steps: dict[str, int]) -> int:
         """Values that are equal; RunFailed names the first that is not."""
         if way.program == "adios2":
-            result = self.lab.call(way, self.options.ranks, folder=folder, check=1, **steps)
+            result = self.lab.call(way, self.options.ranks, directory=directory, check=1, **steps)
             return round(result["bytes"] / 4)
         if not self.comparable():
             return 0
-        words = [f"scale={self.options.scale}", f"folder={folder}", *(f"{key}={value}" for key, value in steps.items())]
+        words = [f"scale={self.options.scale}", f"directory={directory}", *(f"{key}={value}" for key, value in steps.items())]
         if way.program != "gather":
             for file in reference.iterdir():
-                (folder / file.name).symlink_to(file)
+                (directory / file.name).symlink_to(file)
         command = self.lab.mpi.command(1, self.lab.program("compare"), ["gather", way.program, *words])
-        return round(numbers(run(command, self.lab.environment, folder, self.options.timeout_s), "wrf")["compared"])
+        return round(numbers(run(command, self.lab.environment, directory, self.options.timeout_s), "wrf")["compared"])
 
     def _burst(self, way: Way) -> Run:
-        with self.lab.fresh() as folder:
-            return rated(self.lab.call(way, self.tasks_of(way), self.servers_of(way), folder, steps=self.options.frames, bare=1))
+        with self.lab.fresh() as directory:
+            return rated(self.lab.call(way, self.ranks_of(way), self.servers_of(way), directory, steps=self.options.frames, bare=1))
 
     def _row(self, way: Way, model: Sequence[Run], burst: Sequence[Run], compared: int, error: str) -> Row:
         if error or not model or not burst:
-            return Row(way, self.tasks_of(way), self.servers_of(way), error=error)
-        return Row(way, self.tasks_of(way), self.servers_of(way), spreads(model), spreads(burst), compared)
+            return Row(way, self.ranks_of(way), self.servers_of(way), error=error)
+        return Row(way, self.ranks_of(way), self.servers_of(way), spreads(model), spreads(burst), compared)
 
 
 def rated(result: Run) -> Run:
     """With MB/s of data, and processor seconds of all ranks a GB."""
     result["mb_s"] = result["bytes"] / result["total_s"] / 1e6
-    result["cpu_s_per_gb"] = (result["server_cpu_s"] + result["task_cpu_s"]) / (result["bytes"] / 1e9)
+    result["cpu_s_per_gb"] = (result["server_cpu_s"] + result["rank_cpu_s"]) / (result["bytes"] / 1e9)
     return result
 
 

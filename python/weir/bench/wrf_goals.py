@@ -71,9 +71,9 @@ class Goals:
     def repeated(self, once: Callable[[], Run]) -> dict[str, Spread]:
         return spreads([once() for _ in range(self.options.repeat)])
 
-    def _servers(self, tasks: int, servers: int = 1, **more: object) -> Run:
-        with self.lab.fresh() as folder:
-            return self.lab.call(BY_NAME["servers"], tasks, servers, folder, **more)
+    def _servers(self, ranks: int, servers: int = 1, **more: object) -> Run:
+        with self.lab.fresh() as directory:
+            return self.lab.call(BY_NAME["servers"], ranks, servers, directory, **more)
 
     def put(self) -> list[Goal]:
         """With a sleeping model and a core for each rank: what is timed is the copy."""
@@ -129,10 +129,10 @@ class Goals:
             of("final drain, on disk with fsync / plain", "x", 0.9, True, Spread.of(drain).median),
         ]
 
-    def _on_disk(self, way: Way, tasks: int, frames: int, **more: object) -> Run:
-        with self.lab.fresh("files", self.lab.disk) as folder:
+    def _on_disk(self, way: Way, ranks: int, frames: int, **more: object) -> Run:
+        with self.lab.fresh("files", self.lab.disk) as directory:
             os.sync()  # else the disk is busy with removing what the run before has written
-            return self.lab.call(way, tasks, self.options.servers if way.mode else 0, folder, sync=True, steps=frames, bare=1, **more)
+            return self.lab.call(way, ranks, self.options.servers if way.mode else 0, directory, sync=True, steps=frames, bare=1, **more)
 
     def memory(self) -> list[Goal]:
         """A frame three times as large as the table's as well."""
@@ -165,7 +165,7 @@ class Goals:
 
     def messages(self) -> list[Goal]:
         """Counted by a simulation that is one of the native tests: it passes or it does not."""
-        what, limit = "messages of a frame, 10,000 ranks and 64 tasks, of at most", 10_126
+        what, limit = "messages of a frame, 10,000 ranks and 64 ranks, of at most", 10_126
         program = self.lab.build / "native" / "output" / "output_engine_server_test"
         if not program.exists():
             return [of(what, "", limit, False, None, f"{program.name} is not built")]

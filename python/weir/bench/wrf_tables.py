@@ -44,7 +44,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     memory = max(m["server_bytes"].high, b["server_bytes"].high)
     return (
         row.way.title,
-        f"{row.tasks}+{row.servers}" if row.servers else str(row.tasks),
+        f"{row.ranks}+{row.servers}" if row.servers else str(row.ranks),
         f"{m['effective_s'].median:.3f}",
         f"{m['total_s'].median:.2f}",
         f"{m['final_s'].median:.3f}",
@@ -83,7 +83,7 @@ def as_data(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goa
             {
                 "name": row.way.name,
                 "title": row.way.title,
-                "tasks": row.tasks,
+                "ranks": row.ranks,
                 "servers": row.servers,
                 "error": row.error or None,
                 "values_compared": row.compared,

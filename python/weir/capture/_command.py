@@ -3,7 +3,7 @@
 
 The command stays in the process group of the caller, so that the terminal, job control and batch systems treat it as if
 weir were not there. A signal sent to that whole group has therefore reached the command already, and must not be sent
-again (the second SIGTERM within seconds makes mpirun give up its tasks), while one sent to weir alone must be passed on.
+again (the second SIGTERM within seconds makes mpirun give up its ranks), while one sent to weir alone must be passed on.
 The kernel does not say which it was; the canary does: a `cat` in the same group, without handlers, that waits on a pipe.
 A signal to the group kills it. It ends with weir, whatever ends weir, because the pipe closes.
 """
@@ -54,7 +54,7 @@ def find_program(name: str, environ: Mapping[str, str]) -> str:
         if not os.path.exists(name):
             raise CannotStart(f"{name}: no such file", NOT_FOUND)
         if os.path.isdir(name):
-            raise CannotStart(f"{name}: is a folder", NOT_EXECUTABLE)
+            raise CannotStart(f"{name}: is a directory", NOT_EXECUTABLE)
         if not os.access(name, os.X_OK):
             raise CannotStart(f"{name}: not executable; chmod +x, or name the interpreter", NOT_EXECUTABLE)
         return name

@@ -37,7 +37,7 @@ VARIABLES = (
         "WEIR_TRACE_DIR",
         "absolute path",
         "none: the library stays idle",
-        "Folder of the step, which exists already; the trace file of each node is written into it.",
+        "Directory of the step, which exists already; the trace file of each node is written into it.",
         launcher=True,
     ),
     Variable(
@@ -87,13 +87,13 @@ VARIABLES = (
         "WEIR_MPI_WAIT_S",
         "0, 1, 2, ...",
         "`20`",
-        "Seconds after which such a barrier at MPI_Init is given up: a task that runs without weir never comes to it; 0: never.",
+        "Seconds after which such a barrier at MPI_Init is given up: a rank that runs without weir never comes to it; 0: never.",
     ),
     Variable(
         "WEIR_MPI",
         "0, 1",
         "`1`",
-        "0: what tasks wait for in MPI is not recorded ([MPI](mpi.md)); `weir trace --no-mpi` sets it.",
+        "0: what ranks wait for in MPI is not recorded ([MPI](mpi.md)); `weir trace --no-mpi` sets it.",
     ),
     Variable(
         "WEIR_CLOCK_SKEW_NS",
@@ -110,10 +110,10 @@ VARIABLES = (
         launcher=True,
     ),
     Variable(
-        "WEIR_NODE_TASKS",
+        "WEIR_NODE_RANKS",
         "1, 2, 3, ...",
-        "all tasks of a node",
-        "So many tasks of a job act as one node: lets one machine stand for several nodes to the layers that tasks share.",
+        "all ranks of a node",
+        "So many ranks of a job act as one node: lets one machine stand for several nodes to the layers that ranks share.",
     ),
     Variable(
         "WEIR_LOCK_WAIT_MS",
@@ -127,7 +127,7 @@ VARIABLES = (
         "`mpi`, `off`",
         "the best there is",
         "How layer global shares blocks between nodes: `mpi`, by messages alone (MPI begins with MPI_THREAD_MULTIPLE), "
-        "also between nodes that WEIR_NODE_TASKS makes and for programs that may make windows; `off`: each node reads for itself.",
+        "also between nodes that WEIR_NODE_RANKS makes and for programs that may make windows; `off`: each node reads for itself.",
     ),
     Variable(
         "WEIR_JOB",
@@ -152,7 +152,7 @@ VARIABLES = (
         "WEIR_OUTPUT_LIBRARIES",
         "path",
         "the package's own",
-        "Python's weir.output: the folder of `openmpi/libweir.so`, `mpich/libweir.so` and `libweir-output-check.so`.",
+        "Python's weir.output: the directory of `openmpi/libweir.so`, `mpich/libweir.so` and `libweir-output-check.so`.",
         command=True,
     ),
     *(
@@ -160,7 +160,7 @@ VARIABLES = (
         for key, values in (
             ("mode", "`serial`, `collective`, `servers`, `servers+parallel`"),
             ("groups", "1, 2, 3, ..."),
-            ("tasks_per_group", "1, 2, 3, ..."),
+            ("servers_per_group", "1, 2, 3, ..."),
             ("placement", "`last`, `spread`, `nodes`"),
             ("aggregators", "0, 1, 2, ..."),
             ("transport", "`auto`, `shared`, `rma`, `two-sided`"),
@@ -228,13 +228,13 @@ def with_library(preload: str, library: str) -> str:
 
 
 def tracing_variables(
-    environ: Mapping[str, str], library: str, folder: str, level: str, budget_bytes: int, share: str | None = None
+    environ: Mapping[str, str], library: str, directory: str, level: str, budget_bytes: int, share: str | None = None
 ) -> dict[str, str]:
-    """What is to be set, beside what ``environ`` has, for programs to be traced into ``folder``."""
+    """What is to be set, beside what ``environ`` has, for programs to be traced into ``directory``."""
     sharing = {"WEIR_SHARE": share or ""} if share or environ.get("WEIR_SHARE") else {}  # that of the step before does not last
     return {
         PRELOAD_VARIABLE: with_library(environ.get(PRELOAD_VARIABLE, ""), library),
-        "WEIR_TRACE_DIR": folder,
+        "WEIR_TRACE_DIR": directory,
         "WEIR_LEVEL": level,
         "WEIR_BUDGET": str(budget_bytes),
         "WEIR_LAUNCH": "0",

@@ -39,9 +39,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A step that can be traced into: its folder, its job.json as first written, the preload library."""
+    """A step that can be traced into: its directory, its job.json as first written, the preload library."""
 
-    folder: str
+    directory: str
     job: Job
     library: str
 
@@ -59,12 +59,12 @@ def preload_library() -> str:
     except LibraryMissing as error:
         raise InputError(str(error)) from error
     if " " in library or ":" in library:
-        raise InputError(f"{library}: blanks and colons separate the entries of LD_PRELOAD; install weir in a folder without them")
+        raise InputError(f"{library}: blanks and colons separate the entries of LD_PRELOAD; install weir in a directory without them")
     return library
 
 
 def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str] | None) -> Prepared:
-    """Check everything and make the step's folder and job.json.
+    """Check everything and make the step's directory and job.json.
 
     Raises UsageError for what must be asked differently, StorageError or InputError when no trace can be had here.
     """
@@ -74,7 +74,7 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
     check_run(options.run)
     budget_bytes = parse_budget(options.budget)
     library = preload_library()
-    folder = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"), command is None, options.share)
+    directory = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"), command is None, options.share)
     job = Job(
         step=options.step,
         command=list(command) if command is not None else None,
@@ -85,10 +85,10 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
         started_realtime_ns=time.time_ns(),
     )
     try:
-        job.write(folder, options.share)
+        job.write(directory, options.share)
     except OSError as error:
-        raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror}") from error
-    return Prepared(folder, job, library)
+        raise StorageError(f"{directory}: the trace cannot be written here: {error.strerror}") from error
+    return Prepared(directory, job, library)
 
 
 def launch(options: Options, command: Sequence[str], environ: Mapping[str, str], rules: str | None = None) -> int:
@@ -101,7 +101,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
     except (StorageError, InputError) as error:
         say(f"{error}; the program runs without a trace")
         return _run_untraced(command, environ, rules)
-    variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes, options.share)
+    variables = tracing_variables(environ, step.library, step.directory, options.level, step.job.budget_bytes, options.share)
     if not options.mpi:
         variables["WEIR_MPI"] = "0"
     if rules is not None:
@@ -114,19 +114,19 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         say(str(error))
         return error.status
     finished = _finish(step, status, before)
-    count = count_traces(trace_files(step.folder))
+    count = count_traces(trace_files(step.directory))
     empty = count.processes == 0
     if count.launchers and not count.ranks and _starts_ranks(command):
         say(_NO_RANK)
         return shell_status(status) or NO_TRACE_STATUS
     if empty and count.nodes == 0 and finished and is_weir(command, environ):
         if not options.quiet:
-            say(f"nothing in {step.folder}: weir's own commands are not recorded")
+            say(f"nothing in {step.directory}: weir's own commands are not recorded")
         return shell_status(status)
     if empty:
-        say(_why_none(step.folder, command[0], count))
+        say(_why_none(step.directory, command[0], count))
     elif finished and not options.quiet:
-        say(_note(options, step.folder, count))
+        say(_note(options, step.directory, count))
     untraced = empty or not finished
     return shell_status(status) or (NO_TRACE_STATUS if untraced else 0)
 
@@ -191,7 +191,7 @@ def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str
 
 
 _NO_RANK = (
-    "no rank was traced: the launcher alone left records; its tasks were started without LD_PRELOAD and WEIR_TRACE_DIR "
+    "no rank was traced: the launcher alone left records; its ranks were started without LD_PRELOAD and WEIR_TRACE_DIR "
     "(srun --export=NONE, SLURM_EXPORT_ENV): hand them on, as docs/guide/cluster.md says"
 )
 
@@ -205,22 +205,22 @@ def _finish(step: Prepared, status: int | None, before: list[int] | None = None)
     after = children_io() if before is not None else None
     counted = [max(0, last - first) for first, last in zip(before, after)] if before and after else None
     try:
-        step.job.ended(status, counted).write(step.folder)
-    except FileNotFoundError:  # the program removed the folder, which is said where the trace is missed
+        step.job.ended(status, counted).write(step.directory)
+    except FileNotFoundError:  # the program removed the directory, which is said where the trace is missed
         return False
     except OSError as error:
-        say(f"{step.folder}: job.json cannot be completed: {error.strerror}")
+        say(f"{step.directory}: job.json cannot be completed: {error.strerror}")
         return False
     return True
 
 
-def _why_none(folder: str, program: str, count: Count) -> str:
-    if not os.path.isdir(folder):
-        return f"no trace: {folder} was removed while the program ran"
+def _why_none(directory: str, program: str, count: Count) -> str:
+    if not os.path.isdir(directory):
+        return f"no trace: {directory} was removed while the program ran"
     if count.nodes:
-        return f"no trace: the file in {folder} holds no process; it could not grow (disk full?)"
+        return f"no trace: the file in {directory} holds no process; it could not grow (disk full?)"
     return (
-        f"no trace: {program} wrote none into {folder}; a static or setuid program, or one started with an environment "
+        f"no trace: {program} wrote none into {directory}; a static or setuid program, or one started with an environment "
         f"of its own, cannot be seen (see: weir doctor {shlex.quote(program)})"
     )
 
@@ -229,7 +229,7 @@ def _plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
-def _note(options: Options, folder: str, count: Count) -> str:
+def _note(options: Options, directory: str, count: Count) -> str:
     held = [_plural(count.processes, "process")]
     if count.nodes > 1:
         held.append(_plural(count.nodes, "node"))
@@ -242,4 +242,4 @@ def _note(options: Options, folder: str, count: Count) -> str:
 
 
     look = f"weir report {shlex.quote(options.run)}"
-    return f"{', '.join(held)} in {folder}; look with: {look}"
+    return f"{', '.join(held)} in {directory}; look with: {look}"

@@ -59,7 +59,7 @@ def _given_by_user(words: Sequence[str]) -> set[str]:
 def with_forwarding(command: Sequence[str], environ: Mapping[str, str], library: str) -> tuple[list[str], dict[str, str]]:
     """The command line and environment with which Open MPI's launcher carries weir's variables to each node.
 
-    ``environ`` has weir's variables. An LD_PRELOAD that the command line itself gives to the tasks gets the library too.
+    ``environ`` has weir's variables. An LD_PRELOAD that the command line itself gives to the ranks gets the library too.
     """
     names = forwarded_names(environ)
     if _LIST_VARIABLE in environ:
@@ -68,7 +68,7 @@ def with_forwarding(command: Sequence[str], environ: Mapping[str, str], library:
         listed = [_own_first(entry, library) for entry in listed] + [n for n in names if n not in known]
         return list(command), {**environ, _LIST_VARIABLE: ";".join(listed)}
     if any(_LIST_OPTION in word for word in command):
-        return list(command), dict(environ)  # what the user lists there is what the tasks get; see the guide for clusters
+        return list(command), dict(environ)  # what the user lists there is what the ranks get; see the guide for clusters
     result = [command[0]]
     at_start = True
     for position, word in enumerate(command[1:], 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run folders and job.json, as docs/formats/trace.md has them (sections 1 and 7)."""
+"""Run directories and job.json, as docs/formats/trace.md has them (sections 1 and 7)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ TRACE_SUFFIX = ".weir"
 LONGEST_NAME_BYTES = 255
 # Permissions by who shares a run. Command lines and names of files are in it: nobody else's business unless its owner says so.
 _FILE_MODES = {None: 0o600, "group": 0o640, "all": 0o644}
-_FOLDER_MODES = {None: 0o700, "group": 0o750, "all": 0o755}
+_DIRECTORY_MODES = {None: 0o700, "group": 0o750, "all": 0o755}
 LEAST_SPACE_BYTES = 256 << 10  # what a trace of one small program takes
 
 
 def check_step(step: str) -> str:
-    """The name itself; raises UsageError when it cannot be the name of one folder."""
+    """The name itself; raises UsageError when it cannot be the name of one directory."""
 
     def refuse(why: str) -> UsageError:
-        return UsageError(f"--step {step!r}: {why}; a step is the name of one folder, for example traj0")
+        return UsageError(f"--step {step!r}: {why}; a step is the name of one directory, for example traj0")
 
     if not step:
         raise refuse("the name is empty")
@@ -48,11 +48,11 @@ def check_step(step: str) -> str:
 
 
 def check_run(run: str) -> str:
-    """The folder's name itself; raises UsageError when it looks like an option."""
+    """The directory's name itself; raises UsageError when it looks like an option."""
     if not run:
-        raise UsageError("-o '': the name of the folder is empty")
+        raise UsageError("-o '': the name of the directory is empty")
     if run.startswith("-"):
-        raise UsageError(f"-o {run!r}: the folder's name begins with a dash, as options do; was it left out? If not, write ./{run}")
+        raise UsageError(f"-o {run!r}: the directory's name begins with a dash, as options do; was it left out? If not, write ./{run}")
     return run
 
 
@@ -72,11 +72,11 @@ class Job:
     kernel_bytes: list[int] | None = None
     format: int = FORMAT
 
-    def write(self, folder: str, share: str | None = None) -> None:
-        """Write folder/job.json so that a reader finds the old one or the new one whole. Raises OSError.
+    def write(self, directory: str, share: str | None = None) -> None:
+        """Write directory/job.json so that a reader finds the old one or the new one whole. Raises OSError.
 
         share: who else may read a new one (`group`, `all`); one that is there keeps its permissions."""
-        path = os.path.join(folder, JOB_FILE)
+        path = os.path.join(directory, JOB_FILE)
         temporary = f"{path}.{secrets.token_hex(8)}.new"
         text = json.dumps(asdict(self), indent=1) + "\n"
         try:
@@ -113,67 +113,67 @@ def _write_in_place(path: str, text: str) -> None:
         file.truncate()
 
 
-def trace_files(folder: str) -> list[str]:
-    """Absolute names of the trace files of a step, sorted; none when the folder cannot be read."""
+def trace_files(directory: str) -> list[str]:
+    """Absolute names of the trace files of a step, sorted; none when the directory cannot be read."""
     try:
-        names = os.listdir(folder)
+        names = os.listdir(directory)
     except OSError:
         return []
-    return sorted(os.path.join(folder, n) for n in names if n.endswith(TRACE_SUFFIX))
+    return sorted(os.path.join(directory, n) for n in names if n.endswith(TRACE_SUFFIX))
 
 
 def make_step(
     run: str, step: str, overwrite: bool, outer: str | None = None, begun: bool = False, share: str | None = None
 ) -> str:
-    """Make the folder of a step, with the folders above it; its absolute name.
+    """Make the directory of a step, with the directories above it; its absolute name.
 
     Raises UsageError when it holds a trace and may not be overwritten, StorageError when it cannot be made. Of a step
     that is overwritten weir's own files alone are removed. ``outer``: WEIR_TRACE_DIR of the caller; that very step is
     refused once it holds a trace, and before, too, unless it was merely ``begun``, by a weir env which is now repeated.
-    ``share``: who may read the folders that are made here beside their owner; one that is there keeps its permissions.
+    ``share``: who may read the directories that are made here beside their owner; one that is there keeps its permissions.
     """
-    folder = os.path.join(os.path.abspath(run), step)
+    directory = os.path.join(os.path.abspath(run), step)
     try:
-        _check_owner(folder)
-        present = trace_files(folder)
-        if (present or not begun) and outer and os.path.realpath(outer) == os.path.realpath(folder):
-            raise UsageError(f"{folder}: this command is being traced into that very step; name another with --step or -o")
+        _check_owner(directory)
+        present = trace_files(directory)
+        if (present or not begun) and outer and os.path.realpath(outer) == os.path.realpath(directory):
+            raise UsageError(f"{directory}: this command is being traced into that very step; name another with --step or -o")
         if present:
             if not overwrite:
                 raise UsageError(
-                    f"{folder}: this step holds a trace already; name another with --step or -o, or remove it with --overwrite"
+                    f"{directory}: this step holds a trace already; name another with --step or -o, or remove it with --overwrite"
                 )
-            for path in [*present, os.path.join(folder, JOB_FILE)]:
+            for path in [*present, os.path.join(directory, JOB_FILE)]:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
-        _make_folders(folder, _FOLDER_MODES[share])
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
-        space = os.statvfs(folder)
+        _make_directories(directory, _DIRECTORY_MODES[share])
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
+        space = os.statvfs(directory)
         if space.f_bavail * space.f_frsize < LEAST_SPACE_BYTES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory)
     except OSError as error:
-        raise StorageError(f"{folder}: the trace cannot be written here: {error.strerror or error}") from error
-    return folder
+        raise StorageError(f"{directory}: the trace cannot be written here: {error.strerror or error}") from error
+    return directory
 
 
-def _check_owner(folder: str) -> None:
-    """Raises StorageError when the folder is there and another user's: that one could replace what is written into it."""
+def _check_owner(directory: str) -> None:
+    """Raises StorageError when the directory is there and another user's: that one could replace what is written into it."""
     try:
-        owner = os.stat(folder).st_uid
+        owner = os.stat(directory).st_uid
     except FileNotFoundError:
         return
     if owner in os.getresuid():
         return
     # On file systems that map users, what this user makes there has another owner, too.
-    with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, prefix=".owner.") as probe:
+    with suppress(OSError), tempfile.NamedTemporaryFile(dir=directory, prefix=".owner.") as probe:
         if os.fstat(probe.fileno()).st_uid == owner:
             return
     try:
         name = pwd.getpwuid(owner).pw_name
     except KeyError:
         name = f"number {owner}"
-    raise StorageError(f"{folder}: belongs to user {name}, who could replace what is written there; name another with --step or -o")
+    raise StorageError(f"{directory}: belongs to user {name}, who could replace what is written there; name another with --step or -o")
 
 
 def children_io() -> list[int] | None:
@@ -190,17 +190,17 @@ def children_io() -> list[int] | None:
         return None
 
 
-def _make_folders(step: str, mode: int) -> None:
-    """The folders of a step and of its run with this mode, those above them as the umask has it."""
+def _make_directories(step: str, mode: int) -> None:
+    """The directories of a step and of its run with this mode, those above them as the umask has it."""
     run = os.path.dirname(step)
     above = os.path.dirname(run)
     if not os.path.lexists(above):
         os.makedirs(above, exist_ok=True)
-    _make_folder(run, mode)
-    _make_folder(step, mode)
+    _make_directory(run, mode)
+    _make_directory(step, mode)
 
 
-def _make_folder(path: str, mode: int) -> None:
+def _make_directory(path: str, mode: int) -> None:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -211,15 +211,15 @@ def _make_folder(path: str, mode: int) -> None:
         os.chmod(path, mode)
 
 
-def finish_env_step(folder: str | None) -> None:
-    """Complete the job.json of a step begun by ``weir env``; does nothing for any other folder, or if it is not there."""
-    if not folder:
+def finish_env_step(directory: str | None) -> None:
+    """Complete the job.json of a step begun by ``weir env``; does nothing for any other directory, or if it is not there."""
+    if not directory:
         return
     try:
-        with open(os.path.join(folder, JOB_FILE), encoding="utf-8") as file:
+        with open(os.path.join(directory, JOB_FILE), encoding="utf-8") as file:
             known = json.load(file)
         if known["format"] != FORMAT or known["command"] is not None or known["ended_realtime_ns"] is not None:
             return
-        Job(**known).ended(None).write(folder)
+        Job(**known).ended(None).write(directory)
     except (OSError, ValueError, KeyError, TypeError):
         return

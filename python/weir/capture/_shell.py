@@ -47,7 +47,7 @@ def begin_lines(options: Options, environ: Mapping[str, str], shell: str, rules:
     """
     step = prepare(options, environ, None)
     finish_env_step(environ.get("WEIR_TRACE_DIR"))
-    variables = tracing_variables(environ, step.library, step.folder, options.level, step.job.budget_bytes, options.share)
+    variables = tracing_variables(environ, step.library, step.directory, options.level, step.job.budget_bytes, options.share)
     if rules is not None:
         variables |= rules_variables(environ, step.library, rules)
     return [_SETTERS[shell](name, value) for name, value in variables.items()]

@@ -26,7 +26,7 @@ JOB_VARIABLES = ("WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID",
 class Arena:
     """One process's (or, shared, one node's) dirty bytes. ``failed``: some could not be written when they were due."""
 
-    folder: Path
+    directory: Path
     name: str
     pid: int
     alive: bool
@@ -52,23 +52,23 @@ def job_name(environ: Mapping[str, str]) -> str:
     return next((environ[name] for name in JOB_VARIABLES if environ.get(name)), "none")
 
 
-def node_folders(job: str) -> list[Path]:
-    """The folders of the job on this node: one, or one for each emulated node."""
-    folder = _job_folder(job)
-    if not folder.is_dir() or _is_refused(folder):
+def node_directories(job: str) -> list[Path]:
+    """The directories of the job on this node: one, or one for each emulated node."""
+    directory = _job_directory(job)
+    if not directory.is_dir() or _is_refused(directory):
         return []
-    return sorted(node for node in folder.iterdir() if node.name.isdigit())
+    return sorted(node for node in directory.iterdir() if node.name.isdigit())
 
 
-def _job_folder(job: str) -> Path:
+def _job_directory(job: str) -> Path:
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", job.encode("utf-8", "surrogateescape")[:64].decode("latin-1"))
     return SHARED_MEMORY / f"weir.{os.geteuid()}.{safe}"
 
 
-def _is_refused(folder: Path) -> bool:
+def _is_refused(directory: Path) -> bool:
     """As the library refuses it: another user may have made it."""
     try:
-        about = os.lstat(folder)
+        about = os.lstat(directory)
     except OSError:
         return False
     return not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077 != 0
@@ -77,33 +77,33 @@ def _is_refused(folder: Path) -> bool:
 def arenas(job: str) -> list[Arena]:
     """Every arena of the job on this node. Raises InputError when the helper program is missing."""
     found = []
-    for folder in node_folders(job):
-        lines = _call("--status", folder).stdout.splitlines()
+    for directory in node_directories(job):
+        lines = _call("--status", directory).stdout.splitlines()
         for one in map(json.loads, lines):
-            found.append(Arena(folder, one["arena"], one["pid"], one["alive"], one["dirty_bytes"], one["failed"]))
+            found.append(Arena(directory, one["arena"], one["pid"], one["alive"], one["dirty_bytes"], one["failed"]))
     return found
 
 
 def refusals(job: str) -> list[str]:
     """A sentence for each arena that is not written out because another than a program of the job could have made it."""
-    folder = _job_folder(job)
-    if _is_refused(folder):
-        return [f"{folder}: refused: it is not a directory of this user alone"]
-    return [line for node in node_folders(job) for line in _call("--status", node).stderr.splitlines()]
+    directory = _job_directory(job)
+    if _is_refused(directory):
+        return [f"{directory}: refused: it is not a directory of this user alone"]
+    return [line for node in node_directories(job) for line in _call("--status", node).stderr.splitlines()]
 
 
 def wait(job: str, run: str | None = None) -> bool:
     """Wait until what dead programs had accepted is written, as far as it can be. False: something is not.
 
-    Whatever helper is running does it; where there is none it is done here. Failures are added to the folder's report, and to
+    Whatever helper is running does it; where there is none it is done here. Failures are added to the directory's report, and to
     the one in ``run``.
     """
-    return all([_call("--wait", folder, run).returncode == 0 for folder in node_folders(job)])
+    return all([_call("--wait", directory, run).returncode == 0 for directory in node_directories(job)])
 
 
 def recover(job: str, run: str | None = None) -> bool:
     """The same, and what could not be written before is tried again."""
-    return all([_call("--recover", folder, run).returncode == 0 for folder in node_folders(job)])
+    return all([_call("--recover", directory, run).returncode == 0 for directory in node_directories(job)])
 
 
 def report_sizes(job: str) -> dict[Path, int]:
@@ -132,10 +132,10 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int], run: str | No
         return [str(error)]
     new = losses_since(job, before)
     said = [str(loss) for loss in new]
-    folder = _job_folder(job)
-    if _is_refused(folder):
+    directory = _job_directory(job)
+    if _is_refused(directory):
         said.append(
-            f"{folder} is not a directory of this user alone: layers that hold bytes bypassed all files; "
+            f"{directory} is not a directory of this user alone: layers that hold bytes bypassed all files; "
             "have it removed, or set WEIR_JOB to another name"
         )
     if not complete and (new or not any(before.values())):  # what an earlier command has reported is not this one's
@@ -144,12 +144,12 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int], run: str | No
 
 
 def _reports(job: str) -> list[Path]:
-    return [path for folder in node_folders(job) if (path := folder / "errors").is_file()]
+    return [path for directory in node_directories(job) if (path := directory / "errors").is_file()]
 
 
-def _call(what: str, folder: Path, run: str | None = None) -> subprocess.CompletedProcess[str]:
+def _call(what: str, directory: Path, run: str | None = None) -> subprocess.CompletedProcess[str]:
     try:
-        command: Sequence[str] = [str(library_path(DRAIN)), what, str(folder), *([run] if run else [])]
+        command: Sequence[str] = [str(library_path(DRAIN)), what, str(directory), *([run] if run else [])]
     except LibraryMissing as error:
         raise InputError(str(error)) from error
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}

@@ -188,9 +188,9 @@ def test_a_caller_that_ignores_sigchld_and_sigint_changes_nothing(tmp_path, exec
 
 
 def test_a_command_that_is_not_there_or_cannot_run_gives_the_shells_status(weir, tmp_path):
-    plain, folder, bad = tmp_path / "plain", tmp_path / "folder", tmp_path / "bad"
+    plain, directory, bad = tmp_path / "plain", tmp_path / "directory", tmp_path / "bad"
     plain.write_text("x")
-    folder.mkdir()
+    directory.mkdir()
     bad.write_text("#!/nowhere/at/all\n")
     bad.chmod(0o755)
     for number, (command, status, text) in enumerate(
@@ -198,7 +198,7 @@ def test_a_command_that_is_not_there_or_cannot_run_gives_the_shells_status(weir,
             ("no-such-command", 127, "no-such-command: command not found"),
             ("./no-such-file", 127, "./no-such-file: no such file"),
             (plain, 126, f"{plain}: not executable"),
-            (folder, 126, f"{folder}: is a folder"),
+            (directory, 126, f"{directory}: is a directory"),
             (bad, 126, "the interpreter that it names does not exist"),
         ]
     ):

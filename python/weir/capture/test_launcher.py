@@ -79,13 +79,13 @@ exec env -i PATH="$PATH" HOME="$HOME" LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALL
 
 
 @pytest.mark.mpi
-def test_tasks_on_another_node_are_traced_although_open_mpi_starts_them_without_the_environment(weir, tmp_path):
+def test_ranks_on_another_node_are_traced_although_open_mpi_starts_them_without_the_environment(weir, tmp_path):
     if shutil.which("mpirun.openmpi") is None:
         pytest.skip("Open MPI is not installed here: no mpirun.openmpi")
     agent = tmp_path / "ssh"
     agent.write_text(FAKE_SSH)
     agent.chmod(0o755)
-    script = tmp_path / "task"
+    script = tmp_path / "rank"
     script.write_text("#!/bin/sh\necho \"${WEIR_TRACE_DIR##*/} ${LD_PRELOAD##*/} $MARK\"\n")
     script.chmod(0o755)
     options = ["--oversubscribe", "--mca", "plm_rsh_agent", agent, "--host", "198.51.100.7:1", "-n", "1"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run folders: names, refusal, overwriting, job.json."""
+"""Run directories: names, refusal, overwriting, job.json."""
 
 from __future__ import annotations
 
@@ -18,78 +18,78 @@ def job(**changes) -> Job:
 
 
 @pytest.mark.parametrize("name", ["main", "traj0", "with blank", "Schritt ä", "a.b", "x-1", "日本", "x" * 255])
-def test_any_plain_folder_name_is_a_step(name):
+def test_any_plain_directory_name_is_a_step(name):
     assert check_step(name) == name
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "-", "--", "-x", "a/b", "/a", "a\nb", "a\tb", "a\x7f", "x" * 256, "ä" * 128])
 def test_other_names_are_refused(name):
-    with pytest.raises(UsageError, match=r"^--step .*a step is the name of one folder"):
+    with pytest.raises(UsageError, match=r"^--step .*a step is the name of one directory"):
         check_step(name)
 
 
 @pytest.mark.parametrize("name", ["", "-", "--", "-q"])
-def test_a_run_folder_that_looks_like_an_option_is_refused(name):
-    with pytest.raises(UsageError, match="^-o .*folder"):
+def test_a_run_directory_that_looks_like_an_option_is_refused(name):
+    with pytest.raises(UsageError, match="^-o .*directory"):
         check_run(name)
     assert check_run(f"./{name}x") == f"./{name}x"
 
 
 def test_a_step_with_a_trace_is_refused_and_left_alone(tmp_path):
-    folder = tmp_path / "run" / "a"
-    assert make_step(str(tmp_path / "run"), "a", False) == str(folder)
-    (folder / "n1.weir").write_bytes(b"old")
+    directory = tmp_path / "run" / "a"
+    assert make_step(str(tmp_path / "run"), "a", False) == str(directory)
+    (directory / "n1.weir").write_bytes(b"old")
     with pytest.raises(UsageError, match="holds a trace already.*--overwrite"):
         make_step(str(tmp_path / "run"), "a", False)
-    assert (folder / "n1.weir").read_bytes() == b"old"
+    assert (directory / "n1.weir").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("share, folder_mode, file_mode", [(None, 0o700, 0o600), ("group", 0o750, 0o640), ("all", 0o755, 0o644)])
-def test_only_whom_the_owner_shares_a_run_with_can_read_it(tmp_path, share, folder_mode, file_mode):
+@pytest.mark.parametrize("share, directory_mode, file_mode", [(None, 0o700, 0o600), ("group", 0o750, 0o640), ("all", 0o755, 0o644)])
+def test_only_whom_the_owner_shares_a_run_with_can_read_it(tmp_path, share, directory_mode, file_mode):
     before = os.umask(0o077 if share else 0)
     try:
-        folder = make_step(str(tmp_path / "above" / "run"), "a", False, share=share)
-        job().write(folder, share)
-        job().ended(0).write(folder)  # keeps what the first one has
+        directory = make_step(str(tmp_path / "above" / "run"), "a", False, share=share)
+        job().write(directory, share)
+        job().ended(0).write(directory)  # keeps what the first one has
     finally:
         os.umask(before)
     made = tmp_path / "above" / "run"
-    assert [stat.S_IMODE(one.stat().st_mode) for one in (made, made / "a", made / "a" / "job.json")] == [folder_mode, folder_mode, file_mode]
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (made, made / "a", made / "a" / "job.json")] == [directory_mode, directory_mode, file_mode]
 
 
-def test_a_folder_that_is_there_keeps_its_permissions(tmp_path):
+def test_a_directory_that_is_there_keeps_its_permissions(tmp_path):
     (tmp_path / "run").mkdir(mode=0o755)
     make_step(str(tmp_path / "run"), "a", False)
     assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o755
 
 
 def test_a_step_without_a_trace_can_be_begun_again(tmp_path):
-    folder = make_step(str(tmp_path), "a", False)
-    job().write(folder)
-    assert make_step(str(tmp_path), "a", False) == folder
+    directory = make_step(str(tmp_path), "a", False)
+    job().write(directory)
+    assert make_step(str(tmp_path), "a", False) == directory
 
 
 def test_overwriting_removes_nothing_but_the_trace_of_that_step(tmp_path):
     for step in ("a", "b"):
-        folder = tmp_path / step
-        folder.mkdir()
+        directory = tmp_path / step
+        directory.mkdir()
         for name in ("n1.weir", "n2.weir", "job.json", "model.f90"):
-            (folder / name).write_text("x")
+            (directory / name).write_text("x")
     make_step(str(tmp_path), "a", True)
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["model.f90"]
     assert len(list((tmp_path / "b").iterdir())) == 4
 
 
 def test_the_step_one_is_traced_into_cannot_be_overwritten(tmp_path):
-    folder = make_step(str(tmp_path), "a", False)
+    directory = make_step(str(tmp_path), "a", False)
     (tmp_path / "a" / "n.weir").write_text("x")
     with pytest.raises(UsageError, match="traced into that very step"):
-        make_step(str(tmp_path), "a", True, outer=folder)
+        make_step(str(tmp_path), "a", True, outer=directory)
 
 
 def test_the_step_one_is_traced_into_can_be_begun_again_by_weir_env_alone(tmp_path):
-    folder = make_step(str(tmp_path), "a", False)
-    assert make_step(str(tmp_path), "a", False, outer=folder, begun=True) == folder
+    directory = make_step(str(tmp_path), "a", False)
+    assert make_step(str(tmp_path), "a", False, outer=directory, begun=True) == directory
     with pytest.raises(UsageError, match="traced into that very step"):
         make_step(str(tmp_path), "a", False, outer=f"{tmp_path}/./a/")
 
@@ -100,7 +100,7 @@ def test_a_place_that_cannot_be_written_is_named_with_the_reason(tmp_path):
         make_step(str(tmp_path / "file" / "run"), "a", False)
 
 
-def test_trace_files_of_no_folder_are_none(tmp_path):
+def test_trace_files_of_no_directory_are_none(tmp_path):
     assert trace_files(str(tmp_path / "nowhere")) == []
 
 

@@ -24,7 +24,7 @@ def evaluated(execute, shell, lines: str, script: str, env=None):
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "ksh", "zsh"])
-def test_lines_carry_any_folder_name_through_a_shell(weir, execute, tmp_path, shell):
+def test_lines_carry_any_directory_name_through_a_shell(weir, execute, tmp_path, shell):
     run = tmp_path / ODD
     lines = weir("env", "-q", "-o", run, "--step", "a b").ok().stdout
     script = "printf '%s|%s|%s' \"$WEIR_TRACE_DIR\" \"$WEIR_LEVEL\" \"$WEIR_BUDGET\""
@@ -32,7 +32,7 @@ def test_lines_carry_any_folder_name_through_a_shell(weir, execute, tmp_path, sh
     assert done.stdout == f"{run}/a b|trace|{4 << 30}"
 
 
-def test_lines_carry_any_folder_name_through_csh(weir, execute, tmp_path):
+def test_lines_carry_any_directory_name_through_csh(weir, execute, tmp_path):
     run = tmp_path / "it's $HOME `x` ! ü"
     lines = weir("env", "-q", "-o", run, "--shell", "csh").ok().stdout
     assert all(line.startswith("setenv ") and line.endswith(";") for line in lines.splitlines())

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-Run = Annotated[str, typer.Option("--output", "-o", metavar="RUN", help="Folder of the run; each step is a folder in it.")]
+Run = Annotated[str, typer.Option("--output", "-o", metavar="RUN", help="Directory of the run; each step is a directory in it.")]
 Step = Annotated[str, typer.Option(metavar="NAME", help="Name of the step.")]
 Level = Annotated[
     str, typer.Option(metavar="LEVEL", help="What is kept: summary (per operation), detail (per file), trace (each call).")

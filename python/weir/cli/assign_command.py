@@ -22,7 +22,7 @@ Add = Annotated[bool, typer.Option("-I", help="Add to what the objects have alre
 Replace = Annotated[bool, typer.Option("-O", help="Replace what the objects have (the default).")]
 Name = Annotated[str | None, typer.Option("--name", metavar="PATTERN", help="Only files of this name.")]
 Path = Annotated[str | None, typer.Option("--path", metavar="PATTERN", help="Only files of this absolute path.")]
-Dir = Annotated[str | None, typer.Option("--dir", metavar="DIR", help="Only files in or below this folder.")]
+Dir = Annotated[str | None, typer.Option("--dir", metavar="DIR", help="Only files in or below this directory.")]
 Fstype = Annotated[str | None, typer.Option("--fstype", metavar="LIST", help="Only on these file systems, as in lustre,nfs4.")]
 Unit = Annotated[str | None, typer.Option("--unit", metavar="LIST", help="Only these Fortran units, as in 61,70-79.")]
 Access = Annotated[str | None, typer.Option("--access", metavar="A", help="Only sequential, direct or stream Fortran files.")]
@@ -30,11 +30,11 @@ Form = Annotated[str | None, typer.Option("--form", metavar="F", help="Only form
 Mode = Annotated[str | None, typer.Option("--mode", metavar="LIST", help="Only opens for read, write, readwrite, append, create, truncate.")]
 MinSize = Annotated[str | None, typer.Option("--min-size", metavar="SIZE", help="Only files of at least this size.")]
 MaxSize = Annotated[str | None, typer.Option("--max-size", metavar="SIZE", help="Only files of at most this size.")]
-Ranks = Annotated[str | None, typer.Option("--ranks", metavar="LIST", help="Only in these tasks, as in 0-3,8.")]
+Ranks = Annotated[str | None, typer.Option("--ranks", metavar="LIST", help="Only in these ranks, as in 0-3,8.")]
 Explain = Annotated[
     str | None, typer.Option("--explain", metavar="FILE", help="Say which rule this file gets, and why; --unit, --mode and so on describe the open.")
 ]
-Rank = Annotated[int | None, typer.Option("--rank", min=0, metavar="N", help="With --explain: the rank of the task.")]
+Rank = Annotated[int | None, typer.Option("--rank", min=0, metavar="N", help="With --explain: the rank.")]
 Size = Annotated[str | None, typer.Option("--size", metavar="SIZE", help="With --explain: the file's size, instead of what it is.")]
 Convert = Annotated[str | None, typer.Option("--convert", metavar="FORM", help="Print the rules as toml, assign or iobuf.")]
 

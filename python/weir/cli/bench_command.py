@@ -19,7 +19,7 @@ Repeat = Annotated[int, typer.Option(metavar="N", help="Interleaved repetitions,
 JsonFile = Annotated[str, typer.Option("--json", metavar="FILE", help="Write all figures there, - for standard output.")]
 Programs = Annotated[str, typer.Option(metavar="DIR", help="The CMake build that has the programs (build/native of the source tree).")]
 MpiName = Annotated[str, typer.Option("--mpi", metavar="NAME", help="openmpi or mpich (the first that is installed).")]
-Folder = Annotated[str, typer.Option(metavar="DIR", help="Where data are kept meanwhile (memory: /dev/shm).")]
+Directory = Annotated[str, typer.Option(metavar="DIR", help="Where data are kept meanwhile (memory: /dev/shm).")]
 Preset = Annotated[str, typer.Option(metavar="NAME", help="The test file system's preset; see weir testfs mount.")]
 
 
@@ -52,7 +52,7 @@ def nersc(
     scale: Annotated[float, typer.Option(metavar="S", help="Size of the cases; 1 takes some minutes on two cores.")] = 1.0,
     case: Annotated[str, typer.Option(metavar="LIST", help="The cases to run.")] = "I,II,III,IV",
     pes: Annotated[
-        list[str] | None, typer.Option(metavar="LIST", help="Tasks: 4,16 for case III; I=8, IV=16 for another. Repeatable.")
+        list[str] | None, typer.Option(metavar="LIST", help="Ranks: 4,16 for case III; I=8, IV=16 for another. Repeatable.")
     ] = None,
     repeat: Repeat = 5,
     json_file: JsonFile = "",
@@ -60,7 +60,7 @@ def nersc(
     ompio: Annotated[bool, typer.Option("--ompio", help="Open MPI's own MPI-IO in place of ROMIO.")] = False,
     preset: Preset = "lustre",
     programs: Programs = "",
-    folder: Folder = "",
+    directory: Directory = "",
 ) -> None:
     """The four cases of bad I/O of the reference, plain and with the layers that cured them there.
 
@@ -70,7 +70,7 @@ def nersc(
     from weir._errors import UsageError
     from weir.bench import nersc as bench
     from weir.bench import nersc_tables
-    from weir.bench._programs import build_folder
+    from weir.bench._programs import build_directory
     from weir.bench.cases import CASES
 
     chosen = tuple(case.split(","))
@@ -79,9 +79,9 @@ def nersc(
     if not 0 < scale <= 100:
         raise UsageError(f"--scale {scale}: expected a number above 0 and at most 100")
     options = bench.Options(
-        scale, chosen, bench.parse_tasks(pes or [], chosen), _check_repeat(repeat), mpi or None, ompio, preset, folder or None
+        scale, chosen, bench.parse_ranks(pes or [], chosen), _check_repeat(repeat), mpi or None, ompio, preset, directory or None
     )
-    runs = bench.Bench(options, build_folder(programs or None), _note)
+    runs = bench.Bench(options, build_directory(programs or None), _note)
     tables: list[bench.Table] = []
     for _, of_case in itertools.groupby(runs.tables(), key=lambda table: table.case.number):
         tables += (group := list(of_case))
@@ -109,7 +109,7 @@ def layers(
     mpi: MpiName = "",
     preset: Preset = "lustre",
     programs: Programs = "",
-    folder: Folder = "",
+    directory: Directory = "",
 ) -> None:
     """What each layer gains where it should, and costs where it cannot help, beside its goals.
 
@@ -117,7 +117,7 @@ def layers(
     run is an error of that line. Exit status 0 when all goals were met, 1 otherwise.
     """
     from weir.bench import lab, layer_lines, layer_tables
-    from weir.bench._programs import build_folder
+    from weir.bench._programs import build_directory
 
     lines, stacks = _choose_lines(only, layer_lines.LINES), _choose_stacks(stack or [], layer_lines.STACKS)
     if show:
@@ -126,7 +126,7 @@ def layers(
         typer.echo("stacks: " + ", ".join(f"{name}={value}" for name, value in stacks.items()))
         return
     found = []
-    with lab.open_lab(build_folder(programs or None), _check_repeat(repeat), mpi or None, scale, preset, folder or None, _note) as place:
+    with lab.open_lab(build_directory(programs or None), _check_repeat(repeat), mpi or None, scale, preset, directory or None, _note) as place:
         if sweep:
             return _sweep_layers(place, full)
         place.stacks = stacks
@@ -168,7 +168,7 @@ def wrf(
     json_file: JsonFile = "",
     mpi: MpiName = "",
     programs: Programs = "",
-    folder: Folder = "",
+    directory: Directory = "",
     disk: Annotated[str, typer.Option(metavar="DIR", help="On a disk, for the runs with fsync (TMPDIR or /var/tmp).")] = "",
 ) -> None:
     """The reference's model output, two domains of WRF, through the output library in its four modes and through its peers.
@@ -180,13 +180,13 @@ def wrf(
 
     from weir.bench import wrf as bench
     from weir.bench import wrf_goals, wrf_tables
-    from weir.bench._programs import build_folder
+    from weir.bench._programs import build_directory
 
     chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
     options = bench.Options(
-        scale, ranks, servers, steps, every, interval, compute, repeat, folder or None, disk or None, mpi or None, chosen
+        scale, ranks, servers, steps, every, interval, compute, repeat, directory or None, disk or None, mpi or None, chosen
     )
-    with bench.laboratory(bench.check(options), build_folder(programs or None), _note) as lab:
+    with bench.laboratory(bench.check(options), build_directory(programs or None), _note) as lab:
         runs = bench.Bench(lab)
         rows = runs.rows()
         goals = [] if skip_goals else wrf_goals.Goals(runs, rows).all()

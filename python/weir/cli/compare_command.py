@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-RunA = Annotated[str, typer.Argument(metavar="RUN_A", help="Folder of the first run, or of one of its steps: what is compared with.")]
-RunB = Annotated[str, typer.Argument(metavar="RUN_B", help="Folder of the second run, or of one of its steps: what is judged.")]
+RunA = Annotated[str, typer.Argument(metavar="RUN_A", help="Directory of the first run, or of one of its steps: what is compared with.")]
+RunB = Annotated[str, typer.Argument(metavar="RUN_B", help="Directory of the second run, or of one of its steps: what is judged.")]
 Step = Annotated[list[str] | None, typer.Option("--step", metavar="NAME", help="Only this step; may be given several times.")]
 FailIf = Annotated[
     list[str] | None,
@@ -31,7 +31,7 @@ def compare(
     """Compare two runs: steps side by side, routines, and the files whose time, requests or bytes changed.
 
     Status 1 when a test of --fail-if holds, for use in scripts; 4 when none does but a trace is incomplete. Figures of
-    tests: wall, active, exposed, critical, seconds, calls, bytes, files, seconds/task, calls/task, bytes/task, imbalance.
+    tests: wall, active, exposed, critical, seconds, calls, bytes, files, seconds/rank, calls/rank, bytes/rank, imbalance.
     """
     import sys
 

@@ -48,6 +48,6 @@ def drain(
     found = draining.arenas(name)
     for arena in found:
         state = "alive" if arena.alive else ("failed" if arena.failed else "dead")
-        typer.echo(f"{arena.folder.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes not written yet")
+        typer.echo(f"{arena.directory.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes not written yet")
     if not found:
         typer.echo(f"job {name}: nothing is held on this node")

@@ -12,13 +12,13 @@ from weir.cli._options import Dask, reader_of
 
 FORMS = ("parquet", "csv", "perfetto", "totals")
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
 To = Annotated[
     str,
-    typer.Option("--to", metavar="FORM", help="parquet or csv (folders of tables), perfetto (a timeline), totals (Darshan's counters as text)."),
+    typer.Option("--to", metavar="FORM", help="parquet or csv (directories of tables), perfetto (a timeline), totals (Darshan's counters as text)."),
 ]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="OUT", help="Folder or file to make; totals without it go to standard output.")
+    str | None, typer.Option("--output", "-o", metavar="OUT", help="Directory or file to make; totals without it go to standard output.")
 ]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Tables = Annotated[
@@ -101,8 +101,8 @@ class _Progress:
 
         self.bar = Progress(console=Console(stderr=True), transient=True)
         self.bar.start()
-        task = self.bar.add_task("records", total=self.count)
-        return lambda rows: self.bar.advance(task, rows)
+        rank = self.bar.add_rank("records", total=self.count)
+        return lambda rows: self.bar.advance(rank, rows)
 
     def __exit__(self, *_: object) -> None:
         if not self.is_quiet:

@@ -11,7 +11,7 @@ import typer
 
 from weir.cli._options import Dask, reader_of
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run, or of one of its steps.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
 Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The question, in DuckDB's SQL; - reads it from standard input.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, csv, json (an array of objects) or parquet.")]

@@ -11,7 +11,7 @@ import typer
 from weir.cli import _options, _rules
 
 Trace = Annotated[
-    str | None, typer.Option("--trace", metavar="RUN", help="Record a trace into this folder, above and below the layers.")
+    str | None, typer.Option("--trace", metavar="RUN", help="Record a trace into this directory, above and below the layers.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say which rules apply before the command starts.")]
 

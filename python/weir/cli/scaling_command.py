@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one program on different numbers of tasks or nodes.")]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one program on different numbers of ranks or nodes.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step of each run.")]
 Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="Phases that begin at files or barriers, as this TOML file says.")]
 Gain = Annotated[
-    float, typer.Option("--halt", min=0, max=1, metavar="SHARE", help="The curve halts where more tasks gain less than this share of what they could.")
+    float, typer.Option("--halt", min=0, max=1, metavar="SHARE", help="The curve halts where more ranks gain less than this share of what they could.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 
@@ -19,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interfa
 def scaling(runs: Runs, step: Step = None, phases: Phases = None, halt: Gain = 0.25, json: Json = False) -> None:
     """Speed-up and efficiency over several runs, where the curve halts and which phase halts it.
 
-    Runs with several tasks on a node and with one task on each node are two curves. Status 4 when a trace is incomplete: the curve is printed
+    Runs with several ranks on a node and with one rank on each node are two curves. Status 4 when a trace is incomplete: the curve is printed
     all the same, and says what is missing.
     """
     import json as formats

@@ -16,7 +16,7 @@ NO_OTHERS = {"FILENV": None, "IOBUF_PARAMS": None, "MPICH_MPIIO_HINTS": None}
 
 @pytest.fixture
 def assign(weir, tmp_path):
-    """``assign("-F", "bufa", "f:x")`` in a folder of its own."""
+    """``assign("-F", "bufa", "f:x")`` in a directory of its own."""
 
     def call(*arguments, env=None, **keywords):
         return weir("assign", *arguments, cwd=tmp_path, env={**NO_OTHERS, **(env or {})}, **keywords)
@@ -103,7 +103,7 @@ def test_a_file_with_a_mistake_is_not_touched(assign, tmp_path):
     assert (tmp_path / ".assign").read_text() == "assign -F bufa f:x\nnonsense\n"
 
 
-def test_a_folder_that_cannot_be_written_is_said(assign, tmp_path):
+def test_a_directory_that_cannot_be_written_is_said(assign, tmp_path):
     done = assign("-F", "bufa", "f:y", env={"WEIR_ASSIGN_FILE": str(tmp_path / "no" / "such" / "file")})
     assert done.returncode == 3 and "the assignments cannot be written: No such file or directory" in done.stderr
 

@@ -24,7 +24,7 @@ def test_json_of_the_machine(weir, tmp_path):
     data = json.loads(weir("doctor", "--json", "-o", tmp_path, env={"OMPI_MCA_io": "romio321"}).ok().stdout)
     assert data["program"] is None and data["ok"] is True
     names = {f["name"] for f in data["findings"]}
-    assert {"preload", "clock", "proc_io", "trace_folder", "seen", "unseen", "software.Slurm"} <= names
+    assert {"preload", "clock", "proc_io", "trace_directory", "seen", "unseen", "software.Slurm"} <= names
     assert all(set(f) == {"name", "status", "text"} for f in data["findings"])
 
 
@@ -40,4 +40,4 @@ def test_a_program_is_described(weir, cc):
 def test_a_program_that_is_not_there_is_bad_input(weir):
     done = weir("doctor", "no-such-program")
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "weir: no-such-program: not found in PATH; name the file with its folder, for example ./no-such-program\n"
+    assert done.stderr == "weir: no-such-program: not found in PATH; name the file with its directory, for example ./no-such-program\n"

@@ -145,7 +145,7 @@ def test_lines_that_make_no_sense_are_refused(call, arguments, text):
     assert done.returncode == 2 and text in done.stderr and done.stdout == ""
 
 
-def test_the_tasks_of_an_mpi_program_get_the_rules_as_they_are(call, mpi, here):
+def test_the_ranks_of_an_mpi_program_get_the_rules_as_they_are(call, mpi, here):
     rules = RULES + '[[hints]]\nname = "wrf; *"\ninfo = "cb_nodes=4:striping_factor=16"\n'
     (here / "r.toml").write_text(rules)
     script = 'printf "%s" "$WEIR_RULES" > rules.$$'

@@ -14,19 +14,19 @@ import pytest
 SHOW = "echo \"$WEIR_TRACE_DIR|$WEIR_LEVEL|$WEIR_BUDGET|${LD_PRELOAD##*/}\""
 
 
-def job_of(folder) -> dict:
-    return json.loads((folder / "job.json").read_text())
+def job_of(directory) -> dict:
+    return json.loads((directory / "job.json").read_text())
 
 
-def test_defaults_are_the_folder_weir_run_and_the_step_main(weir, tmp_path):
+def test_defaults_are_the_directory_weir_run_and_the_step_main(weir, tmp_path):
     done = weir("trace", "cat", "/etc/passwd", cwd=tmp_path).ok()
-    folder = tmp_path / "weir-run" / "main"
-    assert len(list(folder.glob("*.weir"))) == 1
-    job = job_of(folder)
+    directory = tmp_path / "weir-run" / "main"
+    assert len(list(directory.glob("*.weir"))) == 1
+    job = job_of(directory)
     assert (job["step"], job["level"], job["budget_bytes"]) == ("main", "trace", 4 << 30)
     assert job["command"] == ["cat", "/etc/passwd"] and job["cwd"] == str(tmp_path) and job["exit_status"] == 0
     assert done.stderr.startswith("weir: 1 process, ") and done.stderr.count("\n") == 1
-    assert f"events in {folder}; look with: weir report weir-run" in done.stderr
+    assert f"events in {directory}; look with: weir report weir-run" in done.stderr
 
 
 @pytest.mark.parametrize("share, mode", [((), 0o600), (("--share", "group"), 0o640), (("--share", "all"), 0o644)])
@@ -163,7 +163,7 @@ def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
         (["--step", "a/b", "true"], "the name contains a slash"),
         (["--step", "..", "true"], "the name begins with a dot"),
         (["--step", "--", "true"], "--step '--': the name begins with a dash, as options do; was it left out?"),
-        (["-o", "--", "true"], "-o '--': the folder's name begins with a dash, as options do; was it left out?"),
+        (["-o", "--", "true"], "-o '--': the directory's name begins with a dash, as options do; was it left out?"),
         (["--no-such-option", "true"], "--no-such-option"),
         ([], "Missing argument"),
     ],
@@ -229,7 +229,7 @@ def test_a_preload_library_of_the_caller_stays_behind_weirs(weir, tmp_run, cc):
     assert first.endswith("/libweir-preload.so") and second == str(other)
 
 
-def test_all_tasks_of_an_mpi_program_are_in_one_trace(weir, tmp_run, mpi):
+def test_all_ranks_of_an_mpi_program_are_in_one_trace(weir, tmp_run, mpi):
     command = mpi.launch(2, "sh", "-c", "cat /etc/passwd >/dev/null")
     done = weir("trace", "-o", tmp_run, "--", *command, env=mpi.env, timeout=120).ok()
     report = json.loads(weir("report", tmp_run, "--json").ok().stdout)

@@ -11,13 +11,13 @@ app = typer.Typer(
     help="A file system with the latency of a parallel one, which counts the requests that reach it.", no_args_is_help=True
 )
 
-Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder it is mounted on.")]
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The directory it is mounted on.")]
 Number = Optional[float]  # noqa: UP045: typer wants it so on Python 3.10
 
 
 @app.command()
 def mount(
-    folder: Folder,
+    directory: Directory,
     backing: Annotated[Optional[str], typer.Option(metavar="DIR", help="Whose files are shown; DIR's own if not given.")] = None,
     preset: Annotated[str, typer.Option(metavar="NAME", help="The values that are not given: local, direct, lustre, nfs, wan.")] = "local",
     round_trip_us: Annotated[Number, typer.Option(metavar="US", help="Of every request.")] = None,
@@ -39,7 +39,7 @@ def mount(
     from weir import testfs
 
     testfs.mount(
-        folder,
+        directory,
         backing=backing,
         preset=preset,
         bucket=bucket,
@@ -60,16 +60,16 @@ def mount(
 
 
 @app.command()
-def umount(folder: Folder) -> None:
+def umount(directory: Directory) -> None:
     """Unmount; lazily when files there are in use."""
     from weir import testfs
 
-    testfs.unmount(folder)
+    testfs.unmount(directory)
 
 
 @app.command()
 def stats(
-    folder: Folder,
+    directory: Directory,
     json: Annotated[bool, typer.Option("--json", help="All counters, those of each file too, as one JSON object.")] = False,
     reset: Annotated[bool, typer.Option("--reset", help="Then set them to zero.")] = False,
 ) -> None:
@@ -77,16 +77,16 @@ def stats(
     from weir import testfs
     from weir.testfs._table import table
 
-    text = testfs.find(folder).stats_json(reset=reset)
+    text = testfs.find(directory).stats_json(reset=reset)
     typer.echo(text if json else table(testfs.Stats.from_json(text)), nl=False)
 
 
 @app.command()
 def control(
-    folder: Folder,
+    directory: Directory,
     options: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="hang=5, fail=write:EIO:0.01:7, fail=none, data_us=0 ...")],
 ) -> None:
     """Change options of a mount while it runs."""
     from weir import testfs
 
-    testfs.find(folder).control(*options)
+    testfs.find(directory).control(*options)

@@ -23,7 +23,7 @@ def trace(
     share: _options.Share = None,
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
-    no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Leave out what tasks wait for in MPI: I/O alone.")] = False,
+    no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Leave out what ranks wait for in MPI: I/O alone.")] = False,
 ) -> None:
     """Run a command and record its I/O.
 

@@ -5,7 +5,7 @@
 - Active time: one worker merges a step; of many workers each makes disjoint intervals of a stretch of chunks, cut at common instants, and
   each stretch of time is merged on its own.
 - Tiles are added up.
-- Waits: each task's calls are read by any worker, collectives are matched by this process.
+- Waits: each rank's calls are read by any worker, collectives are matched by this process.
 - What follows files over all nodes of a step (bytes read again, gaps) one worker does for the whole step.
 
 A worker that dies is no matter: Dask asks another one, and what this process had sent to it is sent again.

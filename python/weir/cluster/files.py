@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trace files that workers read: their tables travel, their records stay where they are.
 
-A worker opens a file by its absolute path. That it is the file that was meant, its size and its first page tell: a path in a folder of
+A worker opens a file by its absolute path. That it is the file that was meant, its size and its first page tell: a path in a directory of
 the node's own names another file, or none, on each host.
 """
 

@@ -13,8 +13,8 @@ from weir.analysis.names import is_utf8
 
 
 @contextmanager
-def new_folder(path: str) -> Iterator[str]:
-    """A folder to write into that becomes `path` at the end. Raises UsageError when something is there, StorageError."""
+def new_directory(path: str) -> Iterator[str]:
+    """A directory to write into that becomes `path` at the end. Raises UsageError when something is there, StorageError."""
     if not is_utf8(path):
         raise UsageError(f"{path}: Arrow writes to names that are UTF-8 alone; name another with -o")
     if os.path.isdir(path) and not os.listdir(path):

@@ -12,7 +12,7 @@ from weir._errors import StorageError
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
-from weir.export._place import new_folder
+from weir.export._place import new_directory
 from weir.query import TABLES, Run
 from weir.query._arrow import arrow_schema, pyarrow
 from weir.query.events import EventSource
@@ -30,23 +30,23 @@ Told = Callable[[int], None]  # how many records have been written since
 
 
 def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED, told: Told = lambda _: None) -> None:
-    """A folder: TABLE.parquet for each, and events/step=STEP/node=NODE/part-N.parquet, as Hive partitions. Compressed by zstd."""
-    with new_folder(path) as folder:
+    """A directory: TABLE.parquet for each, and events/step=STEP/node=NODE/part-N.parquet, as Hive partitions. Compressed by zstd."""
+    with new_directory(path) as directory:
         for name in tables:
             if name == EVENTS.name:
-                _write_events(run, os.path.join(folder, name), told)
+                _write_events(run, os.path.join(directory, name), told)
             else:
-                with open(os.path.join(folder, f"{name}.parquet"), "wb") as stream:
+                with open(os.path.join(directory, f"{name}.parquet"), "wb") as stream:
                     write_result(run.table(name).reader(), "parquet", stream)
 
 
-def _write_events(run: Run, folder: str, told: Told) -> None:
-    """Step and node are in the folders' names, and so not in the files. Each file is written where its trace file is read."""
+def _write_events(run: Run, directory: str, told: Told) -> None:
+    """Step and node are in the directories' names, and so not in the files. Each file is written where its trace file is read."""
     number = 0
     for step in run.report.steps:
         parts = []
         for index, file in enumerate(step.data.files):
-            place = os.path.join(folder, f"step={quote(step.name, safe='')}", f"node={quote(file.node, safe='')}")
+            place = os.path.join(directory, f"step={quote(step.name, safe='')}", f"node={quote(file.node, safe='')}")
             os.makedirs(place, exist_ok=True)
             parts.append((index, os.path.join(os.path.abspath(place), f"part-{number}.parquet")))
             number += 1
@@ -76,10 +76,10 @@ def _write_part(data: StepData, names: NameTable, index: int, path: str, told: T
 
 
 def _check_parts(parts: list[tuple[int, str]]) -> None:
-    """A folder of that name that a worker has for itself is not the one that was meant."""
+    """A directory of that name that a worker has for itself is not the one that was meant."""
     missing = [path for _, path in parts if not os.path.isfile(path)]
     if missing:
-        raise StorageError(f"{missing[0]}: a worker wrote it, and it is not here: name a folder on a file system that all workers share")
+        raise StorageError(f"{missing[0]}: a worker wrote it, and it is not here: name a directory on a file system that all workers share")
 
 
 def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
@@ -94,10 +94,10 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]
 
 
 def export_csv(run: Run, path: str, tables: Iterable[str] = STORED, told: Told = lambda _: None) -> None:
-    """A folder with TABLE.csv for each."""
-    with new_folder(path) as folder:
+    """A directory with TABLE.csv for each."""
+    with new_directory(path) as directory:
         for name in tables:
-            with open(os.path.join(folder, f"{name}.csv"), "wb") as stream:
+            with open(os.path.join(directory, f"{name}.csv"), "wb") as stream:
                 write_result(_telling(run, name, told), "csv", stream)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Totals of each task and file under Darshan's names, as lines of the form that darshan-parser prints.
+"""Totals of each rank and file under Darshan's names, as lines of the form that darshan-parser prints.
 
 Source of names and meanings: the Darshan-util documentation, "Guide to darshan-parser output". As there, failed calls do not count,
 and syncs are part of the time of writing. Counters that need more than totals (strides, common sizes, alignment) are not printed.
@@ -96,16 +96,16 @@ def _modules() -> tuple[_Module, ...]:
 
 
 def export_totals(report: Report, stream: TextIO) -> None:
-    """A part for each step: its head, then the counters of each module, task and file."""
+    """A part for each step: its head, then the counters of each module, rank and file."""
     for step in report.steps:
         _write_head(step, stream)
         seen = step.seen
-        tasks = seen.where((seen.rank >= 0) & (seen.name != NO_NAME) & seen.is_file)
+        ranks = seen.where((seen.rank >= 0) & (seen.name != NO_NAME) & seen.is_file)
         left_out = step.columns.where(step.columns.rank < 0)
         if len(left_out):
-            stream.write(f"# left out: {int(left_out.app_calls.sum())} calls of processes that are no task\n")
+            stream.write(f"# left out: {int(left_out.app_calls.sum())} calls of processes without a rank\n")
         for module in _modules():
-            columns = tasks.where(tasks.layer == module.layer)
+            columns = ranks.where(ranks.layer == module.layer)
             if len(columns):
                 stream.write(f"\n# {module.name} module data\n{_COLUMNS}")
                 _write_module(step, module, columns, stream)

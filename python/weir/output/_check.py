@@ -31,14 +31,14 @@ def recover(path: str | os.PathLike[str], force: bool = False) -> str:
 
 def _growing(name: str) -> str:
     """The name under which the file grows: .NAME.weir-part, with a number behind it when other servers have taken it over."""
-    folder, last = os.path.split(name)
+    directory, last = os.path.split(name)
     temporary = f".{last}.weir-part"
-    names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    names = os.listdir(directory or ".") if os.path.isdir(directory or ".") else []
     parts = [n for n in names if n == temporary or re.fullmatch(re.escape(temporary) + r"\.\d+", n)]
     if parts:
-        return os.path.join(folder, max(parts, key=lambda n: int("0" + n[len(temporary) + 1 :])))
+        return os.path.join(directory, max(parts, key=lambda n: int("0" + n[len(temporary) + 1 :])))
     if not os.path.lexists(name):
-        raise FileError(f"{name}: there is no such file, and no {os.path.join(folder, temporary)}, as it is called while it grows")
+        raise FileError(f"{name}: there is no such file, and no {os.path.join(directory, temporary)}, as it is called while it grows")
     return name
 
 
@@ -56,5 +56,5 @@ def _ask(function: str, *arguments: object) -> str:
 
 
 def _library() -> str:
-    folder = os.environ.get("WEIR_OUTPUT_LIBRARIES")
-    return os.path.join(folder, _native.OUTPUT_CHECK) if folder else str(_native.library_path(_native.OUTPUT_CHECK))
+    directory = os.environ.get("WEIR_OUTPUT_LIBRARIES")
+    return os.path.join(directory, _native.OUTPUT_CHECK) if directory else str(_native.library_path(_native.OUTPUT_CHECK))

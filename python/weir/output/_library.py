@@ -13,7 +13,7 @@ from weir._errors import UsageError
 from weir.output._errors import error_of
 
 MPIS = ("openmpi", "mpich")
-# What a launcher leaves in the environment of its tasks.
+# What a launcher leaves in the environment of its ranks.
 _LAUNCHED_BY = {"openmpi": ("OMPI_COMM_WORLD_SIZE",), "mpich": ("PMI_RANK", "PMI_SIZE")}
 # MPI_COMM_WORLD as a Fortran handle: the same in all versions of each.
 FORTRAN_WORLD = {"openmpi": 0, "mpich": 0x44000000}
@@ -120,12 +120,12 @@ def mpi_of_version(text: str) -> str | None:
 
 def library_path(mpi: str) -> str:
     """Raises UsageError when there is no libweir.so for this MPI."""
-    if folder := os.environ.get("WEIR_OUTPUT_LIBRARIES"):
-        return os.path.join(folder, mpi, "libweir.so")
-    path = _native.library_folder() / mpi / "libweir.so"
+    if directory := os.environ.get("WEIR_OUTPUT_LIBRARIES"):
+        return os.path.join(directory, mpi, "libweir.so")
+    path = _native.library_directory() / mpi / "libweir.so"
     if path.exists():
         return str(path)
-    there = [name for name in MPIS if (_native.library_folder() / name / "libweir.so").exists()]
+    there = [name for name in MPIS if (_native.library_directory() / name / "libweir.so").exists()]
     raise UsageError(
         f"this program runs with {mpi}, for which weir has no libweir.so (there is one for: {', '.join(there) or 'none'}); "
         "expected the MPI that weir was built with, also under mpi4py"
@@ -137,7 +137,7 @@ def choose_mpi() -> str:
     for name, variables in _LAUNCHED_BY.items():
         if any(variable in os.environ for variable in variables):
             return name
-    return next((name for name in MPIS if (_native.library_folder() / name / "libweir.so").exists()), MPIS[0])
+    return next((name for name in MPIS if (_native.library_directory() / name / "libweir.so").exists()), MPIS[0])
 
 
 def load(mpi: str) -> Library:

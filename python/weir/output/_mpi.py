@@ -23,7 +23,7 @@ def begin(comm: Any) -> tuple[_library.Library, int, Any]:
     except (ImportError, RuntimeError) as why:
         raise UsageError(
             f"mpi4py is installed, but finds no MPI: {why}; its wheels look for libmpi.so.40 (Open MPI) or libmpi.so.12 (MPICH): where "
-            "the system has another name for it, as Debian for MPICH, a link of that name in a folder of LD_LIBRARY_PATH helps"
+            "the system has another name for it, as Debian for MPICH, a link of that name in a directory of LD_LIBRARY_PATH helps"
         ) from why
     version = MPI.Get_library_version()
     mpi = _library.mpi_of_version(version)
@@ -37,17 +37,17 @@ def begin(comm: Any) -> tuple[_library.Library, int, Any]:
 
 
 def _same_as_launcher(mpi: str, size: int) -> None:
-    """mpi4py's wheels choose an MPI by themselves; under another one's launcher every task is then a job of one."""
-    for name, tasks in _started().items():
-        if size == 1 and tasks > 1 and name != mpi:
+    """mpi4py's wheels choose an MPI by themselves; under another one's launcher every rank is then a job of one."""
+    for name, ranks in _started().items():
+        if size == 1 and ranks > 1 and name != mpi:
             raise UsageError(
-                f"{name} started {tasks} tasks, but mpi4py runs on {mpi}, where each of them is alone; expected mpi4py on {name}: "
+                f"{name} started {ranks} ranks, but mpi4py runs on {mpi}, where each of them is alone; expected mpi4py on {name}: "
                 f"MPI4PY_MPIABI={name} chooses it for mpi4py's wheels; or build mpi4py with {name}'s mpicc"
             )
 
 
 def _started() -> dict[str, int]:
-    """Tasks that each MPI's launcher says it has started."""
+    """Ranks that each MPI's launcher says it has started."""
     return {name: int(os.environ.get(variable, "1")) for name, variable in (("openmpi", "OMPI_COMM_WORLD_SIZE"), ("mpich", "PMI_SIZE"))}
 
 
@@ -58,9 +58,9 @@ def communicator(mpi4py: Any, handle: int) -> Any:
 
 def _without_mpi4py() -> tuple[_library.Library, int]:
     global _started_here
-    tasks = max(_started().values())
-    if tasks > 1:
-        raise UsageError(f"there is no mpi4py, and this is a job of {tasks} tasks, which cannot know one another without; install mpi4py")
+    ranks = max(_started().values())
+    if ranks > 1:
+        raise UsageError(f"there is no mpi4py, and this is a job of {ranks} ranks, which cannot know one another without; install mpi4py")
     mpi = _library.choose_mpi()
     library = _library.load(mpi)
     running = ctypes.c_int()

@@ -30,7 +30,7 @@ def test_an_mpi_is_known_by_its_version(version, mpi):
 
 
 def test_an_mpi_without_library_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(_library._native, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(_library._native, "library_directory", lambda: tmp_path)
     monkeypatch.delenv("WEIR_OUTPUT_LIBRARIES", raising=False)
     (tmp_path / "mpich").mkdir()
     (tmp_path / "mpich" / "libweir.so").touch()
@@ -51,7 +51,7 @@ def test_the_launcher_chooses_without_mpi4py(monkeypatch):
 def test_a_launcher_of_another_mpi_is_told(monkeypatch):
     monkeypatch.delenv("OMPI_COMM_WORLD_SIZE", raising=False)
     monkeypatch.setenv("PMI_SIZE", "4")
-    with pytest.raises(weir.UsageError, match="mpich started 4 tasks, but mpi4py runs on openmpi"):
+    with pytest.raises(weir.UsageError, match="mpich started 4 ranks, but mpi4py runs on openmpi"):
         _mpi._same_as_launcher("openmpi", 1)
     _mpi._same_as_launcher("mpich", 4)
     _mpi._same_as_launcher("openmpi", 4)

@@ -63,7 +63,7 @@ def of_mpi(op: np.ndarray) -> np.ndarray:
 
 
 def is_mpi_open(op: np.ndarray) -> np.ndarray:
-    """Mask of MPI_File_open, whose offset and size are a mode and a number of tasks."""
+    """Mask of MPI_File_open, whose offset and size are a mode and a number of ranks."""
     return op == op_named("MPI_File_open").value
 
 
@@ -124,10 +124,10 @@ class EventSource:
         return dict(zip(zip(lost["process"].tolist(), lost["file"].tolist()), found))
 
     def process_name(self, pid: int) -> str:
-        """What a process is called: step, task, program, node."""
+        """What a process is called: step, rank, program, node."""
         member = next(one for one in self.members if one.process.pid == pid)
-        task = f"task {member.rank}" if member.rank >= 0 else "no task"
-        return f"{self.step}: {task}, {member.process.program or 'unknown'} on {self.node}"
+        rank = f"rank {member.rank}" if member.rank >= 0 else "no rank"
+        return f"{self.step}: {rank}, {member.process.program or 'unknown'} on {self.node}"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(EVENTS)

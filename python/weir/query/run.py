@@ -296,7 +296,7 @@ def query_error(error: Exception) -> UsageError:
 def open_run(
     path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: RemoteReader | None = None
 ) -> Run:
-    """The run in a folder, or one of its steps, launchers and all.
+    """The run in a directory, or one of its steps, launchers and all.
 
     memory: the most that DuckDB takes, e.g. "512MB" (default: its own, most of the machine); past it, it works on disk.
     reader: who reads the traces instead of this process, e.g. weir.cluster.connect(...), as long as the run is used.

@@ -49,7 +49,7 @@ _WHO = """
     step text: name of the step
     node text: name of the node
     pid int32: process id on the node
-    rank int32: task of the process, -1: it is no task; 0 for all where nothing in the step is parallel
+    rank int32: rank of the process, -1: it has none; 0 for all where nothing in the step is parallel
 """
 _WHAT = """
     op text: operation, as in docs/reference/operations.md
@@ -87,7 +87,7 @@ EVENTS = TableSchema(
         error int32?: errno of a call that failed (of MPI-IO: MPI's class of errors), null: it did not
         routine text?: routine of MPI in records of synchronisation and messages, whose file is the communicator
         sequence int?: of a collective: its number on the communicator
-        peer int32?: of a message: rank of the other task in MPI_COMM_WORLD; null: not known
+        peer int32?: of a message: the other rank in MPI_COMM_WORLD; null: not known
         short bool: fewer bytes than were asked for
         {_HOW}
     """),
@@ -136,20 +136,20 @@ FILES = TableSchema(
     _columns("""
         file text?: name that the file had last in the run, absolute; null: calls without one, and all of level summary
         step text: name of the step
-        tasks int: how many tasks used it
+        ranks int: how many ranks used it
         opens int: calls that open it
         reads int: calls of the program that read
         writes int: calls of the program that write
         calls int: all calls of the program
         bytes_read int bytes: at the lowest level seen
         bytes_written int bytes: at the lowest level seen
-        ns int ns: time in these calls, over all tasks
+        ns int ns: time in these calls, over all ranks
         errors int: calls that failed
         first_ns int ns: when the first call began, since 1970
         last_ns int ns: when the last one ended
         also text?: other names under which the step used it (earlier ones, and links), a line for each; null: none
     """),
-    f"""SELECT last_file AS file, step, count(DISTINCT rank)::BIGINT AS tasks,
+    f"""SELECT last_file AS file, step, count(DISTINCT rank)::BIGINT AS ranks,
         sum(CASE WHEN class = 'open' AND NOT below THEN calls ELSE 0 END)::BIGINT AS opens,
         sum(CASE WHEN class = 'read' AND NOT below THEN calls ELSE 0 END)::BIGINT AS reads,
         sum(CASE WHEN class = 'write' AND NOT below THEN calls ELSE 0 END)::BIGINT AS writes,
@@ -172,14 +172,14 @@ STEPS = TableSchema(
         started_ns int ns: when, since 1970
         wall_ns int ns: from start to end
         exit_status int?: of the command; negative: killed by that signal; null: not known
-        tasks int: tasks of the parallel program; 1 when nothing was parallel
+        ranks int: ranks of the parallel program; 1 when nothing was parallel
         processes int: processes, launchers left out
         nodes int: trace files, one for each node
         calls int: calls of the program
         bytes int bytes: moved at the lowest level seen
-        ns int ns: time in calls, over all tasks
+        ns int ns: time in calls, over all ranks
         files int?: files that were opened, read or written; null: level summary
-        active_ns int? ns: the time in which at least one task was in I/O; null: not level trace
+        active_ns int? ns: the time in which at least one rank was in I/O; null: not level trace
         lost_events int: calls without a record
         complete bool: nothing is missing or damaged
     """),
@@ -214,8 +214,8 @@ EXPOSED = TableSchema(
         step text: name of the step
         file text: name of the file, or (no file)
         op text: operation
-        waited_ns int ns: task-seconds that others waited in MPI while the task that they waited for was in it
-        exposed_ns int ns: by how much earlier the awaited tasks would have come without it
+        waited_ns int ns: rank-seconds that others waited in MPI while the rank that they waited for was in it
+        exposed_ns int ns: by how much earlier the awaited ranks would have come without it
         critical_ns int ns: by how much earlier all would have met had nobody done it; contains exposed_ns
     """),
 )
@@ -227,9 +227,9 @@ WAITS = TableSchema(
         routine text: routine of MPI
         communicator text?: world, self, world/3.0, ...; null: several
         calls int: instances of a collective; otherwise calls with a known partner
-        waiting_ns int ns: of all tasks until the awaited one came
+        waiting_ns int ns: of all ranks until the awaited one came
         waited_ns int ns: of it while that one was in I/O
-        last_rank int32?: the task that was waited for most often
+        last_rank int32?: the rank that was waited for most often
         last_times int: how often it was
     """),
 )
@@ -239,14 +239,14 @@ PHASES = TableSchema(
     _columns("""
         step text: name of the step
         phase text: its name
-        times int: how often a task was in it, at most
-        tasks int: how many tasks were in it
-        least_ns int ns: of the task that was in it for the shortest time, all times together
-        mean_ns int ns: of all tasks
-        most_ns int ns: of the task that was in it for the longest time
+        times int: how often a rank was in it, at most
+        ranks int: how many ranks were in it
+        least_ns int ns: of the rank that was in it for the shortest time, all times together
+        mean_ns int ns: of all ranks
+        most_ns int ns: of the rank that was in it for the longest time
         sync_ns int ns: last end less first end
         wall_ns int ns: last end less first begin
-        io_ns int ns: in I/O, over all tasks
+        io_ns int ns: in I/O, over all ranks
         waited_ns int ns: as in exposed
         exposed_ns int ns: as in exposed
         critical_ns int ns: as in exposed
@@ -260,14 +260,14 @@ VARIABLES = TableSchema(
         library text: pnetcdf, netcdf, hdf5
         file text: name of the file
         variable text: name of the variable
-        tasks int: how many tasks used it
+        ranks int: how many ranks used it
         puts int: calls that write it
         put_bytes int bytes: of the program's buffers
-        put_ns int ns: over all tasks
+        put_ns int ns: over all ranks
         gets int: calls that read it
         get_bytes int bytes: of the program's buffers
-        get_ns int ns: over all tasks
-        busiest_ns int ns: of the task that spent most
+        get_ns int ns: over all ranks
+        busiest_ns int ns: of the rank that spent most
     """),
 )
 NAMES = TableSchema(

@@ -91,12 +91,12 @@ def _totals_of(step: StepReport, columns: Columns, last: np.ndarray) -> pa.Table
 def steps_table(report: Report) -> pa.Table:
     rows = []
     for step in report.steps:
-        job, all_tasks = step.data.step.job, step.all
+        job, all_ranks = step.data.step.job, step.all
         command = " ".join(job.command) if job is not None and job.command is not None else None
         rows.append((
             step.name, step.level, command, step.data.cwd, step.started_ns, step.wall_ns,
             job.exit_status if job is not None else None, sum(rank >= 0 for rank in step.ranks), int(step.members.sum()),
-            len(step.data.files), all_tasks.calls, all_tasks.bytes, all_tasks.ns, all_tasks.files, step.active_ns,
+            len(step.data.files), all_ranks.calls, all_ranks.bytes, all_ranks.ns, all_ranks.files, step.active_ns,
             step.lost_events, step.is_complete,
         ))  # fmt: skip
     return _from_rows(STEPS, rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report: one run, a choice of steps and tasks, and every table computed from the one set of columns when it is asked for."""
+"""A report: one run, a choice of steps and ranks, and every table computed from the one set of columns when it is asked for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from weir.trace.process import LEVELS
 
 @dataclass(frozen=True)
 class Choice:
-    """What a report is about. rank None: all tasks and other processes; everything: also launchers, pipes and devices."""
+    """What a report is about. rank None: all ranks and other processes; everything: also launchers, pipes and devices."""
 
     rank: int | None = None
     everything: bool = False
@@ -61,7 +61,7 @@ class _Summed:
     keeps_names: bool
 
     @cached_property
-    def task0(self) -> Totals:
+    def rank0(self) -> Totals:
         return self.with_known_files(totals(self.columns.where(self.columns.rank == 0)))
 
     @cached_property
@@ -121,7 +121,7 @@ class StepReport(_Summed):
 
     @cached_property
     def synchronisation(self) -> Synchronisation:
-        """Waits and phases, always of all tasks: who waits for one task is another."""
+        """Waits and phases, always of all ranks: who waits for one rank is another."""
         return synchronisation(self.data, self.names, self.phase_rules)
 
     @property
@@ -130,7 +130,7 @@ class StepReport(_Summed):
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks of the chosen members, -1 (no task) last."""
+        """Ranks of the chosen members, -1 (no rank) last."""
         found = {m.rank for m, is_chosen in zip(self.data.members, self.members) if is_chosen}
         return tuple(sorted(found - {-1})) + ((-1,) if -1 in found else ())
 
@@ -139,7 +139,7 @@ class StepReport(_Summed):
         return {rank: self.with_known_files(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
 
     def routines(self, rank: int | None = None) -> RoutineTable:
-        """The summary of one task, or of all."""
+        """The summary of one rank, or of all."""
         return routine_table(self.columns if rank is None else self.columns.where(self.columns.rank == rank))
 
     def details(self, rank: int | None = None) -> list[FileDetail]:
@@ -296,12 +296,12 @@ class Report(_Summed):
         return file_totals(columns, self.names, used)
 
     def files_of(self, rank: int | None) -> list[FileTotals]:
-        """Files of one task over all steps; None: of all tasks."""
+        """Files of one rank over all steps; None: of all ranks."""
         if rank is None:
             return self.files
         columns, used = self._by_last_name
-        of_task = columns.rank == rank
-        return file_totals(columns.where(of_task), self.names, used[of_task])
+        of_rank = columns.rank == rank
+        return file_totals(columns.where(of_rank), self.names, used[of_rank])
 
     @cached_property
     def requests(self) -> Requests:
@@ -370,8 +370,8 @@ def build(
 ) -> Report:
     """Read a run (or one step of it) and make its report; damage is in the report's problems.
 
-    rank: only the processes of this task. all: launchers, pipes and devices too. phase_rules: marks of phases besides the program's
-    (weir.analysis.phase_rules). reader: who reads the trace files instead of this process (weir.cluster). Raises weir.trace.RunNotFound, for a task that is not there too.
+    rank: only the processes of this rank. all: launchers, pipes and devices too. phase_rules: marks of phases besides the program's
+    (weir.analysis.phase_rules). reader: who reads the trace files instead of this process (weir.cluster). Raises weir.trace.RunNotFound, for a rank that is not there too.
     """
     run = find_run(run_path, step)
     names, choice = NameTable(), Choice(rank, all)
@@ -381,7 +381,7 @@ def build(
     steps.sort(key=lambda one: (one.started_ns, one.name))
     if rank is not None and not any(rank in one.ranks for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})
-        raise RunNotFound(f"{run.path}: no task {rank}; it has {_spans(everyone) or 'no tasks'} (-1: processes that are no task)")
+        raise RunNotFound(f"{run.path}: no rank {rank}; it has {_spans(everyone) or 'no ranks'} (-1: processes without a rank)")
     return Report(str(run.path), choice, names, tuple(steps))
 
 

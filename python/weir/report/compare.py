@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from weir._errors import InputError
 from weir.analysis.compare import (
-    FIGURES, FilePair, FileSide, Finding, RoutinePair, Side, StepPair, Threshold, check, home_folders, match_files, match_routines, ratio,
+    FIGURES, FilePair, FileSide, Finding, RoutinePair, Side, StepPair, Threshold, check, home_directories, match_files, match_routines, ratio,
 )  # fmt: skip
 from weir.analysis.files import FileTotals
 from weir.analysis.names import shown
@@ -69,24 +69,24 @@ def _matched(a: Report, b: Report, wanted: Sequence[str]) -> list[tuple[str, Ste
                 raise InputError(f"{report.path}: no step {name!r}; it has {', '.join(steps)}")
     names = [name for name in dict.fromkeys((*of_a, *of_b)) if not wanted or name in wanted]
     if not of_a.keys() & of_b.keys():
-        raise InputError(f"{a.path} and {b.path} have no step in common: {', '.join(of_a)} against {', '.join(of_b)}; name one step's folder of each")
+        raise InputError(f"{a.path} and {b.path} have no step in common: {', '.join(of_a)} against {', '.join(of_b)}; name one step's directory of each")
     return [(name, of_a.get(name), of_b.get(name)) for name in names]
 
 
 def _side(step: StepReport) -> Side:
-    tasks = {rank: one for rank, one in step.by_rank.items() if rank >= 0}
+    ranks = {rank: one for rank, one in step.by_rank.items() if rank >= 0}
     waits = step.synchronisation.waits
     costs = (None, None) if waits is None else (waits.exposed_ns, waits.critical_ns)
-    return Side(step.wall_ns, step.active_ns, step.all, (tasks,), *costs)
+    return Side(step.wall_ns, step.active_ns, step.all, (ranks,), *costs)
 
 
 def _names(a: Report, b: Report) -> tuple[dict[str, FileTotals], dict[str, FileTotals]]:
-    """Files of both runs by the name that the other run may have, too: below each run's working directory, or below the folders that have
+    """Files of both runs by the name that the other run may have, too: below each run's working directory, or below the directories that have
     most bytes in common, or absolute, whichever makes files of more bytes, and of these more names, the same."""
-    folders = home_folders(*({one.file: one.bytes for one in report.files} for report in (a, b))) or (None, None)
+    directories = home_directories(*({one.file: one.bytes for one in report.files} for report in (a, b))) or (None, None)
     candidates = [
         tuple({shown(one.file, top): one for one in report.files} for report, top in zip((a, b), tops))
-        for tops in ((a.cwd, b.cwd), folders, (None, None))
+        for tops in ((a.cwd, b.cwd), directories, (None, None))
     ]
 
     def common(names: tuple[dict[str, FileTotals], ...]) -> tuple[int, int]:
@@ -97,13 +97,13 @@ def _names(a: Report, b: Report) -> tuple[dict[str, FileTotals], dict[str, FileT
 
 
 def comparison_tables(one: Comparison, top: int | None = 20) -> Iterator[Table]:
-    """Steps: time, what of it is critical I/O time, volume, per task; routines; files whose time grew most; files whose requests or bytes
+    """Steps: time, what of it is critical I/O time, volume, per rank; routines; files whose time grew most; files whose requests or bytes
     changed most."""
     yield _time_table(one)
     if None not in one.total.values("critical"):
         yield _critical_table(one)
     yield _volume_table(one)
-    yield _task_table(one)
+    yield _rank_table(one)
     yield _routine_table(one)
     grown = sorted((pair for pair in one.files if pair.grown_ns > 0), key=lambda pair: (-pair.grown_ns, pair.text))
     changed = sorted((pair for pair in one.files if pair.is_changed), key=_change)
@@ -163,7 +163,7 @@ def _step_table(title: str, one: Comparison, parts: Sequence[tuple[str, str, Cal
 
 
 def _time_table(one: Comparison) -> Table:
-    parts = (("Wall", "wall", _seconds, 4), ("Active sec", "active", _seconds, 4), ("I/O sec, all tasks", "seconds", _seconds, 4))
+    parts = (("Wall", "wall", _seconds, 4), ("Active sec", "active", _seconds, 4), ("I/O sec, all ranks", "seconds", _seconds, 4))
     return _step_table(f"Time: A is {one.a.path}, B is {one.b.path}", one, parts)
 
 
@@ -174,31 +174,31 @@ def _critical_table(one: Comparison) -> Table:
 
 def _volume_table(one: Comparison) -> Table:
     parts = (("Calls", "calls", _count, 3), ("GB", "bytes", _gigabytes, 3), ("Files", "files", _count, 2))
-    return _step_table("Volume, all tasks", one, parts)
+    return _step_table("Volume, all ranks", one, parts)
 
 
 def _count(value: float) -> str:
     return thousands(round(value))
 
 
-def _task_table(one: Comparison) -> Table:
+def _rank_table(one: Comparison) -> Table:
     parts = (
-        ("I/O sec", "seconds/task", _seconds, 3), ("Calls", "calls/task", _count, 3), ("MB", "bytes/task", lambda value: short(value / 1e6), 3),
+        ("I/O sec", "seconds/rank", _seconds, 3), ("Calls", "calls/rank", _count, 3), ("MB", "bytes/rank", lambda value: short(value / 1e6), 3),
         ("Imbalance", "imbalance", lambda value: f"{value:.2f}", 2),
     )  # fmt: skip
-    table = _step_table("Per task, mean; imbalance: I/O seconds of the busiest task (its number behind) / mean", one, parts)
+    table = _step_table("Per rank, mean; imbalance: I/O seconds of the busiest rank (its number behind) / mean", one, parts)
 
-    def tasks(pair: StepPair) -> Cells:
-        return tuple("-" if side is None else str(side.most_tasks) for side in (pair.a, pair.b))
+    def ranks(pair: StepPair) -> Cells:
+        return tuple("-" if side is None else str(side.most_ranks) for side in (pair.a, pair.b))
 
     def busiest(pair: StepPair) -> Cells:
         return tuple("-" if side is None or side.busiest is None else str(side.busiest[0]) for side in (pair.a, pair.b))
 
     every = [*one.steps, one.total]
-    lines = [(row[0], *tasks(pair), *row[1:], *busiest(pair)) for row, pair in zip((*table.rows, *table.footer), every)]
+    lines = [(row[0], *ranks(pair), *row[1:], *busiest(pair)) for row, pair in zip((*table.rows, *table.footer), every)]
     return replace(
         table, columns=("<Step", "A", "B", *table.columns[1:], "A", "B"), rows=tuple(lines[:-1]), footer=tuple(lines[-1:]),
-        groups=(("", 1), ("Tasks", 2), *table.groups[1:], ("busiest", 2)),
+        groups=(("", 1), ("Ranks", 2), *table.groups[1:], ("busiest", 2)),
     )  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def _routine_table(one: Comparison) -> Table:
     shares = ["-" if found.small_share is None else f"{100 * found.small_share:.1f} %" for found in small]
     remark = f"requests of the application under 4 KiB: {small[0].small_app} ({shares[0]}) against {small[1].small_app} ({shares[1]})"
     groups = (("", 1), ("Calls", 3), ("MB", 3), ("msec", 3))
-    return Table("Routines, all tasks", columns, tuple(map(cells, one.routines)), groups, remarks=(remark,))
+    return Table("Routines, all ranks", columns, tuple(map(cells, one.routines)), groups, remarks=(remark,))
 
 
 def _megabytes(value: float) -> str:
@@ -308,7 +308,7 @@ def _pair_json(pair: StepPair) -> dict[str, Any]:
 
 def _side_json(side: Side) -> dict[str, Any]:
     busiest = side.busiest
-    return {"tasks": side.most_tasks, "busiest_task": None if busiest is None else busiest[0], "busiest_s": None if busiest is None else busiest[1] / 1e9}
+    return {"ranks": side.most_ranks, "busiest_rank": None if busiest is None else busiest[0], "busiest_s": None if busiest is None else busiest[1] / 1e9}
 
 
 def _file_json(side: FileSide) -> dict[str, Any] | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detail of each file of a task, line by line as the reference prints it."""
+"""Detail of each file of a rank, line by line as the reference prints it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.report.kind import Options, TableKind
 
 
 def detail_lines(report: Report, step: StepReport, rank: int | None, *, pattern: str | None = None, top: int | None = None) -> Iterator[str]:
-    """Lines of the files of one task (None: of every task) in one step; at most `top` files, the slowest ones."""
+    """Lines of the files of one rank (None: of every rank) in one step; at most `top` files, the slowest ones."""
     details = [one for one in step.details(rank) if pattern is None or matches(report.names[one.name], pattern)]
     every = len(details)
     if top is not None and top < every:

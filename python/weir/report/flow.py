@@ -24,13 +24,13 @@ def flow_steps(report: Report) -> list[FlowStep]:
     """What the analysis of the flow looks at: the chosen I/O on files of each step, and who gave names to files, chosen or not."""
     made = []
     for step in report.steps:
-        tasks = frozenset(member.rank for member in step.data.members if not member.is_launcher)
-        made.append(FlowStep(step.name, tasks, step.columns, step.namings))
+        ranks = frozenset(member.rank for member in step.data.members if not member.is_launcher)
+        made.append(FlowStep(step.name, ranks, step.columns, step.namings))
     return made
 
 
 def report_flow(report: Report, pattern: str | None = None) -> Flow:
-    """The flow of the chosen steps and tasks, of files whose name fits the pattern; found once."""
+    """The flow of the chosen steps and ranks, of files whose name fits the pattern; found once."""
     if pattern not in report.flows:
         report.flows[pattern] = _found_flow(report, pattern)
     return report.flows[pattern]
@@ -47,7 +47,7 @@ def _found_flow(report: Report, pattern: str | None) -> Flow:
 
 
 def report_rereads(report: Report, found: Flow) -> tuple[list[Reread], list[Reread]]:
-    """Files that all tasks of a step read, and files that one task read more than once. cost: a pass over all records."""
+    """Files that all ranks of a step read, and files that one rank read more than once. cost: a pass over all records."""
     steps: list[Extents | None] = [extents(step.data, step.members, report.names, found.file_of) if step.level == "trace" else None for step in report.steps]
     return read_by_all(found, steps), read_again(found, flow_steps(report), steps)
 
@@ -70,19 +70,19 @@ def graph_tables(report: Report, top: int | None = 20, pattern: str | None = Non
     rows = tuple(
         (f"{megabytes(edge.bytes):.3f}", *_ends(found, edge), str(edge.files), row.pattern.text) for edge, row in edges[:top]
     )
-    columns = ("MB", "<from", "<tasks", "<to", "<tasks", "files", "<File")
+    columns = ("MB", "<from", "<ranks", "<to", "<ranks", "files", "<File")
     total = (f"{megabytes(sum(edge.bytes for edge, _ in edges)):.3f}", *[""] * 5, "TOTAL")
     yield Table(f"Bytes from step to step, by MB{_of(len(rows), len(edges))}", columns, rows, footer=(total,), remarks=_unfollowed(found))
 
 
 def read_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
-    """Files that all tasks of a step read; files that the same task read more than once."""
+    """Files that all ranks of a step read; files that the same rank read more than once."""
     found = report_flow(report, pattern)
     by_all, again = report_rereads(report, found)
-    heads = ("MB read", "MB distinct", "times", "opens", "<Step", "<tasks", "files", "<File")
+    heads = ("MB read", "MB distinct", "times", "opens", "<Step", "<ranks", "files", "<File")
     for title, every, remark in (
-        ("Read by all tasks of a step", by_all, "MB distinct: what would do if one task read it for all; ?: offsets are not known (stdio, or no records)"),
-        ("Read more than once by the same task", again, "?: offsets are not known; the task opened the file so many times and only read it"),
+        ("Read by all ranks of a step", by_all, "MB distinct: what would do if one rank read it for all; ?: offsets are not known (stdio, or no records)"),
+        ("Read more than once by the same rank", again, "?: offsets are not known; the rank opened the file so many times and only read it"),
     ):
         rows = tuple(_reread_cells(found, one) for one in every[:top])
         if rows:
@@ -98,7 +98,7 @@ def _files(count: int) -> str:
 
 
 def cell(use: Use | None, everyone: frozenset[int]) -> str:
-    """Who, and the direction: -> 0 is a read by task 0, all -> a write by all tasks, -> 0 -> both."""
+    """Who, and the direction: -> 0 is a read by rank 0, all -> a write by all ranks, -> 0 -> both."""
     if use is None or not use.direction:
         return ""
     read, written = who(use.read, everyone), who(use.written, everyone)
@@ -124,7 +124,7 @@ def _matrix(report: Report, found: Flow, top: int | None) -> Table:
     rows = tuple(
         (
             row.pattern.text, str(len(row.files)), numbers_text(row.pattern),
-            *(cell(use, tasks) for use, tasks in zip(row.uses, found.tasks)), row.role, *_volume(row),
+            *(cell(use, ranks) for use, ranks in zip(row.uses, found.ranks)), row.role, *_volume(row),
         )
         for row in found.rows[:top]
     )  # fmt: skip
@@ -152,7 +152,7 @@ def _role_remark(found: Flow) -> Iterator[str]:
             parts.append(f"{role} {_files(sum(len(row.files) for row in rows))}, {moved}")
     if parts:
         yield "; ".join(parts)
-    yield "-> 0: task 0 read, 0 ->: it wrote; sev: several tasks, all: all of them, other: processes that are no task"
+    yield "-> 0: rank 0 read, 0 ->: it wrote; sev: several ranks, all: all of them, other: processes without a rank"
 
 
 def _unfollowed(found: Flow) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int |
     total = (*figures(*every), "", "", "", str(files), "TOTAL")
     remark = (
         f"made in the run, read by a later step and not used after: in memory, or on a burst buffer, these files would take "
-        f"{short(saved / 1e9)} s of I/O ({percent(saved, report.all.ns)} of all tasks') off the file system"
+        f"{short(saved / 1e9)} s of I/O ({percent(saved, report.all.ns)} of all ranks') off the file system"
         + ("" if critical is None else f"; {short(critical / 1e9)} s of it are critical I/O time")
     )
     columns = ("MB written", "MB read", "write", "read", "other", "<written in", "<read in", "<removed", "files", "<File")
@@ -229,10 +229,10 @@ def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
 
 
 def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:
-    read = (found.steps[edge.to_step], who(edge.readers, found.tasks[edge.to_step]))
+    read = (found.steps[edge.to_step], who(edge.readers, found.ranks[edge.to_step]))
     if edge.from_step is None:
         return "(before)", "", *read
-    return found.steps[edge.from_step], who(edge.writers, found.tasks[edge.from_step]), *read
+    return found.steps[edge.from_step], who(edge.writers, found.ranks[edge.from_step]), *read
 
 
 def _reread_cells(found: Flow, one: Reread) -> tuple[str, ...]:
@@ -240,8 +240,8 @@ def _reread_cells(found: Flow, one: Reread) -> tuple[str, ...]:
         figures = ("?", "?")
     else:
         figures = (f"{megabytes(one.distinct):.3f}", f"{one.bytes / one.distinct:.1f}" if one.distinct else "-")
-    tasks = who(one.tasks, found.tasks[one.step])
-    return (f"{megabytes(one.bytes):.3f}", *figures, str(one.times or ""), found.steps[one.step], tasks, str(len(one.files)), one.row.pattern.text)
+    ranks = who(one.ranks, found.ranks[one.step])
+    return (f"{megabytes(one.bytes):.3f}", *figures, str(one.times or ""), found.steps[one.step], ranks, str(len(one.files)), one.row.pattern.text)
 
 
 def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     carried = found.of(CARRIED)
     critical = _critical_ns(report, carried)
     return {
-        "steps": [{"step": name, "tasks": sum(task >= 0 for task in tasks)} for name, tasks in zip(found.steps, found.tasks)],
+        "steps": [{"step": name, "ranks": sum(rank >= 0 for rank in ranks)} for name, ranks in zip(found.steps, found.ranks)],
         "rows": [_row_json(found, row) for row in found.rows],
         "carried": {
             "rows": [index for index, row in enumerate(found.rows) if row.role == CARRIED],
@@ -279,7 +279,7 @@ def _row_json(found: Flow, row: Row) -> dict[str, Any]:
         "passages": [
             {
                 "from": None if edge.from_step is None else found.steps[edge.from_step], "to": found.steps[edge.to_step],
-                "writers": tasks_text(edge.writers), "readers": tasks_text(edge.readers), "files": edge.files, "bytes": edge.bytes,
+                "writers": ranks_text(edge.writers), "readers": ranks_text(edge.readers), "files": edge.files, "bytes": edge.bytes,
             }
             for edge in row.passages
         ],
@@ -287,35 +287,35 @@ def _row_json(found: Flow, row: Row) -> dict[str, Any]:
 
 
 def _use_json(found: Flow, step: int, use: Use) -> dict[str, Any]:
-    everyone = found.tasks[step]
+    everyone = found.ranks[step]
     return {
         "step": found.steps[step], "direction": use.direction,
-        "readers": who(use.read, everyone), "reading_tasks": tasks_text(use.read),
-        "writers": who(use.written, everyone), "writing_tasks": tasks_text(use.written),
+        "readers": who(use.read, everyone), "reading_ranks": ranks_text(use.read),
+        "writers": who(use.written, everyone), "writing_ranks": ranks_text(use.written),
         "bytes_read": use.bytes_read, "bytes_written": use.bytes_written,
         "read_s": use.read_ns / 1e9, "write_s": use.write_ns / 1e9, "other_s": use.other_ns / 1e9,
     }  # fmt: skip
 
 
-def tasks_text(tasks: Iterable[int]) -> str:
-    """The list of tasks: 0-3,8; processes that are no task come last as `other`."""
-    ranks = tuple(sorted(task for task in tasks if task >= 0))
-    return ",".join(filter(None, (spans(ranks), "other" if -1 in tasks else "")))
+def ranks_text(members: Iterable[int]) -> str:
+    """The list of ranks: 0-3,8; processes without a rank come last as `other`."""
+    ranks = tuple(sorted(rank for rank in members if rank >= 0))
+    return ",".join(filter(None, (spans(ranks), "other" if -1 in members else "")))
 
 
 def graph_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
-    """Key `graph`: nodes are tasks of steps, edges go from the tasks that wrote a file in one step to those that read it in another."""
+    """Key `graph`: nodes are ranks of steps, edges go from the ranks that wrote a file in one step to those that read it in another."""
     found = report_flow(report, pattern)
     files = [file for row in found.rows for file in row.files]
-    nodes = {(step, task) for file in files for step, use in enumerate(file.uses) if use is not None for task in (*use.read, *use.written)}
+    nodes = {(step, rank) for file in files for step, use in enumerate(file.uses) if use is not None for rank in (*use.read, *use.written)}
     return {
-        "nodes": [{"id": _node(found, step, task), "step": found.steps[step], "task": task} for step, task in sorted(nodes)],
+        "nodes": [{"id": _node(found, step, rank), "step": found.steps[step], "rank": rank} for step, rank in sorted(nodes)],
         "edges": [one for file in files for one in _edges_json(found, file)],
     }
 
 
-def _node(found: Flow, step: int, task: int) -> str:
-    return f"{found.steps[step]}:{task if task >= 0 else 'other'}"
+def _node(found: Flow, step: int, rank: int) -> str:
+    return f"{found.steps[step]}:{rank if rank >= 0 else 'other'}"
 
 
 def _edges_json(found: Flow, file: FileFlow) -> Iterator[dict[str, Any]]:
@@ -323,7 +323,7 @@ def _edges_json(found: Flow, file: FileFlow) -> Iterator[dict[str, Any]]:
         every = list(edges)
         yield {
             "file": file.file,
-            "from": [_node(found, came, task) for task in every[0].writers],
+            "from": [_node(found, came, rank) for rank in every[0].writers],
             "to": [{"id": _node(found, to, edge.reader), "bytes": edge.bytes} for edge in every],
             "bytes": sum(edge.bytes for edge in every),
         }
@@ -340,7 +340,7 @@ def reads_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     def listed(every: Sequence[Reread]) -> list[dict[str, Any]]:
         return [
             {
-                "step": found.steps[one.step], "pattern": one.row.pattern.text, "files": list(one.files), "tasks": tasks_text(one.tasks),
+                "step": found.steps[one.step], "pattern": one.row.pattern.text, "files": list(one.files), "ranks": ranks_text(one.ranks),
                 "bytes": one.bytes, "distinct_bytes": one.distinct, "opens": one.times,
             }
             for one in every

@@ -24,7 +24,7 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
         "run": report.path,
         "total": {
             "wall_s": report.wall_ns / 1e9,
-            "task0": totals_json(report.task0),
+            "rank0": totals_json(report.rank0),
             "all": totals_json(report.all),
             "active_s": None if report.active_ns is None else report.active_ns / 1e9,
             **totals_json(report.all),

@@ -32,7 +32,7 @@ def trace_lines(
     t_to: float | None = None,
     all: bool = False,
 ) -> Iterator[str]:
-    """Lines by step, task and process; within a process in the order in which calls returned, all threads together.
+    """Lines by step, rank and process; within a process in the order in which calls returned, all threads together.
 
     file: a pattern as in weir.analysis.files.matches. op: a name of the table of operations (KeyError when there is none).
     t_from, t_to: seconds since the start of the step; records that lie in the window at any time. stamp: ns since 1970
@@ -62,9 +62,9 @@ def _lines(
             lines = _ProcessLines(one.data, member, choice.everything, pattern, op, window).lines()
             for number, line in enumerate(lines):
                 if number == 0:
-                    task = f"task {member.rank}" if member.rank >= 0 else "no task"
+                    rank = f"rank {member.rank}" if member.rank >= 0 else "no rank"
                     node = one.data.files[member.file].node
-                    yield f"# step {one.name}, {task}, node {node}, pid {member.process.pid}: {member.process.command_line}"
+                    yield f"# step {one.name}, {rank}, node {node}, pid {member.process.pid}: {member.process.command_line}"
                 yield line
 
 

@@ -32,16 +32,16 @@ def mpi_io_tables(report: Report, *, pattern: str | None = None, top: int | None
 
 
 def _aggregator_table(one: MpiFile, name: str) -> Table:
-    nodes = len({task.node for task in one.aggregators})
+    nodes = len({rank.node for rank in one.aggregators})
     rows = tuple(
         (
-            str(i), str(task.rank), task.node, str(task.reads), f"{megabytes(task.read_bytes):.3f}", str(task.writes),
-            f"{megabytes(task.written_bytes):.3f}",
+            str(i), str(rank.rank), rank.node, str(rank.reads), f"{megabytes(rank.read_bytes):.3f}", str(rank.writes),
+            f"{megabytes(rank.written_bytes):.3f}",
         )
-        for i, task in enumerate(one.aggregators)
+        for i, rank in enumerate(one.aggregators)
     )  # fmt: skip
     expected = f"; cb_nodes = {one.hints['cb_nodes']}" if "cb_nodes" in one.hints else ""
-    of = f"{one.ranks} task{'' if one.ranks == 1 else 's'}"
+    of = f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
     count = f"{len(one.aggregators)} of {of} touch the file, on {nodes} {'node' if nodes == 1 else 'nodes'}{expected}"
     columns = ("AGG", "Rank", "<node", "reads", "MB", "writes", "MB")
     groups = (("", 3), ("system requests", 4))
@@ -70,7 +70,7 @@ def _access_table(one: MpiFile, name: str) -> Table:
     for label, key in (("shared pointer", "shared"), ("non-blocking", "nonblocking"), ("split", "split")):
         if any(getattr(of, key) for of in both):
             count(f"  of them {label}", key)
-    count("tasks with independent calls", "independent_ranks")
+    count("ranks with independent calls", "independent_ranks")
     count("aggregators", "system_ranks")
     if one.stripes is not None:
         line("stripe count", one.stripes, one.stripes)
@@ -85,23 +85,23 @@ def _access_table(one: MpiFile, name: str) -> Table:
     line("gaps", *(_gap(of, "gaps") for of in both))
     line("average gap", *(of.gaps.skipped_bytes // of.gaps.gaps if of.gaps and of.gaps.gaps else "-" for of in both))
     line("steps back", *(_gap(of, "back") for of in both))
-    line("sec in calls, all tasks", *(f"{of.ns / 1e9:.3f}" for of in both))
-    line("sec in calls, busiest task", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
+    line("sec in calls, all ranks", *(f"{of.ns / 1e9:.3f}" for of in both))
+    line("sec in calls, busiest rank", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
     line("MB/s", *(_speed(of) for of in both))
-    tasks = f"{one.ranks} task{'' if one.ranks == 1 else 's'}"
-    opened = f"opened {_times(one.opens)} by {tasks}; file views set: {one.views}" if one.opens else "opened by no task"
+    ranks = f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
+    opened = f"opened {_times(one.opens)} by {ranks}; file views set: {one.views}" if one.opens else "opened by no rank"
     if one.failed_opens:
         opened += f"; could not be opened {_times(one.failed_opens)}"
     remarks = (opened, _NONBLOCKING) if any(of.nonblocking for of in both) else (opened,)
     return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"), tuple(rows), remarks=remarks)
 
 
-SMALL_BYTES = 64 << 10  # an independent call of less than this, from many tasks, is what collective buffering is for
+SMALL_BYTES = 64 << 10  # an independent call of less than this, from many ranks, is what collective buffering is for
 MANY_CALLS = 1000
 
 
 def mpi_io_findings(one: MpiFile, cwd: str | None) -> Iterator[str]:
-    """Sentences on a file of MPI-IO that costs more than it must: what was asked for in vain, and many small calls of each task for itself."""
+    """Sentences on a file of MPI-IO that costs more than it must: what was asked for in vain, and many small calls of each rank for itself."""
     name = shown(one.file, cwd)
     for key, value in sorted(one.ignored.items()):
         if one.hints:  # else this MPI does not tell
@@ -109,7 +109,7 @@ def mpi_io_findings(one: MpiFile, cwd: str | None) -> Iterator[str]:
     for of, verb in ((one.reads, "reads"), (one.writes, "writes")):
         if of.independent >= MANY_CALLS and of.independent_ranks > 1 and of.bytes < SMALL_BYTES * of.calls:
             yield (
-                f"MPI-IO, {name}: {of.independent} independent {verb} of {of.bytes // of.calls} bytes on average, by {of.independent_ranks} tasks: "
+                f"MPI-IO, {name}: {of.independent} independent {verb} of {of.bytes // of.calls} bytes on average, by {of.independent_ranks} ranks: "
                 "collective calls would make few large requests of them"
             )
 
@@ -121,7 +121,7 @@ _NONBLOCKING = "non-blocking calls may return before the data has moved: what MP
 
 
 def _speed(of: Access) -> str:
-    """MB/s of the busiest task's time, three digits; how long non-blocking calls take is not known."""
+    """MB/s of the busiest rank's time, three digits; how long non-blocking calls take is not known."""
     if of.nonblocking or not of.busiest_ns:
         return "-"
     found = rate(of.bytes, of.busiest_ns)
@@ -143,7 +143,7 @@ def variable_table(report: Report, *, pattern: str | None = None, top: int | Non
     every.sort(key=lambda one: -one.ns)
     rows = tuple(_variable_cells(one, report.cwd) for one in every[:top])
     of = f" ({len(rows)} of {len(every)})" if len(rows) < len(every) else ""
-    columns = ("<Variable", "<library", "tasks", "puts", "MB", "sec", "gets", "MB", "sec", "busiest", "<File")
+    columns = ("<Variable", "<library", "ranks", "puts", "MB", "sec", "gets", "MB", "sec", "busiest", "<File")
     return Table(f"Variables{of}", columns, rows, (("", 3), ("written", 3), ("read", 3), ("sec", 1), ("", 1)))
 
 

@@ -117,7 +117,7 @@ def output_findings(one: StepOutput) -> Iterator[str]:
             "mode servers would leave them the copy"
         )
     if one.servers and one.share(one.final_ns) >= LOST_SHARE:
-        faster = "mode servers+parallel" if len(one.writers) <= one.groups else "more tasks in a group"
+        faster = "mode servers+parallel" if len(one.writers) <= one.groups else "more ranks in a group"
         yield (
             f"the final write, {one.final_ns / 1e9:.1f} s ({percent(one.final_ns, one.wall_ns)} of the run), is overlapped by nothing: "
             f"{faster} would shorten it"

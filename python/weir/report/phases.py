@@ -36,14 +36,14 @@ def _table(step: StepReport, phases: tuple[PhaseTotals, ...], top: int | None) -
     kept = [one for at, one in enumerate(phases) if at in longest]
     rows = tuple(
         (
-            one.name, str(one.times), str(one.tasks), seconds(one.least_ns), seconds(one.mean_ns), seconds(one.most_ns), seconds(one.sync_ns),
+            one.name, str(one.times), str(one.ranks), seconds(one.least_ns), seconds(one.mean_ns), seconds(one.most_ns), seconds(one.sync_ns),
             seconds(one.wall_ns), percent(one.wall_ns, step.wall_ns), seconds(one.io_ns), seconds(one.exposed_ns), seconds(one.critical_ns),
         )
         for one in kept
     )  # fmt: skip
     of = f" ({len(kept)} of {len(phases)}, the longest)" if len(kept) < len(phases) else ""
-    columns = ("<Phase", "times", "tasks", "min", "mean", "max", "sync", "wall", "%run", "I/O", "exposed", "critical")
-    groups = (("", 3), ("seconds of a task", 3), ("", 3), ("sec, all tasks", 3))
+    columns = ("<Phase", "times", "ranks", "min", "mean", "max", "sync", "wall", "%run", "I/O", "exposed", "critical")
+    groups = (("", 3), ("seconds of a rank", 3), ("", 3), ("sec, all ranks", 3))
     return Table(f"Phases of {step.name}{_SOURCES[step.synchronisation.spans.source]}{of}", columns, rows, groups)
 
 
@@ -59,7 +59,7 @@ def phase_findings(step: StepReport) -> Iterator[str]:
     """Marks of the program that have no partner."""
     for one in step.synchronisation.spans.unpaired:
         if one.begins:
-            yield f"phase {one.name} was begun and not ended {times(one.begins)}: it counts until it begins again, or until the task ends"
+            yield f"phase {one.name} was begun and not ended {times(one.begins)}: it counts until it begins again, or until the rank ends"
         if one.ends:
             yield f"phase {one.name} was ended and not begun {times(one.ends)}"
 
@@ -72,7 +72,7 @@ def rule_findings(report: Report) -> Iterator[str]:
     begun = {one.name for step in report.steps for one in step.synchronisation.phases}
     for phase in dict.fromkeys(rule.phase for rule in rules if rule.phase not in begun):
         wanted = ", ".join(rule.beginning for rule in rules if rule.phase == phase)
-        yield f"phase {phase} begins nowhere: no task comes to {wanted}"
+        yield f"phase {phase} begins nowhere: no rank comes to {wanted}"
 
 
 def times(count: int) -> str:
@@ -83,7 +83,7 @@ def phases_json(report: Report) -> list[dict[str, Any]]:
     """All phases of all steps; of those between barriers the MOST_AUTOMATIC longest."""
     return [
         {
-            "step": step.name, "source": step.synchronisation.spans.source, "phase": one.name, "times": one.times, "tasks": one.tasks,
+            "step": step.name, "source": step.synchronisation.spans.source, "phase": one.name, "times": one.times, "ranks": one.ranks,
             "min_s": one.least_ns / 1e9, "mean_s": one.mean_ns / 1e9, "max_s": one.most_ns / 1e9, "sync_s": one.sync_ns / 1e9,
             "wall_s": one.wall_ns / 1e9, "io_s": one.io_ns / 1e9, **costs_json(one),
         }

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def summary_table(step: StepReport, rank: int | None) -> Table:
-    """Routines of one task (None: of all) in one step."""
+    """Routines of one rank (None: of all) in one step."""
     table = step.routines(rank)
 
     def cells(row: Routine) -> tuple[str, ...]:
         figures = (megabytes(row.bytes), milliseconds(row.ns), rate(row.bytes, row.ns))
         return (row.routine, str(row.calls), *map(decimals, figures))
 
-    tasks = sum(one >= 0 for one in step.ranks)
-    everyone = f"all {tasks} tasks" + (" and other processes" if -1 in step.ranks else "")
-    who = everyone if rank is None else f"task {rank}"
+    ranks = sum(one >= 0 for one in step.ranks)
+    everyone = f"all {ranks} ranks" + (" and other processes" if -1 in step.ranks else "")
+    who = everyone if rank is None else f"rank {rank}"
     remarks = _below_remarks(table)
     title = f"Summary for {step.name}, {who}"
     columns = ("<Routine", "Calls", "MB", "msec", "MB/s")

@@ -28,16 +28,16 @@ def read_scaling(
     try:
         return scaling(runs, halt_gain)
     except ValueError as error:
-        counts = ", ".join(f"{run.name}: {run.tasks} on {run.nodes}" for run in runs)
-        raise UsageError(f"{error}; tasks and nodes are {counts}") from error
+        counts = ", ".join(f"{run.name}: {run.ranks} on {run.nodes}" for run in runs)
+        raise UsageError(f"{error}; ranks and nodes are {counts}") from error
 
 
 def run_times(report: Report, name: str) -> RunTimes:
     """Parts are the phases that marks or rules set; without any the steps; of one step without phases, critical I/O time and all the rest."""
-    tasks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
+    ranks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
     nodes = max((len({m.file for m in step.data.members if m.rank >= 0}) for step in report.steps), default=0)
-    if not tasks or not report.wall_ns:
-        raise UsageError(f"{name}: no tasks or no time in it; weir trace records runs that can be compared")
+    if not ranks or not report.wall_ns:
+        raise UsageError(f"{name}: no ranks or no time in it; weir trace records runs that can be compared")
     waits = [step.synchronisation.waits for step in report.steps]
     critical = None if None in waits else sum(one.critical_ns for one in waits if one is not None)
     parts = _phases(report)
@@ -49,7 +49,7 @@ def run_times(report: Report, name: str) -> RunTimes:
     if not parts[REST]:
         del parts[REST]
     title = os.path.basename(os.path.abspath(name)) or name
-    return RunTimes(title, tasks, nodes, report.wall_ns, parts, critical, report.is_complete, () if _is_sound(report) else tuple(notes(report)))
+    return RunTimes(title, ranks, nodes, report.wall_ns, parts, critical, report.is_complete, () if _is_sound(report) else tuple(notes(report)))
 
 
 def _is_sound(report: Report) -> bool:
@@ -85,12 +85,12 @@ def scaling_tables(found: Scaling) -> Iterator[Table]:
 def _curve_table(curve: Curve, found: Scaling) -> Table:
     rows = tuple(
         (
-            one.run.name, str(one.run.tasks), str(one.run.nodes), seconds(one.run.wall_ns), f"{one.speedup:.2f}",
-            f"{one.run.tasks / found.reference.tasks:.2f}", percent(one.efficiency, 1), "-" if one.run.critical_ns is None else seconds(one.run.critical_ns),
+            one.run.name, str(one.run.ranks), str(one.run.nodes), seconds(one.run.wall_ns), f"{one.speedup:.2f}",
+            f"{one.run.ranks / found.reference.ranks:.2f}", percent(one.efficiency, 1), "-" if one.run.critical_ns is None else seconds(one.run.critical_ns),
         )
         for one in curve.points
     )  # fmt: skip
-    columns = ("<Run", "tasks", "nodes", "wall", "speed-up", "ideal", "efficiency", "critical I/O")
+    columns = ("<Run", "ranks", "nodes", "wall", "speed-up", "ideal", "efficiency", "critical I/O")
     title = "Speed-up" + (f", {curve.placement}" if curve.placement else "")
     return Table(title, columns, rows, remarks=tuple(halt_sentences(curve)))
 
@@ -102,8 +102,8 @@ def halt_sentences(curve: Curve) -> Iterator[str]:
         if len(curve.points) > 1:
             yield "the curve does not halt"
         return
-    after = f"{halt.after.tasks} tasks gain {percent(halt.gain, 1)} of what they could" if halt.gain > 0 else f"{halt.after.tasks} tasks are slower"
-    yield f"the curve halts at {halt.before.tasks} {'task' if halt.before.tasks == 1 else 'tasks'}: {after}"
+    after = f"{halt.after.ranks} ranks gain {percent(halt.gain, 1)} of what they could" if halt.gain > 0 else f"{halt.after.ranks} ranks are slower"
+    yield f"the curve halts at {halt.before.ranks} {'rank' if halt.before.ranks == 1 else 'ranks'}: {after}"
     worst = [loss for loss in halt.losses if loss.lost_ns > 0][:1]
     lost = sum(loss.lost_ns for loss in halt.losses if loss.lost_ns > 0)
     for loss in worst:
@@ -117,8 +117,8 @@ def _part_table(found: Scaling) -> Table:
     runs = {id(point.run): point.run for curve in found.curves for point in curve.points}.values()
     rows = tuple((part, *(seconds(run.parts_ns[part]) for run in runs)) for part in found.parts)
     shares = tuple((f"{part} %", *(percent(run.parts_ns[part], run.wall_ns) for run in runs)) for part in found.parts)
-    heads = [f"{run.tasks} on {run.nodes}" for run in runs]
-    return Table("Wall seconds by part, tasks on nodes", ("<Part", *heads), (*rows, *shares))
+    heads = [f"{run.ranks} on {run.nodes}" for run in runs]
+    return Table("Wall seconds by part, ranks on nodes", ("<Part", *heads), (*rows, *shares))
 
 
 def _crowding_table(one: Crowding) -> Table:
@@ -127,7 +127,7 @@ def _crowding_table(one: Crowding) -> Table:
 
     columns = ("<Part", f"on {one.apart.nodes}", f"on {one.together.nodes}", "difference")
     wall = ("TOTAL", seconds(one.apart.wall_ns), seconds(one.together.wall_ns), f"{(one.together.wall_ns - one.apart.wall_ns) / 1e9:+.3f}")
-    title = f"{one.apart.tasks} tasks on {one.apart.nodes} nodes and on {one.together.nodes}, wall seconds"
+    title = f"{one.apart.ranks} ranks on {one.apart.nodes} nodes and on {one.together.nodes}, wall seconds"
     return Table(title, columns, tuple(map(cells, one.losses)), footer=(wall,))
 
 
@@ -136,7 +136,7 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
 
     def run(one: RunTimes) -> dict[str, Any]:
         return {
-            "run": one.name, "tasks": one.tasks, "nodes": one.nodes, "wall_s": one.wall_ns / 1e9,
+            "run": one.name, "ranks": one.ranks, "nodes": one.nodes, "wall_s": one.wall_ns / 1e9,
             "complete": one.is_complete, "notes": list(one.notes),
             "critical_s": None if one.critical_ns is None else one.critical_ns / 1e9, "parts_s": {part: ns / 1e9 for part, ns in one.parts_ns.items()},
         }  # fmt: skip
@@ -157,13 +157,13 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
                 "points": [{**run(one.run), "speedup": one.speedup, "efficiency": one.efficiency} for one in curve.points],
                 "halt": curve.halt
                 and {
-                    "at_tasks": curve.halt.before.tasks, "next_tasks": curve.halt.after.tasks, "gain": curve.halt.gain,
+                    "at_ranks": curve.halt.before.ranks, "next_ranks": curve.halt.after.ranks, "gain": curve.halt.gain,
                     "losses": losses(curve.halt.losses),
                 },
             }
             for curve in found.curves
         ],
         "crowding": [
-            {"tasks": one.apart.tasks, "apart": run(one.apart), "together": run(one.together), "losses": losses(one.losses)} for one in found.crowding
+            {"ranks": one.apart.ranks, "apart": run(one.apart), "together": run(one.together), "losses": losses(one.losses)} for one in found.crowding
         ],
     }  # fmt: skip

@@ -30,11 +30,11 @@ def is_grave(note: str) -> bool:
 
 def heading(report: Report) -> dict[str, str]:
     """Name of the run, and its steps, ranks, nodes and start in one line."""
-    tasks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
+    ranks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
     nodes = max((len(step.data.files) for step in report.steps), default=0)
     started = min((step.started_ns for step in report.steps if step.started_ns), default=0)
     when = datetime.fromtimestamp(started // 10**9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if started else ""
-    parts = [count(len(report.steps), "step"), count(tasks, "task"), count(nodes, "node"), when]
+    parts = [count(len(report.steps), "step"), count(ranks, "rank"), count(nodes, "node"), when]
     return {"run": os.path.basename(os.path.abspath(report.path)), "facts": " · ".join(filter(None, parts))}
 
 
@@ -53,9 +53,9 @@ def _time(report: Report) -> str:
     if not report.all.calls:
         return f"No I/O on files was recorded in the {seconds(wall)} of the run."
     if report.active_ns is None:
-        return f"All tasks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
+        return f"All ranks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
     active = report.active_ns / 1e9
-    who = "At least one task" if report.choice.rank is None else f"Task {report.choice.rank}"
+    who = "At least one rank" if report.choice.rank is None else f"Rank {report.choice.rank}"
     return (
         f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}). "
         "Faster I/O cannot make the run shorter by more than this."
@@ -63,7 +63,7 @@ def _time(report: Report) -> str:
 
 
 def _critical(report: Report, groups: list[FileGroup]) -> str | None:
-    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all tasks, as waits are. And the files
+    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all ranks, as waits are. And the files
     that belong together that it waits for most: each of them alone may take little."""
     if report.choice.rank is not None:
         return None
@@ -132,7 +132,7 @@ def _files(report: Report, groups: list[FileGroup]) -> str | None:
 
 
 def _balance(report: Report) -> str | None:
-    """One task that does much more than its share."""
+    """One rank that does much more than its share."""
     by_rank: dict[int, float] = {}
     for step in report.steps:
         for rank, one in step.by_rank.items():
@@ -144,7 +144,7 @@ def _balance(report: Report) -> str | None:
     rank = max(by_rank, key=lambda one: by_rank[one])
     if by_rank[rank] < UNEVEN * mean:
         return None
-    return f"Task {rank} spends {by_rank[rank] / mean:.1f} times as long in I/O as a task does on average."
+    return f"Rank {rank} spends {by_rank[rank] / mean:.1f} times as long in I/O as a rank does on average."
 
 
 def _small(report: Report) -> str | None:

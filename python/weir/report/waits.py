@@ -20,8 +20,8 @@ MOST_RANKS = 4
 LEAST_NS = 500_000  # in a table of msec
 CRITICAL_SHARE = 0.02  # of a step: worth a sentence
 LEGEND = (
-    "for I/O: waits in MPI for a task in I/O, added up over the waiting tasks",
-    "exposed: I/O of the awaited task while others waited for it",
+    "for I/O: waits in MPI for a rank in I/O, added up over the waiting ranks",
+    "exposed: I/O of the awaited rank while others waited for it",
     "critical: time by which I/O delays the step",
 )
 
@@ -65,10 +65,10 @@ def _step_table(steps: list[StepReport]) -> Table:
     footer = (cells("TOTAL", *sums),) if len(lines) > 1 else ()
     columns = ("<Step", "Wall", "I/O", "active", "in MPI", "for I/O", "sec", "%wall", "sec", "%wall")
     rank = steps[0].choice.rank
-    groups = (("", 2), ("All tasks" if rank is None else f"Task {rank}", 2), ("waits, task-sec", 2), ("exposed", 2), ("critical", 2))
-    whose = () if rank is None else ("waits, exposed and critical are of all tasks",)
+    groups = (("", 2), ("All ranks" if rank is None else f"Rank {rank}", 2), ("waits, rank-sec", 2), ("exposed", 2), ("critical", 2))
+    whose = () if rank is None else ("waits, exposed and critical are of all ranks",)
     remarks = LEGEND + whose + tuple(
-        f"{step.name}: {step.synchronisation.waits.incomplete} collectives are left out: not all of their tasks have a record of them"
+        f"{step.name}: {step.synchronisation.waits.incomplete} collectives are left out: not all of their ranks have a record of them"
         for step in steps
         if step.synchronisation.waits.incomplete
     )
@@ -91,7 +91,7 @@ def _file_table(step: StepReport, waits: StepWaits, top: int | None) -> Table | 
     total = tuple(sum(getattr(one, key) for one in waits.files) for key in ("critical_ns", "exposed_ns", "waited_ns", "io_ns"))
     footer = (seconds(total[0]), percent(total[0], step.wall_ns), *map(seconds, total[1:]), "", "", "TOTAL")
     of = f" ({len(files)} of {len(waits.files)})" if len(files) < len(waits.files) else ""
-    columns = ("critical", "%wall", "exposed", "waited", "I/O", "<mostly in", "<of tasks", "<File")
+    columns = ("critical", "%wall", "exposed", "waited", "I/O", "<mostly in", "<of ranks", "<File")
     return Table(f"Files that {step.name} waits for, seconds{of}", columns, tuple(map(cells, files)), footer=(footer,))
 
 
@@ -113,7 +113,7 @@ def _routine_table(step: StepReport, waits: StepWaits, top: int | None) -> Table
     routines = waits.routines[:top]
     of = f" ({len(routines)} of {len(waits.routines)})" if len(routines) < len(waits.routines) else ""
     columns = ("<Routine", "<Communicator", "Calls", "waits", "for I/O", "rank", "times")
-    groups = (("", 3), ("task-sec", 2), ("mostly for", 2))
+    groups = (("", 3), ("rank-sec", 2), ("mostly for", 2))
     remark = "mostly for: the rank that others waited for most often; its share of waits"
     return Table(f"MPI calls in which {step.name} waits{of}", columns, tuple(map(cells, routines)), groups, remarks=(remark,))
 
@@ -125,7 +125,7 @@ def wait_findings(step: StepReport) -> Iterator[str]:
         return
     worst = waits.files[0]
     what = f"{worst.ops[0].op} " if worst.ops else ""
-    who = f"task {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} tasks"
+    who = f"rank {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} ranks"
     yield (
         f"I/O delays the step by {short(waits.critical_ns / 1e9)} s ({percent(waits.critical_ns, step.wall_ns)} of the wall "
         f"time); the single file that delays it most, by {short(worst.critical_ns / 1e9)} s: "
@@ -145,7 +145,7 @@ def waits_json(report: Report) -> list[dict[str, Any]]:
 
 def _waits(waits: StepWaits) -> dict[str, Any]:
     return {
-        "tasks": waits.tasks, "nodes": waits.nodes, "collectives": waits.collectives, "incomplete": waits.incomplete,
+        "ranks": waits.ranks, "nodes": waits.nodes, "collectives": waits.collectives, "incomplete": waits.incomplete,
         "waiting_s": waits.waiting_ns / 1e9, **costs_json(waits),
         "files": [
             {

@@ -33,7 +33,7 @@ def covers(wide: Conditions, narrow: Conditions) -> bool:
     return (
         _pattern_covers(wide.name, narrow.name)
         and _pattern_covers(wide.path, narrow.path)
-        and _folder_covers(wide, narrow)
+        and _directory_covers(wide, narrow)
         and _any_of(wide.fstype, narrow.fstype)
         and _ranges_cover(wide.unit, narrow.unit)
         and _ranges_cover(wide.ranks, narrow.ranks)
@@ -62,7 +62,7 @@ def _pattern_covers(wide: str | None, narrow: str | None) -> bool:
     return begin.startswith(head) and (not tail or (plain_end and end.endswith(tail)))
 
 
-def _folder_covers(wide: Conditions, narrow: Conditions) -> bool:
+def _directory_covers(wide: Conditions, narrow: Conditions) -> bool:
     if wide.dir is None or wide.dir == "/":
         return True
     if narrow.dir is not None and (narrow.dir == wide.dir or lies_in(narrow.dir, wide.dir)):

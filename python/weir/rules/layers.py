@@ -14,7 +14,7 @@ from weir.rules.model import Layer
 from weir.rules.values import BLOCK
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-MOST_FOLDERS = 16
+MOST_DIRECTORIES = 16
 MOST_LAYERS = 10  # of a user's stack; two more are left for the event layers of a trace
 
 
@@ -23,7 +23,7 @@ class Argument:
     """One argument. ``default`` is the compiled value; None: none is passed on, and the layer decides.
 
     Kinds: size (a number alone is blocks of 4 KiB), bytes (a number alone is bytes), count,
-    fraction (0 to 1), flag, choice, errno, folders (absolute, with commas between).
+    fraction (0 to 1), flag, choice, errno, directories (absolute, with commas between).
     """
 
     name: str
@@ -39,7 +39,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of layer. ``memory`` gives bytes and what they are for (file, task, node) of a layer with all its arguments."""
+    """A kind of layer. ``memory`` gives bytes and what they are for (file, rank, node) of a layer with all its arguments."""
 
     name: str
     summary: str
@@ -98,7 +98,7 @@ _CHOSEN = (
 
 _SHARED = (
     Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),
-    Argument("patience_ms", "count", None, "for so long a writer without room waits while no task writes", 0, 60_000),
+    Argument("patience_ms", "count", None, "for so long a writer without room waits while no rank writes", 0, 60_000),
 )
 
 KINDS: tuple[Kind, ...] = (
@@ -123,18 +123,18 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "global",
-        "a cache that all tasks of a job share",
-        (_size(2 * MIB, "size of a block, and of requests below"), _count(2, "blocks for each task")),
+        "a cache that all ranks of a job share",
+        (_size(2 * MIB, "size of a block, and of requests below"), _count(2, "blocks for each rank")),
         (
             *_SHARED,
             Argument("vain_blocks", "count", None, "blocks loaded in vain, for the node and each opening, before reads bypass it", 0, 1 << 20),
         ),
-        memory=_buffers("task"),
+        memory=_buffers("rank"),
         instead_of=("glio", "shared"),
     ),
     Kind(
         "gather",
-        "requests of a node's tasks gathered, sorted and merged into full stripes",
+        "requests of a node's ranks gathered, sorted and merged into full stripes",
         (_size(MIB, "size of a stripe"), _count(16, "stripes for each node")),
         _SHARED,
         memory=_buffers("node"),
@@ -152,10 +152,10 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "stripe",
-        "one logical file over several folders",
+        "one logical file over several directories",
         options=(
-            Argument("dirs", "folders", None, "the folders, 2 to 16", required=True),
-            Argument("unit", "size", str(MIB), "bytes in one folder before the next is used", BLOCK, GIB),
+            Argument("dirs", "directories", None, "the directories, 2 to 16", required=True),
+            Argument("unit", "size", str(MIB), "bytes in one directory before the next is used", BLOCK, GIB),
         ),
         instead_of=("disk", "partition", "raid0"),
     ),

@@ -29,7 +29,7 @@ def read_file(path: str) -> RuleSet:
     if not os.path.lexists(path):
         raise NotThere(f"{path}: there is no such file of rules")
     if os.path.isdir(path):
-        raise InputError(f"{path}: this is a folder; {_KINDS}")
+        raise InputError(f"{path}: this is a directory; {_KINDS}")
     data = read_once(path)
     if not path.endswith(".toml") and _begins_with_assign(data):
         return parse_assign(data.decode("utf-8", "surrogateescape"), path)

@@ -7,7 +7,7 @@ import errno
 import re
 from collections.abc import Iterator
 
-from weir.rules.layers import ERRNOS, KIND_OF, KINDS, MOST_FOLDERS, MOST_LAYERS, NOTHING, Argument, Kind
+from weir.rules.layers import ERRNOS, KIND_OF, KINDS, MOST_DIRECTORIES, MOST_LAYERS, NOTHING, Argument, Kind
 from weir.rules.mistakes import Wrong, listed, near
 from weir.rules.model import EVENT, SYSTEM, Layer
 from weir.rules.values import BLOCK, check_dir, parse_fraction, parse_number, parse_size, parts, size_text
@@ -48,7 +48,7 @@ def parse_stack(text: str) -> tuple[Layer, ...]:
 
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
-    """The layers' texts with their offsets. A comma followed by a slash goes on with a list of folders."""
+    """The layers' texts with their offsets. A comma followed by a slash goes on with a list of directories."""
     pattern = r"\|" if "|" in text else r",(?!\s*/)"
     at = 0
     for part in re.split(pattern, text):
@@ -153,7 +153,7 @@ def _options_hint(kind: Kind) -> str:
 
 
 def _example(option: Argument) -> str:
-    return {"folders": "/a,/b"}.get(option.kind, "...")
+    return {"directories": "/a,/b"}.get(option.kind, "...")
 
 
 def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
@@ -173,8 +173,8 @@ def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
         return text.lower()
     if argument.kind == "errno":
         return _parse_errno(text)
-    if argument.kind == "folders":
-        return _parse_folders(text)
+    if argument.kind == "directories":
+        return _parse_directories(text)
     return str(_parse_amount(argument, what, text))
 
 
@@ -203,22 +203,22 @@ def _parse_errno(text: str) -> str:
     return text.upper()
 
 
-def _parse_folders(text: str) -> str:
-    folders = []
+def _parse_directories(text: str) -> str:
+    directories = []
     for offset, part in parts(text):
         try:
-            folders.append(check_dir(_decoded(part)))
+            directories.append(check_dir(_decoded(part)))
         except Wrong as wrong:
             raise Wrong(wrong.message, offset) from None
-    if len(folders) < 2:
-        raise Wrong("stripe needs two folders or more")
-    if len(folders) > MOST_FOLDERS:
-        raise Wrong(f"stripe takes {MOST_FOLDERS} folders at most, not {len(folders)}")
-    if len(set(folders)) != len(folders):
-        raise Wrong("a folder stands twice in this list")
-    if any("," in folder for folder in folders):
-        raise Wrong("a folder of stripe has no comma in its name")
-    return ",".join(folders)
+    if len(directories) < 2:
+        raise Wrong("stripe needs two directories or more")
+    if len(directories) > MOST_DIRECTORIES:
+        raise Wrong(f"stripe takes {MOST_DIRECTORIES} directories at most, not {len(directories)}")
+    if len(set(directories)) != len(directories):
+        raise Wrong("a directory stands twice in this list")
+    if any("," in directory for directory in directories):
+        raise Wrong("a directory of stripe has no comma in its name")
+    return ",".join(directories)
 
 
 def _decoded(text: str) -> str:
@@ -257,7 +257,7 @@ def layer_text(layer: Layer) -> str:
 def _option_text(option: Argument, value: str) -> str:
     if option.kind == "size":
         return size_text(int(value))
-    if option.kind == "folders":
+    if option.kind == "directories":
         return re.sub(r"[%:|]", lambda m: f"%{ord(m[0]):02X}", value)
     return value
 

@@ -173,11 +173,11 @@ def check_path(text: str) -> str:
 
 
 def check_dir(text: str) -> str:
-    """An absolute folder, in its plain form."""
+    """An absolute directory, in its plain form."""
     if not text.startswith("/"):
-        raise Wrong("a folder must be absolute: begin it with a slash")
+        raise Wrong("a directory must be absolute: begin it with a slash")
     if "\0" in text:
-        raise Wrong("a folder's name has no zero in it", text.index("\0"))
+        raise Wrong("a directory's name has no zero in it", text.index("\0"))
     return normalised(text)
 
 

@@ -11,14 +11,14 @@ from weir._errors import InputError, NotThere, UsageError
 from weir.stripe import join, read_index
 
 
-def striped(folder, data: bytes, unit: int, count: int):
-    pieces = [folder / f"piece{number}" for number in range(count)]
+def striped(directory, data: bytes, unit: int, count: int):
+    pieces = [directory / f"piece{number}" for number in range(count)]
     parts = [bytearray() for _ in pieces]
     for at in range(0, len(data), unit):
         parts[at // unit % count] += data[at : at + unit]
     for piece, part in zip(pieces, parts):
         piece.write_bytes(part)
-    index = folder / "out.nc"
+    index = directory / "out.nc"
     index.write_text("weir stripe 1\n" + f"unit_bytes {unit}\n" + "".join(f"piece {piece}\n" for piece in pieces))
     return index, pieces
 

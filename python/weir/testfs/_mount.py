@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mounting, unmounting, and finding what is mounted.
 
-The state of a mount (options and counters) is a file in shared memory, named for the folder, which stays after the
+The state of a mount (options and counters) is a file in shared memory, named for the directory, which stays after the
 unmount until the next mount there; see native/testfs/state.h.
 """
 
@@ -74,7 +74,7 @@ class Mount:
 
 
 def mount(
-    folder: str | os.PathLike,
+    directory: str | os.PathLike,
     *,
     backing: str | os.PathLike | None = None,
     preset: str = "local",
@@ -83,21 +83,21 @@ def mount(
     fail: list[str] | tuple[str, ...] = (),
     **options: object,
 ) -> Mount:
-    """Mount on a folder that exists, and return when the mount is there.
+    """Mount on a directory that exists, and return when the mount is there.
 
-    backing: the folder whose files are shown; without it those of the folder itself. bucket: mounts with the same name
+    backing: the directory whose files are shown; without it those of the directory itself. bucket: mounts with the same name
     share one server. owner: unmount when the process of this number ends. options: those of the preset, to override it,
     and ``threads``, ``writeback``, ``hang_s``, ``enospc_after``; None leaves the preset's value.
 
     Raises UsageError, NotThere and StorageError; the last says what the system lacks.
     """
-    path = Path(os.path.realpath(folder))
+    path = Path(os.path.realpath(directory))
     if is_mounted(path):
-        # Before any question to the folder: one whose server was killed answers none.
+        # Before any question to the directory: one whose server was killed answers none.
         state = "is mounted there already" if _serving(path) is not None else "whose server has ended is mounted there still"
         raise UsageError(f"{path}: a test file system {state}; weir testfs umount {path}")
-    path = _folder(folder)
-    shown = _folder(backing) if backing is not None else path
+    path = _directory(directory)
+    shown = _directory(backing) if backing is not None else path
     if preset not in PRESETS:
         raise UsageError(f"no preset `{preset}`; there are {', '.join(PRESETS)}")
     _forget_what_is_gone()
@@ -114,21 +114,21 @@ def mount(
 
 
 @contextmanager
-def mounted(folder: str | os.PathLike, **keywords: object) -> Iterator[Mount]:
+def mounted(directory: str | os.PathLike, **keywords: object) -> Iterator[Mount]:
     """``mount`` for a with statement; the end of it unmounts."""
-    made = mount(folder, **keywords)  # type: ignore[arg-type]
+    made = mount(directory, **keywords)  # type: ignore[arg-type]
     try:
         yield made
     finally:
         made.unmount()
 
 
-def unmount(folder: str | os.PathLike) -> None:
+def unmount(directory: str | os.PathLike) -> None:
     """Unmount, lazily when files are in use, and wait for the serving process to end.
 
     Programs that have files open there get errors from then on. Raises NotThere when nothing is mounted there.
     """
-    path = Path(os.path.abspath(folder))
+    path = Path(os.path.abspath(directory))
     if not is_mounted(path):
         raise NotThere(f"{path}: no test file system is mounted there")
     pid = _serving(path)
@@ -141,16 +141,16 @@ def unmount(folder: str | os.PathLike) -> None:
         _end(pid, at_once=in_use)
 
 
-def find(folder: str | os.PathLike) -> Mount:
-    """The mount of this folder, whether or not it still runs. Raises NotThere when there was none."""
-    found = Mount(Path(os.path.abspath(folder)))
+def find(directory: str | os.PathLike) -> Mount:
+    """The mount of this directory, whether or not it still runs. Raises NotThere when there was none."""
+    found = Mount(Path(os.path.abspath(directory)))
     found._state()
     return found
 
 
-def forget(folder: str | os.PathLike) -> None:
+def forget(directory: str | os.PathLike) -> None:
     """Remove the counters of a mount that has ended."""
-    _state_of(Path(os.path.abspath(folder))).unlink(missing_ok=True)
+    _state_of(Path(os.path.abspath(directory))).unlink(missing_ok=True)
 
 
 def is_mounted(path: Path) -> bool:
@@ -165,10 +165,10 @@ def is_mounted(path: Path) -> bool:
     return False
 
 
-def _folder(name: str | os.PathLike) -> Path:
+def _directory(name: str | os.PathLike) -> Path:
     path = Path(os.path.realpath(name))
     if not os.path.isdir(path):
-        raise NotThere(f"{path}: there is no such folder; make it first")
+        raise NotThere(f"{path}: there is no such directory; make it first")
     return path
 
 
@@ -177,16 +177,16 @@ def _plain(value: object) -> object:
 
 
 def _states() -> Path:
-    """The folder of the states: in shared memory, of this user alone."""
-    folder = Path("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp") / f"weir-testfs-{os.getuid()}"
+    """The directory of the states: in shared memory, of this user alone."""
+    directory = Path("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp") / f"weir-testfs-{os.getuid()}"
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"{folder}: {error.strerror}") from error
-    about = os.lstat(folder)
+        raise StorageError(f"{directory}: {error.strerror}") from error
+    about = os.lstat(directory)
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o022:
-        raise StorageError(f"{folder}: is not a directory of this user alone; remove it")
-    return folder
+        raise StorageError(f"{directory}: is not a directory of this user alone; remove it")
+    return directory
 
 
 def _state_of(path: Path) -> Path:
@@ -194,7 +194,7 @@ def _state_of(path: Path) -> Path:
 
 
 def _forget_what_is_gone() -> None:
-    """Removes the states of mounts whose folder no longer exists, when many have come together."""
+    """Removes the states of mounts whose directory no longer exists, when many have come together."""
     states = sorted(_states().glob("*.state"))
     for state in states if len(states) > _STATES_KEPT else ():
         with suppress(Error, OSError):

@@ -28,7 +28,7 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    "local": Preset("as the backing folder, but counted; the kernel caches", attr_timeout_s=1, entry_timeout_s=1),
+    "local": Preset("as the backing directory, but counted; the kernel caches", attr_timeout_s=1, entry_timeout_s=1),
     "direct": Preset("no latency, no page cache: every call is a request, and is counted", direct_io=True),
     "lustre": Preset(
         "a parallel file system, not cached on the node",

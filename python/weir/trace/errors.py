@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a run folder or a trace file."""
+"""What can be wrong with a run directory or a trace file."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
 
 
 def _text(value: str | None) -> str | None:
-    """What was no UTF-8 in an argument or a folder's name as it stands in the trace's names: \\xff. Such a text can be written anywhere."""
+    """What was no UTF-8 in an argument or a directory's name as it stands in the trace's names: \\xff. Such a text can be written anywhere."""
     if value is None or value.isascii():
         return value
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run folders: a folder of steps, each a folder with job.json and one trace file per node."""
+"""Run directories: a directory of steps, each a directory with job.json and one trace file per node."""
 
 from __future__ import annotations
 
@@ -81,20 +81,20 @@ def find_run(path: str | os.PathLike[str], step: str | None = None) -> Run:
 
     Steps are in the order in which they were started as far as job.json says. Raises RunNotFound.
     """
-    folder = Path(path)
-    if not folder.is_dir():
-        raise RunNotFound(f"{folder}: no such folder; name the folder that was given to `weir trace -o`")
-    steps = _steps(folder.absolute())
+    directory = Path(path)
+    if not directory.is_dir():
+        raise RunNotFound(f"{directory}: no such directory; name the directory that was given to `weir trace -o`")
+    steps = _steps(directory.absolute())
     if not steps:
-        steps = [found for entry in sorted(folder.iterdir()) if entry.is_dir() for found in _steps(entry)]
+        steps = [found for entry in sorted(directory.iterdir()) if entry.is_dir() for found in _steps(entry)]
     if not steps:
-        raise RunNotFound(f"{folder}: no steps in it (sub-folders with job.json or *{SUFFIX} files)")
+        raise RunNotFound(f"{directory}: no steps in it (sub-directories with job.json or *{SUFFIX} files)")
     if step is not None:
         known = ", ".join(one.name for one in steps)
         steps = [one for one in steps if one.name == step]
         if not steps:
-            raise RunNotFound(f"{folder}: no step {step!r}; it has {known}")
-    return Run(folder, tuple(sorted(steps, key=_started)))
+            raise RunNotFound(f"{directory}: no step {step!r}; it has {known}")
+    return Run(directory, tuple(sorted(steps, key=_started)))
 
 
 def _started(step: Step) -> tuple[int, str]:

@@ -42,7 +42,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class Added:
-    """What was added. ranks, alive: tasks and processes of the file; is_over: there was a process, and all have ended."""
+    """What was added. ranks, alive: ranks and processes of the file; is_over: there was a process, and all have ended."""
 
     columns: Columns
     ranks: frozenset[int]
@@ -68,9 +68,9 @@ class Follower:
         is_launcher = np.array([one.is_launcher for one in members], bool)
         every = chain((self._columns(file, batch, ranks) for batch in self._events(file, line)), self._counters(file, line, ranks))
         columns = _joined(_summed(part, is_launcher) for part in every)
-        tasks = [one for one in members if not one.is_launcher]
+        working = [one for one in members if not one.is_launcher]
         alive = sum(is_alive(one.process.pid, one.process.end_kind, file.node) for one in members)
-        return Added(columns, frozenset(one.rank for one in tasks), len(members), alive)
+        return Added(columns, frozenset(one.rank for one in working), len(members), alive)
 
     def _events(self, file: TraceFile, line: Line) -> Iterator[Events]:
         chunks = file.array("chunks")
@@ -142,7 +142,7 @@ class Follower:
 
 
 def _summed(columns: Columns, is_launcher: np.ndarray) -> Columns:
-    """I/O of tasks, added up as far as a look tells things apart: what was done before a watch began may be much."""
+    """I/O of ranks, added up as far as a look tells things apart: what was done before a watch began may be much."""
     columns = columns.where(~is_launcher[columns.member] & (columns.layer < EVENT_LAYERS) & columns.by_code("RWOCM"))
     return merged(columns, *_KEYS)
 

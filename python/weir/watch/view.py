@@ -37,7 +37,7 @@ def watch_lines(watch: Watch, interval_s: float, stream: TextIO) -> None:
 def lines(look: Look) -> Iterator[str]:
     slowest = f", most time in {shown(look.files[0].file, None)}" if look.files else ""
     yield (
-        f"{look.elapsed_s:.1f} s  {', '.join(look.steps) or 'ended'}: {len(look.active)} of {look.tasks} tasks in I/O, "
+        f"{look.elapsed_s:.1f} s  {', '.join(look.steps) or 'ended'}: {len(look.active)} of {look.ranks} ranks in I/O, "
         f"{megabytes(look.per_second(look.bytes_read)):.3f} MB/s read, {megabytes(look.per_second(look.bytes_written)):.3f} MB/s written, "
         f"{look.per_second(look.calls):.0f} calls/s{slowest}"
     )
@@ -57,16 +57,16 @@ def watch_screen(watch: Watch, interval_s: float, console: Console, top: int) ->
 
 
 def screen(look: Look, top: int) -> RenderableType:
-    """Rates, tasks, and the files that took most time since the last look."""
+    """Rates, ranks, and the files that took most time since the last look."""
     from rich.text import Text
 
     rates = Table(
         f"{', '.join(look.steps) or 'ended'}, {look.elapsed_s:.0f} s",
-        ("MB/s read", "MB/s written", "calls/s", "tasks in I/O", "in I/O", "calls so far", "MB so far"),
+        ("MB/s read", "MB/s written", "calls/s", "ranks in I/O", "in I/O", "calls so far", "MB so far"),
         ((
             f"{megabytes(look.per_second(look.bytes_read)):.3f}", f"{megabytes(look.per_second(look.bytes_written)):.3f}",
-            f"{look.per_second(look.calls):.0f}", f"{len(look.active)} of {look.tasks}",
-            percent(look.ns / 1e9, look.seconds * max(1, look.tasks)), thousands(look.so_far.calls), f"{megabytes(look.so_far.bytes):.3f}",
+            f"{look.per_second(look.calls):.0f}", f"{len(look.active)} of {look.ranks}",
+            percent(look.ns / 1e9, look.seconds * max(1, look.ranks)), thousands(look.so_far.calls), f"{megabytes(look.so_far.bytes):.3f}",
         ),),
     )  # fmt: skip
     files = Table(

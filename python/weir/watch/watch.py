@@ -23,14 +23,14 @@ QUIET_LOOKS = 3  # so many looks without a living process, and a step that never
 class Look:
     """What was done since the last look. elapsed_s: since the first step began; seconds: since the last look; bytes_read, bytes_written, calls, ns: of files, as weir report counts.
 
-    active: tasks that did I/O; tasks: those that are known. files: by time, longest first. so_far: since the watch began with the
+    active: ranks that did I/O; ranks: those that are known. files: by time, longest first. so_far: since the watch began with the
     first record, so the totals of the report at the end.
     """
 
     elapsed_s: float
     seconds: float
     steps: tuple[str, ...]
-    tasks: int
+    ranks: int
     active: tuple[int, ...]
     calls: int
     bytes_read: int
@@ -72,9 +72,9 @@ class Watch:
         self.so_far = Totals(before.calls + summed.calls, before.bytes + summed.bytes, before.ns + summed.ns, None)
         files = sorted(file_totals(columns, self.names), key=lambda one: (-one.ns, one.file))
         running = tuple(step.name for step in steps if step.name not in over)
-        tasks = {rank for step in steps for path in step.files for rank in self.ranks.get(str(path), ()) if rank >= 0}
+        ranks = {rank for step in steps for path in step.files for rank in self.ranks.get(str(path), ()) if rank >= 0}
         return Look(
-            elapsed, seconds, running, len(tasks), tuple(np.unique(columns.rank[columns.rank >= 0]).tolist()), summed.calls,
+            elapsed, seconds, running, len(ranks), tuple(np.unique(columns.rank[columns.rank >= 0]).tolist()), summed.calls,
             int(read.sum()), summed.bytes - int(read.sum()), summed.ns, tuple(files), self.so_far, len(over) == len(steps),
         )  # fmt: skip
 

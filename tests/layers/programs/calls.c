@@ -205,8 +205,8 @@ static void refusals(void) {
   DO(open(NULL, O_RDONLY));
   DO(open("r.dat/", O_RDONLY));
   DO(open(".", O_RDWR));
-  DO(mkdir("folder.dat", 0755));
-  const int d = open("folder.dat", O_RDONLY);
+  DO(mkdir("directory.dat", 0755));
+  const int d = open("directory.dat", O_RDONLY);
   DO(read(d, b, 1));
   DO(close(d));
 }

@@ -8,7 +8,7 @@ static const char* names[kOps] = {"open", "openat", "close", "dup", "dup2", "rea
 static uint64_t seed, sum, counted[kOps];
 static int slot[kSlots];
 static char buffer[3000];
-static int truth, folder;
+static int truth, directory;
 
 static long hidden(long n, long a, long b, long c) {
   long result;
@@ -61,7 +61,7 @@ static void one(int op) {
     case OPEN:
     case OPENAT:
       if (fd >= 0) note(CLOSE, close(fd));
-      slot[mine] = (int)note(op, op == OPEN ? open(name, modes[chance(6)], 0644) : openat(folder, name, modes[chance(6)], 0644));
+      slot[mine] = (int)note(op, op == OPEN ? open(name, modes[chance(6)], 0644) : openat(directory, name, modes[chance(6)], 0644));
       break;
     case CLOSE: note(op, close(fd)), slot[mine] = -1; break;
     case DUP:
@@ -99,7 +99,7 @@ static void one(int op) {
 
 int main(int argc, char** argv) {
   seed = strtoull(argv[1], NULL, 10);
-  MUST(mkdir("sub", 0755) == 0 && chdir("sub") == 0 && mkdir("sub", 0755) == 0 && (folder = open(".", O_RDONLY)) >= 0);
+  MUST(mkdir("sub", 0755) == 0 && chdir("sub") == 0 && mkdir("sub", 0755) == 0 && (directory = open(".", O_RDONLY)) >= 0);
   truth = (int)hidden(SYS_open, (long)argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0644);
   truth = (int)hidden(SYS_fcntl, truth, F_DUPFD, 500);
   for (int i = 0; i < kSlots; ++i) slot[i] = -1;

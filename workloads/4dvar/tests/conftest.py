@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workload for tests: its programs, and one finished run of the tiny profile with a copy of the folder after each step."""
+"""The workload for tests: its programs, and one finished run of the tiny profile with a copy of the directory after each step."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def any_workload() -> Workload:
 
 @pytest.fixture(scope="session")
 def after(any_workload, tmp_path_factory):
-    """``after["min0"]``: a folder as it is when that step is done, not to be changed; see ``copy``."""
-    folder = tmp_path_factory.mktemp("4dvar")
+    """``after["min0"]``: a directory as it is when that step is done, not to be changed; see ``copy``."""
+    directory = tmp_path_factory.mktemp("4dvar")
     kept = {}
     for step in STEPS:
-        work = folder / step
+        work = directory / step
         if step != "prepare":
             shutil.copytree(kept[STEPS[STEPS.index(step) - 1]], work, symlinks=True)
         work.mkdir(exist_ok=True)
@@ -79,7 +79,7 @@ def after(any_workload, tmp_path_factory):
 
 @pytest.fixture
 def copy(after, tmp_path):
-    """``copy("min0")``: the folder after that step, to do harm to; whole again with each call."""
+    """``copy("min0")``: the directory after that step, to do harm to; whole again with each call."""
 
     def of(step: str) -> Path:
         work = tmp_path / "work"
@@ -92,14 +92,14 @@ def copy(after, tmp_path):
 
 @pytest.fixture(scope="session")
 def traced_run(any_workload, tmp_path_factory):
-    """``traced_run(4)``: the run folder of all steps of the tiny profile with so many tasks, traced once; its work folder lies beside it."""
+    """``traced_run(4)``: the run directory of all steps of the tiny profile with so many ranks, traced once; its work directory lies beside it."""
 
     @cache
     def of(ranks: int) -> Path:
-        folder = tmp_path_factory.mktemp("traced")
-        command = [Path(__file__).parents[1] / "run", *QUICK, "--work", folder / "work", "--ranks", ranks, "--weir", folder / "run"]
+        directory = tmp_path_factory.mktemp("traced")
+        command = [Path(__file__).parents[1] / "run", *QUICK, "--work", directory / "work", "--ranks", ranks, "--weir", directory / "run"]
         command += ["--mpi", any_workload.mpi.name, "--bin", any_workload.program.parent.parent]
         run([*command, "--weir-command", Path(sys.executable).parent / "weir"], timeout=120).ok()
-        return folder / "run"
+        return directory / "run"
 
     return of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workload's data flow as weir reports it, and the comparison of two numbers of tasks: names, figures, agreement with the tables."""
+"""The workload's data flow as weir reports it, and the comparison of two numbers of ranks: names, figures, agreement with the tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def figures(traced_run, weir):
 
 @pytest.fixture(scope="module")
 def rows(figures, traced_run):
-    """Lines of the matrix by their pattern below the workload's folder, which is not the one that the steps were started in."""
+    """Lines of the matrix by their pattern below the workload's directory, which is not the one that the steps were started in."""
     work = f"{traced_run(4).parent / 'work'}/"
     return {row["pattern"].removeprefix(work): row for row in figures["flow"]["rows"]}
 
@@ -85,12 +85,12 @@ def test_edges_carry_every_byte_that_is_read(figures):
     assert all(one["from"][0].startswith("traj0:") and one["to"][0]["id"].startswith("min0:") for one in own)
 
 
-def test_two_and_four_tasks_compared(traced_run, weir):
+def test_two_and_four_ranks_compared(traced_run, weir):
     runs = [traced_run(ranks) for ranks in (2, 4)]
-    done = weir("compare", *runs, "--json", "--fail-if", "*:bytes/task>1.0")
+    done = weir("compare", *runs, "--json", "--fail-if", "*:bytes/rank>1.0")
     made = json.loads(done.stdout)
-    assert done.returncode == 0, "each of 4 tasks moves less than each of 2"
-    assert [(one["name"], one["a"]["tasks"], one["b"]["tasks"]) for one in made["steps"]] == [(step, 2, 4) for step in STEPS]
+    assert done.returncode == 0, "each of 4 ranks moves less than each of 2"
+    assert [(one["name"], one["a"]["ranks"], one["b"]["ranks"]) for one in made["steps"]] == [(step, 2, 4) for step in STEPS]
     for side, run in zip("ab", runs):
         report = json.loads(weir("report", run, "--json").ok().stdout)
         for step, pair in zip(report["steps"], made["steps"]):

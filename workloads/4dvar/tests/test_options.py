@@ -25,14 +25,14 @@ SCRIPT = Path(__file__).parents[1] / "run"
         (["prepare", "--colour", "3"], "--colour 3: "),
         (["prepare", "--scale", "0"], "--scale must be within"),
         (["prepare", "--group", "3", "--pools", "2"], "group must be within 1 and 2, is 3"),
-        (["prepare", "--work", "/nonexistent/folder"], "--work /nonexistent/folder: No such file or directory"),
+        (["prepare", "--work", "/nonexistent/directory"], "--work /nonexistent/directory: No such file or directory"),
     ],
 )
 def test_the_program_refuses(any_workload, tmp_path, arguments, message):
     result = any_workload.mpi.run(2, any_workload.program, *arguments, cwd=tmp_path)
     assert result.returncode == 2
     assert f"weir-4dvar: {message}" in result.stderr
-    assert result.stderr.count("usage: ") == 1, "one task speaks for all"
+    assert result.stderr.count("usage: ") == 1, "one rank speaks for all"
     assert not (tmp_path / "fort.4").exists()
 
 
@@ -46,7 +46,7 @@ def test_a_grid_without_sample_is_refused(any_workload, tmp_path):
     assert result.returncode == 1 and "sample of ecCodes: expected one for grid 33" in result.stderr
 
 
-def test_a_folder_that_was_not_prepared_is_refused(workload, tmp_path):
+def test_a_directory_that_was_not_prepared_is_refused(workload, tmp_path):
     result = workload.step("traj0", tmp_path)
     assert result.returncode == 1 and "fort.4: open: expected the namelist that the step prepare wrote" in result.stderr
 
@@ -58,13 +58,13 @@ def test_a_step_out_of_order_is_refused(any_workload, copy, step):
     assert result.returncode == 1 and f"run {before} before {step}" in result.stderr
 
 
-def test_another_number_of_tasks_is_refused_where_files_belong_to_tasks(workload, copy):
+def test_another_number_of_ranks_is_refused_where_files_belong_to_ranks(workload, copy):
     result = workload.step("min0", copy("traj0"), ranks=3)
     assert result.returncode == 1
-    assert "trajectory of traj0: tasks: expected 2, found 3; start this step with -n 2" in result.stderr
+    assert "trajectory of traj0: ranks: expected 2, found 3; start this step with -n 2" in result.stderr
 
 
-def test_another_number_of_tasks_is_fine_where_they_do_not(any_workload, copy):
+def test_another_number_of_ranks_is_fine_where_they_do_not(any_workload, copy):
     any_workload.step("traj1", copy("min0"), ranks=4).ok()
 
 
@@ -90,8 +90,8 @@ def test_sizes_changed_by_hand_are_found(any_workload, copy):
     ],
 )
 def test_the_script_refuses(any_workload, tmp_path, arguments, status, message):
-    folder = [] if "--bin" in arguments else ["--bin", any_workload.program.parent.parent]
-    result = run([SCRIPT, "--work", tmp_path / "work", *folder, *arguments])
+    directory = [] if "--bin" in arguments else ["--bin", any_workload.program.parent.parent]
+    result = run([SCRIPT, "--work", tmp_path / "work", *directory, *arguments])
     assert result.returncode == status and message in result.stderr
 
 

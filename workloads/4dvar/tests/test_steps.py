@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five steps run with any number of tasks, hand their results on, and the analysis is one."""
+"""The five steps run with any number of ranks, hand their results on, and the analysis is one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ odb = load_odb()
 
 @pytest.fixture(scope="module")
 def chained(tmp_path_factory):
-    """``chained(workload, 3)``: the folder after all steps of the tiny profile with so many tasks, run once, not to be changed."""
+    """``chained(workload, 3)``: the directory after all steps of the tiny profile with so many ranks, run once, not to be changed."""
     kept = {}
 
     def of(workload, ranks: int) -> Path:
@@ -61,8 +61,8 @@ def run_script(workload, work, *options):
     from weir_process import run
 
     script = Path(__file__).parents[1] / "run"
-    mpi, folder = workload.mpi.name, workload.program.parent.parent
-    run([script, "--work", work, "--mpi", mpi, "--bin", folder, "--ranks", "2", *options], timeout=90).ok()
+    mpi, directory = workload.mpi.name, workload.program.parent.parent
+    run([script, "--work", work, "--mpi", mpi, "--bin", directory, "--ranks", "2", *options], timeout=90).ok()
     return work
 
 
@@ -76,7 +76,7 @@ def test_every_report_is_accounted_for(after):
     assert used == sum(row["status"] == ACTIVE for row in end.values())
 
 
-def test_the_result_does_not_depend_on_the_number_of_tasks(any_workload, after, chained):
+def test_the_result_does_not_depend_on_the_number_of_ranks(any_workload, after, chained):
     other = odb.updates(chained(any_workload, 3))
     for key, row in odb.updates(after["traj2"]).items():
         assert row == pytest.approx(other[key], rel=1e-9, abs=1e-9), key
@@ -106,5 +106,5 @@ def test_grib_edition_2_works_too(any_workload, tmp_path):
 
 @pytest.mark.parametrize("sizes", [("--pools", 1, "--group", 1), ("--types", 1, "--reports", 1), ("--fields", 1)])
 def test_small_sizes_work(any_workload, tmp_path, sizes):
-    """One pool for several tasks, a base almost without reports, a single field."""
+    """One pool for several ranks, a base almost without reports, a single field."""
     any_workload.chain(tmp_path / "work", *QUICK, *sizes, ranks=2)

@@ -36,7 +36,7 @@ STEPS = ("traj0", "min0", "traj1", "min1", "traj2")
 
 @pytest.fixture(scope="module")
 def traced(traced_run):
-    """Records of the tasks, by step: (rank, record)."""
+    """Records of the ranks, by step: (rank, record)."""
     run = traced_run(RANKS)
     steps = {}
     for step in STEPS:
@@ -79,11 +79,11 @@ def test_the_grib_reader_asks_for_single_bytes(traced):
     assert sizes.count(1) > len(sizes) / 2 and max(sizes) > 10000
 
 
-def test_definition_files_of_the_grib_library_appear_for_task_0_alone(traced):
+def test_definition_files_of_the_grib_library_appear_for_rank_0_alone(traced):
     assert {rank for rank, r in traced["traj0"] if r.file.endswith("/boot.def")} == {0}
 
 
-def test_task_0_makes_most_calls_in_each_step(traced):
+def test_rank_0_makes_most_calls_in_each_step(traced):
     for step in STEPS:
         calls = Counter(rank for rank, r in traced[step] if not r.below)
         assert calls.most_common(1)[0][0] == 0, step

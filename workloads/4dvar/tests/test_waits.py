@@ -13,19 +13,19 @@ RANKS = 2  # those of the steps before
 
 @pytest.fixture(scope="module")
 def found(any_workload, after, weir, tmp_path_factory):
-    """JSON of the step min0, in which task 0 reads wavelet.cv in requests of 0.1 s each, while the others wait for what it hands out."""
+    """JSON of the step min0, in which rank 0 reads wavelet.cv in requests of 0.1 s each, while the others wait for what it hands out."""
     import shutil
 
-    folder = tmp_path_factory.mktemp("waits")
-    shutil.copytree(after["traj0"], folder / "work", symlinks=True)
-    (folder / "rules.toml").write_text('[[rule]]\nname = "wavelet.cv"\nstack = "delay:op=read:us=100000 | system"\n')
-    command = any_workload.mpi.launch(RANKS, any_workload.program, "min0", "--work", folder / "work")
-    options = ("--quiet", "--rules", folder / "rules.toml", "-o", folder / "run", "--step", "min0")
-    weir("trace", *options, "--", *command, env=dict(any_workload.mpi.env), cwd=folder, timeout=120).ok()
-    return json.loads(weir("report", folder / "run", "--json").ok().stdout)
+    directory = tmp_path_factory.mktemp("waits")
+    shutil.copytree(after["traj0"], directory / "work", symlinks=True)
+    (directory / "rules.toml").write_text('[[rule]]\nname = "wavelet.cv"\nstack = "delay:op=read:us=100000 | system"\n')
+    command = any_workload.mpi.launch(RANKS, any_workload.program, "min0", "--work", directory / "work")
+    options = ("--quiet", "--rules", directory / "rules.toml", "-o", directory / "run", "--step", "min0")
+    weir("trace", *options, "--", *command, env=dict(any_workload.mpi.env), cwd=directory, timeout=120).ok()
+    return json.loads(weir("report", directory / "run", "--json").ok().stdout)
 
 
-def test_the_slow_file_costs_most_and_it_is_task_0_that_reads_it(found):
+def test_the_slow_file_costs_most_and_it_is_rank_0_that_reads_it(found):
     [waits] = found["waits"]
     worst = waits["files"][0]
     assert worst["file"].endswith("/wavelet.cv") and worst["ranks"] == [0]
@@ -37,7 +37,7 @@ def test_the_slow_file_costs_most_and_it_is_task_0_that_reads_it(found):
 
 def test_the_tables_agree_with_one_another(found):
     [step], [waits] = found["steps"], found["waits"]
-    assert waits["incomplete"] == 0 and waits["collectives"] > 20 and waits["tasks"] == RANKS
+    assert waits["incomplete"] == 0 and waits["collectives"] > 20 and waits["ranks"] == RANKS
     for figure in ("waited_s", "exposed_s", "critical_s"):
         assert sum(file[figure] for file in waits["files"]) == pytest.approx(waits[figure], abs=1e-6)
         for file in waits["files"]:

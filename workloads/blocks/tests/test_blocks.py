@@ -8,9 +8,9 @@ import json
 import numpy as np
 import pytest
 
-TASKS, BLOCK, TRANSFER, SEGMENTS = 3, 8192, 4096, 2
+RANKS, BLOCK, TRANSFER, SEGMENTS = 3, 8192, 4096, 2
 SIZES = ("--block", BLOCK, "--transfer", TRANSFER, "--segments", SEGMENTS)
-BYTES, CALLS = TASKS * SEGMENTS * BLOCK, TASKS * SEGMENTS * BLOCK // TRANSFER
+BYTES, CALLS = RANKS * SEGMENTS * BLOCK, RANKS * SEGMENTS * BLOCK // TRANSFER
 LIBRARIES = {"mpiio": None, "hdf5": "hdf5", "netcdf4": "netcdf", "pnetcdf": "pnetcdf"}
 
 
@@ -34,7 +34,7 @@ def api(request, case):
 @pytest.mark.parametrize("way", ["independent", "collective"])
 def test_the_file_and_what_is_said_of_it(case, weir, mpi, api, way, tmp_path, pattern):
     options = ("--api", api, "--file", tmp_path / "blocks.nc", *SIZES, *(["--collective"] if way == "collective" else []))
-    command = mpi.launch(TASKS, case.program("blocks"), *options)
+    command = mpi.launch(RANKS, case.program("blocks"), *options)
     weir("trace", "-o", tmp_path / "run", "--", *command, env=mpi.env).ok()
     assert (words(tmp_path / "blocks.nc", api) == pattern(5, 0, BYTES // 8)).all()
 
@@ -45,7 +45,7 @@ def test_the_file_and_what_is_said_of_it(case, weir, mpi, api, way, tmp_path, pa
             assert (box[direction][way], box[direction]["bytes"]) == (CALLS, BYTES)
     else:
         [variable] = [one for one in said["variables"] if one["variable"].strip("/") == "words"]
-        assert (variable["library"], variable["ranks"]) == (LIBRARIES[api], TASKS)
+        assert (variable["library"], variable["ranks"]) == (LIBRARIES[api], RANKS)
         assert [variable[key] for key in ("puts", "put_bytes", "gets", "get_bytes")] == [CALLS, BYTES, CALLS, BYTES]
     for direction in ("writes", "reads"):  # through whatever calls of MPI-IO, each byte of the variable is asked for
         assert box[direction]["bytes"] >= BYTES and box[direction]["system_bytes"] >= BYTES

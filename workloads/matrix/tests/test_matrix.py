@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-ROWS, COLUMNS = 530, 60  # no multiple of the number of tasks
+ROWS, COLUMNS = 530, 60  # no multiple of the number of ranks
 SIZES = ("--rows", str(ROWS), "--columns", str(COLUMNS))
 
 

@@ -9,8 +9,8 @@ HEADER, PLANE = 92, 84 * 84 * 8
 SIZES = ("--planes", "24", "--variables", "2", "--ghost", "3")
 
 
-def sections(tasks: int) -> list[range]:
-    return [range(max(0, 24 * t // tasks - 3), min(24, 24 * (t + 1) // tasks + 3)) for t in range(tasks)]
+def sections(ranks: int) -> list[range]:
+    return [range(max(0, 24 * t // ranks - 3), min(24, 24 * (t + 1) // ranks + 3)) for t in range(ranks)]
 
 
 def test_the_file_is_what_it_says(case, tmp_path, pattern):
@@ -41,7 +41,7 @@ def test_results_and_a_changed_byte(case, tmp_path):
     planes = 2 * 2 * sum(map(len, sections(2)))
     assert (run["requests"], run["bytes"], run["wrong"]) == (planes, planes * PLANE, 0)
     with open(path, "r+b") as file:
-        file.seek(HEADER + 12 * PLANE)  # the first plane of task 1, which task 0 reads as well
+        file.seek(HEADER + 12 * PLANE)  # the first plane of rank 1, which rank 0 reads as well
         byte = file.read(1)
         file.seek(-1, 1)
         file.write(bytes([byte[0] ^ 1]))

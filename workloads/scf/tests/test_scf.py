@@ -23,7 +23,7 @@ def records(path: Path) -> list[int]:
     return found
 
 
-def test_each_task_reads_its_own_file_in_every_iteration(case, tmp_path):
+def test_each_rank_reads_its_own_file_in_every_iteration(case, tmp_path):
     written = case("scf", 3, "--setup", "--dir", tmp_path, *SIZES)
     files = sorted(tmp_path.glob("integrals.*"))
     counts = [records(path) for path in files]

@@ -67,7 +67,7 @@ contains
 
   !> A zonal jet u = speed sech^2((y - middle) / width), and the depth with which the discrete equations leave it as it is: on each corner the flux
   !> of potential vorticity balances the gradient of the Bernoulli function. The depth of a row follows from that of the row south of it by Newton's
-  !> iteration, computed alike by every task; its mean is then near o%depth.
+  !> iteration, computed alike by every rank; its mean is then near o%depth.
   subroutine balanced_jet(o, d)
     type(options_t), intent(in) :: o
     type(domain_t), intent(inout) :: d

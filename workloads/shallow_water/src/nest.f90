@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
 !> A nest: a finer domain (three cells for each of the parent's, each way) inside a parent, which gives it its state on the bounds, interpolated
 !> in space (bilinear) and time (linear), and towards which it is drawn near them (Davies 1976, Q. J. R. Meteorol. Soc. 102, 405-418). It tells
-!> the parent nothing. Of the parent every task knows the strips along the nest's bounds alone.
+!> the parent nothing. Of the parent every rank knows the strips along the nest's bounds alone.
 module sw_nest
   use mpi_f08, only: MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, MPI_SUM
   use sw_channel, only: allocate_domain
@@ -108,7 +108,7 @@ contains
     w = x - a
   end subroutine place
 
-  !> [collective] Values of a piece of the parent, on all tasks: each adds its own cells to zeros, which changes no bit of them.
+  !> [collective] Values of a piece of the parent, on all ranks: each adds its own cells to zeros, which changes no bit of them.
   subroutine collect(parent, first, count, x)
     type(domain_t), intent(in) :: parent
     integer, intent(in) :: first(2), count(2)

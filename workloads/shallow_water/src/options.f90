@@ -10,7 +10,7 @@ module sw_options
     ! &grid
     integer :: nx = 96, ny = 64                        !< cells
     real(r8) :: dx = 50000, dy = 50000                 !< metres
-    integer :: px = 0, py = 0                          !< tasks along x and y; 0: MPI's choice
+    integer :: px = 0, py = 0                          !< ranks along x and y; 0: MPI's choice
     ! &physics
     character(16) :: case = 'jet'                      !< jet, instability, rest
     real(r8) :: depth = 1000, f0 = 1e-4_r8, beta = 0   !< metres, s-1, m-1 s-1
@@ -30,7 +30,7 @@ module sw_options
     integer :: restart_every = 0
     logical :: statistics = .false.                    !< a stream of means and extremes, as often as history
     integer :: layers = 1                              !< history has this many copies of each field, for volume
-    character(256) :: folder = '.'
+    character(256) :: directory = '.'
     character(16) :: format = 'cdf5'
     ! &nest
     logical :: nested = .false.
@@ -142,16 +142,16 @@ contains
     type(options_t), intent(inout) :: o
     integer, intent(out) :: status
     character(*), intent(inout) :: why
-    character(256) :: config, folder
+    character(256) :: config, directory
     character(16) :: format
     integer :: history_every, restart_every, layers
     logical :: statistics
-    namelist /output/ config, folder, format, history_every, restart_every, layers, statistics
-    config = o%config; folder = o%folder; format = o%format; history_every = o%history_every
+    namelist /output/ config, directory, format, history_every, restart_every, layers, statistics
+    config = o%config; directory = o%directory; format = o%format; history_every = o%history_every
     restart_every = o%restart_every; layers = o%layers; statistics = o%statistics
     rewind (unit)
     read (unit, nml=output, iostat=status, iomsg=why)
-    o%config = config; o%folder = folder; o%format = format; o%history_every = history_every
+    o%config = config; o%directory = directory; o%format = format; o%history_every = history_every
     o%restart_every = restart_every; o%layers = layers; o%statistics = statistics
     call absent_is_fine(status)
   end subroutine read_output

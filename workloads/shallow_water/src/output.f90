@@ -86,21 +86,21 @@ contains
     self%with_statistics = self%with_history .and. o%statistics
     self%with_restart = o%restart_every > 0
     if (self%with_history) then
-      call self%history%create(context, prefix // 'history', in_folder('history.'), trim(o%format))
+      call self%history%create(context, prefix // 'history', in_directory('history.'), trim(o%format))
       call self%history%set_every(o%history_every * o%dt)
       do k = 1, shown
         call self%history%add(self%field(k))
       end do
     end if
     if (self%with_statistics) then
-      call self%statistics%create(context, prefix // 'statistics', in_folder('statistics.'), trim(o%format))
+      call self%statistics%create(context, prefix // 'statistics', in_directory('statistics.'), trim(o%format))
       call self%statistics%set_every(o%history_every * o%dt)
       call self%statistics%add(self%whole(iu), weir_maximum)
       call self%statistics%add(self%whole(iv), weir_minimum)
       call self%statistics%add(self%whole(ih), weir_mean)
     end if
     if (self%with_restart) then
-      call self%restart%create(context, prefix // 'restart', in_folder('restart.%Y%m%dT%H%M%S.'), trim(o%format))
+      call self%restart%create(context, prefix // 'restart', in_directory('restart.%Y%m%dT%H%M%S.'), trim(o%format))
       call self%restart%set_every(o%restart_every * o%dt)
       call self%restart%set_rotation(1)
       do k = 1, 3
@@ -108,14 +108,14 @@ contains
       end do
     end if
   contains
-    pure function in_folder(name) result(path)
+    pure function in_directory(name) result(path)
       character(*), intent(in) :: name
       character(:), allocatable :: path
-      path = trim(o%folder) // '/' // prefix // name // trim(merge('zarr', 'nc  ', o%format == 'zarr'))
-    end function in_folder
+      path = trim(o%directory) // '/' // prefix // name // trim(merge('zarr', 'nc  ', o%format == 'zarr'))
+    end function in_directory
   end subroutine define_streams
 
-  !> [collective] The state of a restart file: every task reads its own part, whatever number of tasks wrote it.
+  !> [collective] The state of a restart file: every rank reads its own part, whatever number of ranks wrote it.
   subroutine read(self, d, path)
     class(output_t), intent(inout) :: self
     type(domain_t), intent(inout) :: d

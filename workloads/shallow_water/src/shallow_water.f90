@@ -92,7 +92,7 @@ contains
     if (o%report_every > 0) is_reported = is_reported .or. mod(step, o%report_every) == 0
   end function is_reported
 
-  !> A file of the same folder whose name has the prefix before it.
+  !> A file of the same directory whose name has the prefix before it.
   function beside(path, prefix) result(other)
     character(*), intent(in) :: path, prefix
     character(:), allocatable :: other
@@ -117,7 +117,7 @@ contains
     if (x < 0) print *, x
   end subroutine work
 
-  !> [collective] Ends the output and prints what it has cost, the greatest of all tasks: seconds that the model spent in it while it ran, at the
+  !> [collective] Ends the output and prints what it has cost, the greatest of all ranks: seconds that the model spent in it while it ran, at the
   !> end, and as a part of the run.
   subroutine end_output(d, begin)
     type(domain_t), intent(in) :: d

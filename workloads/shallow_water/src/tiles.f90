@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The tasks' tiles of a domain of nx x ny cells, and the exchange of their halos. A tile's arrays have one row of halo around ni x nj cells:
+!> The ranks' tiles of a domain of nx x ny cells, and the exchange of their halos. A tile's arrays have one row of halo around ni x nj cells:
 !> (0:ni+1, 0:nj+1). West-east is periodic or bounded; south and north are always bounds.
 module sw_tiles
   use mpi_f08, only: MPI_Cart_coords, MPI_Cart_create, MPI_Cart_shift, MPI_Comm, MPI_Comm_rank, MPI_Comm_size, &
@@ -11,7 +11,7 @@ module sw_tiles
 
   type :: tile_t
     type(MPI_Comm) :: comm
-    integer :: rank = 0, tasks = 1
+    integer :: rank = 0, ranks = 1
     integer :: nx = 0, ny = 0           !< cells of the domain
     integer :: i0 = 0, j0 = 0           !< cells before this tile
     integer :: ni = 0, nj = 0           !< cells of this tile
@@ -21,7 +21,7 @@ module sw_tiles
 
 contains
 
-  !> [collective] px x py tasks, 0: MPI's choice.
+  !> [collective] px x py ranks, 0: MPI's choice.
   function make_tile(comm, nx, ny, periodic, px, py) result(t)
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: nx, ny, px, py
@@ -30,9 +30,9 @@ contains
     integer :: dims(2), coords(2)
     t%nx = nx
     t%ny = ny
-    call MPI_Comm_size(comm, t%tasks)
+    call MPI_Comm_size(comm, t%ranks)
     dims = [py, px]
-    call MPI_Dims_create(t%tasks, 2, dims)
+    call MPI_Dims_create(t%ranks, 2, dims)
     call MPI_Cart_create(comm, 2, dims, [.false., periodic], .false., t%comm)
     call MPI_Comm_rank(t%comm, t%rank)
     call MPI_Cart_coords(t%comm, t%rank, 2, coords)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shallow-water model: what its equations conserve, what theory says of its jets, and that tasks do not matter."""
+"""The shallow-water model: what its equations conserve, what theory says of its jets, and that ranks do not matter."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_bickley_jet_grows_as_linear_theory_says(model):
     assert rate == pytest.approx(0.1606, rel=0.06), rate  # 0.155 here, 0.160 with cells of half the size
 
 
-def test_sums_do_not_depend_on_the_tasks(model):
+def test_sums_do_not_depend_on_the_ranks(model):
     text = NEST.replace("steps=16", "steps=8")
     one = model(1, text), model(1, text, nest=True)
     four = model(4, text), model(4, text, nest=True)
@@ -93,9 +93,9 @@ def test_a_wrong_namelist_is_named(case, tmp_path, text, said):
 WRITING = """&grid nx=48, ny=36, dx=21816, dy=20000 /
 &physics case='instability', depth=1000, f0=1e-5, speed=10, width=100000, perturbation=0.5, wavenumber=2 /
 &run dt=100, steps={steps}{more} /
-&output history_every=4, restart_every=6, statistics=.true., folder='{folder}', config='{config}' /
+&output history_every=4, restart_every=6, statistics=.true., directory='{directory}', config='{config}' /
 &nest i0=16, j0=10, ni=16, nj=14 /"""
-MODES = {"serial": (1, 0), "collective": (3, 0), "servers": (2, 1), "servers+parallel": (2, 2)}  # tasks of the model, servers
+MODES = {"serial": (1, 0), "collective": (3, 0), "servers": (2, 1), "servers+parallel": (2, 2)}  # ranks of the model, servers
 
 
 @pytest.fixture
@@ -103,17 +103,17 @@ def writing(case, tmp_path):
     def run(name: str, mode: str, steps: int = 12, more: str = "") -> dict[str, bytes]:
         """The files of a run, by name."""
         model, servers = MODES[mode]
-        folder, config = tmp_path / name, tmp_path / f"{name}.toml"
-        config.write_text(f'[output]\nmode = "{mode}"\ngroups = 1\ntasks_per_group = {max(servers, 1)}\n')
-        (tmp_path / f"{name}.nml").write_text(WRITING.format(steps=steps, more=more, folder=folder, config=config) + "\n")
+        directory, config = tmp_path / name, tmp_path / f"{name}.toml"
+        config.write_text(f'[output]\nmode = "{mode}"\ngroups = 1\nservers_per_group = {max(servers, 1)}\n')
+        (tmp_path / f"{name}.nml").write_text(WRITING.format(steps=steps, more=more, directory=directory, config=config) + "\n")
         said = case.start("shallow_water", model + servers, tmp_path / f"{name}.nml").ok().stdout
         assert re.search(r"^output: put_s=.* percent=\S+$", said, re.M), said
-        return {f.name: f.read_bytes() for f in sorted(folder.iterdir())}
+        return {f.name: f.read_bytes() for f in sorted(directory.iterdir())}
 
     return run
 
 
-def test_all_modes_and_numbers_of_tasks_write_the_same_bytes(writing):
+def test_all_modes_and_numbers_of_ranks_write_the_same_bytes(writing):
     serial = writing("serial", "serial")
     restarts = [f"restart.20000101T00{minutes}000.nc" for minutes in range(3)]
     assert set(serial) == {nest + name for nest in ("", "nest_") for name in ("history.nc", "statistics.nc", *restarts)}
@@ -121,7 +121,7 @@ def test_all_modes_and_numbers_of_tasks_write_the_same_bytes(writing):
         assert writing(mode, mode) == serial, mode
 
 
-def test_a_run_begun_again_with_other_tasks_goes_on_to_the_last_bit(writing, tmp_path):
+def test_a_run_begun_again_with_other_ranks_goes_on_to_the_last_bit(writing, tmp_path):
     whole = writing("whole", "serial")
     begin = tmp_path / "whole" / "restart.20000101T001000.nc"
     again = writing("again", "collective", steps=6, more=f", first_step=6, restart_from='{begin}'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sharedread workload: every task reads the whole variable through netCDF-C, in the library's small pages."""
+"""The sharedread workload: every rank reads the whole variable through netCDF-C, in the library's small pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_file_is_what_it_says(case, path, pattern, execute):
         assert "float T(time, lev, lat, lon) ;" in header and "lon = 181 ;" in header
 
 
-def test_all_tasks_read_all_of_it(case, path):
+def test_all_ranks_read_all_of_it(case, path):
     run = case("sharedread", 3, "--file", path, *SIZES)
     assert (run["requests"], run["bytes"], run["wrong"]) == (3 * 12, 3 * 12 * SLAB * 4, 0)
 

@@ -8,7 +8,7 @@
 
 #include "output/core/trace.h"
 #include "output/engine/alive.h"
-#include "output/engine/server/task.h"
+#include "output/engine/server/member.h"
 #include "output/engine/writer.h"
 #include "output/transport/patience.h"
 #include "output/transport/reliable.h"
@@ -51,33 +51,33 @@ class Server : public Work {
     setup_.settings = settings;
     setup_.topology = topology;
     world.set_time_limit(settings.time_limit_s);
-    task_ = std::make_unique<GroupTask>(world_, setup_.topology, *this);
+    member_ = std::make_unique<GroupMember>(world_, setup_.topology, *this);
   }
 
   Status run() {
     Patience patience(1e30, Patience::kLong);  // a model may compute for hours between two frames
-    while (!task_->ended()) {
+    while (!member_->ended()) {
       Result<std::optional<Message>> message = next_message();
       if (!message.ok()) {
-        task_->fail(message.status());
+        member_->fail(message.status());
       } else if (message->has_value()) {
-        task_->hear(**message);
+        member_->hear(**message);
         patience.restart();
       } else {
-        task_->look_after_clients();
+        member_->look_after_clients();
         patience.wait();
       }
     }
     if (Status s = world_.flush(); failed_.ok()) failed_ = s;
-    if (task_->broken().ok()) end_world(world_, &setup_);
-    return failed_.ok() ? task_->broken() : failed_;
+    if (member_->broken().ok()) end_world(world_, &setup_);
+    return failed_.ok() ? member_->broken() : failed_;
   }
 
   Status define() override {
     WEIR_TRY(agree_setup(world_, &setup_));
     if (setup_.owner >= 0) {
       writer_ = std::make_unique<Writer>(world_, setup_);
-      writer_->on_pause([this] { task_->still_alive(); });
+      writer_->on_pause([this] { member_->still_alive(); });
       writer_->kept = [this](const Frame& frame) { return wait_for_kept(frame); };
       for (const ClientView& view : setup_.clients) senders_ += view.route == Route::kTwoSided ? 1 : 0;
       if (senders_ > 0) writer_->on_late([this](double) { return late(); });
@@ -107,7 +107,7 @@ class Server : public Work {
  private:
   using Key = std::pair<int, int64_t>;  // stream, number
 
-  // kKept is for the writer; all else is for the task, which hears nothing while the writer works.
+  // kKept is for the writer; all else is for the member, which hears nothing while the writer works.
   Result<std::optional<Message>> next_message() {
     if (!unheard_.empty()) {
       Message first = std::move(unheard_.front());
@@ -139,7 +139,7 @@ class Server : public Work {
     return note.kind == NoteKind::kWaiting;
   }
 
-  // What comes while the writer works. All but what it must know at once is for the task, later.
+  // What comes while the writer works. All but what it must know at once is for the member, later.
   Status listen() {
     for (;;) {
       Result<std::optional<Message>> message = world_.receive();
@@ -178,7 +178,7 @@ class Server : public Work {
     while (kept_[key] < senders_) {
       WEIR_TRY(listen());
       if (!given_up_.ok()) return given_up_;
-      task_->still_alive();
+      member_->still_alive();
       if (patience.wait()) continue;
       WEIR_TRY(late());
       patience.restart();
@@ -198,7 +198,7 @@ class Server : public Work {
   Waiting waiting_;
   double late_since_s_ = 0;
   Status given_up_;
-  std::unique_ptr<GroupTask> task_;
+  std::unique_ptr<GroupMember> member_;
   std::unique_ptr<Writer> writer_;
   Status failed_;
 };

@@ -9,8 +9,8 @@ namespace weir::output::netcdf4 {
 
 Status Packed::spool() {
   if (spool_.descriptor() < 0) {
-    const std::string folder = std::filesystem::path(path_).parent_path().string();
-    Result<PosixFile> file = PosixFile::open(folder.empty() ? "." : folder, O_TMPFILE | O_RDWR);
+    const std::string directory = std::filesystem::path(path_).parent_path().string();
+    Result<PosixFile> file = PosixFile::open(directory.empty() ? "." : directory, O_TMPFILE | O_RDWR);
     if (!file.ok()) return {WEIR_E_FILE, "no place for compressed chunks of " + path_ + ": " + file.status().message()};
     spool_ = std::move(*file);
   }

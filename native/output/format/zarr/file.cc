@@ -25,7 +25,7 @@ Status write_text(const std::string& path, const std::string& text, bool sync) {
   return std::rename(part.c_str(), path.c_str()) == 0 ? Status() : file_error("rename", part, errno);
 }
 
-Status make_folder(const std::string& path) {
+Status make_directory(const std::string& path) {
   return ::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST ? Status() : file_error("create", path, errno);
 }
 
@@ -40,7 +40,7 @@ ZarrFile::ZarrFile(FileDescription description, const std::string& path, const F
   series_.resize(arrays_.size());
 }
 
-Status ZarrFile::prepare_folder() const {
+Status ZarrFile::prepare_directory() const {
   std::error_code error;
   const std::filesystem::path path(path_);
   if (std::filesystem::exists(path, error)) {
@@ -49,13 +49,13 @@ Status ZarrFile::prepare_folder() const {
     std::filesystem::remove_all(path, error);
     if (error) return file_error("remove the old", path_, error.value());
   }
-  return make_folder(path_);
+  return make_directory(path_);
 }
 
 Status ZarrFile::create() {
-  WEIR_TRY(prepare_folder());
+  WEIR_TRY(prepare_directory());
   for (size_t v = 0; v < arrays_.size(); v++) {
-    WEIR_TRY(make_folder(folder_of(v)));
+    WEIR_TRY(make_directory(directory_of(v)));
     if (arrays_[v].how == How::kWhole && !description_.variables[v].values.empty()) WEIR_TRY(write_coordinate(v));
   }
   return write_metadata(0);
@@ -63,7 +63,7 @@ Status ZarrFile::create() {
 
 Status ZarrFile::write_coordinate(size_t v) const {
   const Variable& variable = description_.variables[v];
-  const std::string path = folder_of(v) + "/" + Array::key(std::vector<int64_t>(variable.dimensions.size(), 0));
+  const std::string path = directory_of(v) + "/" + Array::key(std::vector<int64_t>(variable.dimensions.size(), 0));
   Result<PosixFile> file = PosixFile::open(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return file.status();
   const std::vector<float> narrow(variable.values.begin(), variable.values.end());
@@ -80,7 +80,7 @@ Status ZarrFile::write_metadata(int64_t records) const {
   for (size_t v = 0; v < arrays_.size(); v++) {
     const Variable& variable = description_.variables[v];
     if (!variable.over_time && records > 0) continue;
-    WEIR_TRY(write_text(folder_of(v) + "/zarr.json", array_json(description_, variable, arrays_[v], records), options_.sync));
+    WEIR_TRY(write_text(directory_of(v) + "/zarr.json", array_json(description_, variable, arrays_[v], records), options_.sync));
   }
   return write_text(path_ + "/zarr.json", group_json(description_, arrays_, records), options_.sync);
 }
@@ -92,7 +92,7 @@ Status ZarrFile::write_series(size_t v, int64_t record, int64_t first, int64_t c
   if (series.chunk != chunk) {
     std::vector<int64_t> grid(description_.variables[v].dimensions.size() + 1, 0);
     grid[0] = chunk;
-    Result<PosixFile> file = PosixFile::open(folder_of(v) + "/" + Array::key(grid), O_RDWR | O_CREAT);
+    Result<PosixFile> file = PosixFile::open(directory_of(v) + "/" + Array::key(grid), O_RDWR | O_CREAT);
     if (!file.ok()) return file.status();
     WEIR_TRY(file->resize(kSeriesRecords * elements * size));  // a chunk is whole, what is not written yet is zero
     series.file = std::move(*file);
@@ -107,7 +107,7 @@ Status ZarrFile::emit(size_t v, int64_t record, int64_t band, const char* data) 
   const auto key = std::tuple(v, record, shard_index);
   auto open = shards_.find(key);
   if (open == shards_.end()) {
-    const std::string path = folder_of(v) + "/" + a.shard_key(record, shard_index);
+    const std::string path = directory_of(v) + "/" + a.shard_key(record, shard_index);
     Result<Shard> made = Shard::create(path, a.chunks_in_shard(), a.chunks_present(shard_index));
     if (!made.ok()) return made.status();
     open = shards_.emplace(key, std::move(*made)).first;

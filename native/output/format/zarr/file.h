@@ -14,7 +14,7 @@ class ZarrFile : public File {
  public:
   ZarrFile(FileDescription description, const std::string& path, const FileOptions& options, Team& owners);
 
-  // On rank 0: folders, coordinates, and metadata for no records.
+  // On rank 0: directories, coordinates, and metadata for no records.
   Status create();
   // On rank 0: all arrays have this many records.
   Status write_metadata(int64_t records) const;
@@ -29,8 +29,8 @@ class ZarrFile : public File {
     int64_t chunk = -1;  // of time
   };
 
-  std::string folder_of(size_t variable) const { return path_ + "/" + description_.variables[variable].name; }
-  Status prepare_folder() const;
+  std::string directory_of(size_t variable) const { return path_ + "/" + description_.variables[variable].name; }
+  Status prepare_directory() const;
   Status write_coordinate(size_t variable) const;
   Status write_series(size_t variable, int64_t record, int64_t first, int64_t count, const char* data);
   // The chunks of a band go into their shard.

@@ -73,15 +73,15 @@ Result<std::unique_ptr<Reader>> ZarrReader::open(const std::string& path) {
 Result<const Stored*> ZarrReader::stored(const std::string& variable) {
   auto found = arrays_.find(variable);
   if (found == arrays_.end()) {
-    const std::string folder = path_ + "/" + variable;
-    if (variable.empty() || variable.find('/') != std::string::npos || ::access((folder + "/zarr.json").c_str(), F_OK) != 0) {
+    const std::string directory = path_ + "/" + variable;
+    if (variable.empty() || variable.find('/') != std::string::npos || ::access((directory + "/zarr.json").c_str(), F_OK) != 0) {
       return Status(WEIR_E_FORMAT, "no variable " + variable + " in " + path_);
     }
-    Result<Json> json = read_json(folder + "/zarr.json");
+    Result<Json> json = read_json(directory + "/zarr.json");
     if (!json.ok()) return json.status();
     Result<Stored> parsed = parse_array(*json);
-    if (!parsed.ok()) return Status(WEIR_E_FORMAT, folder + ": weir does not read " + parsed.status().message());
-    parsed->folder = folder;
+    if (!parsed.ok()) return Status(WEIR_E_FORMAT, directory + ": weir does not read " + parsed.status().message());
+    parsed->directory = directory;
     found = arrays_.emplace(variable, std::move(*parsed)).first;
   }
   return &found->second;
@@ -98,7 +98,7 @@ Status ZarrReader::load(const Stored& array, int64_t record, int64_t band, int64
   start.resize(array.found.lengths.size());
   if (array.found.over_time) start.insert(start.begin(), record / array.chunk_shape[0] * array.chunk_shape[0]);
   int64_t place = 0, places = 1, elements = 1;
-  std::string path = array.folder + "/c";
+  std::string path = array.directory + "/c";
   for (size_t d = 0; d < start.size(); d++) {
     path += array.separator + std::to_string(start[d] / array.file_shape[d]);
     const int64_t along = array.file_shape[d] / array.chunk_shape[d];
@@ -134,7 +134,7 @@ Status ZarrReader::read(const std::string& variable, int64_t record, int64_t fir
   if (!found.ok()) return found.status();
   const Stored& a = **found;
   if (record < 0 || record >= a.found.records || first < 0 || count < 0 || first + count > a.found.elements()) {
-    return {WEIR_E_ARGUMENT, a.folder + ": no such record or elements"};
+    return {WEIR_E_ARGUMENT, a.directory + ": no such record or elements"};
   }
   const size_t size = a.fill.size();
   std::vector<char> whole(static_cast<size_t>(a.chunk.band_elements()) * size), chunk;

@@ -21,7 +21,7 @@ struct Stored {
   bool sharded = false;
   Codec codec = Codec::kNone;
   std::vector<char> fill;            // one element
-  std::string folder, separator;
+  std::string directory, separator;
 };
 
 class ZarrReader : public Reader {

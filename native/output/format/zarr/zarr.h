@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zarr v3: a folder with an array for each variable, sharded, compressed by zstd or gzip where that is asked for, metadata consolidated. Each
+// Zarr v3: a directory with an array for each variable, sharded, compressed by zstd or gzip where that is asked for, metadata consolidated. Each
 // owner writes whole shards, so nobody meets anybody; the arrays' lengths in time grow when a record is complete.
 #pragma once
 
@@ -15,7 +15,7 @@ class ZarrFormat : public Format {
   Status check(const FileDescription& description) const override;
   Status same(const FileDescription& description, const std::string& path) const override;
   int64_t granule(const FileDescription& description, int variable) const override;
-  // A store that is there already is removed; a folder that is none is refused.
+  // A store that is there already is removed; a directory that is none is refused.
   Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
                                        Team& owners) override;
   Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options, Team& owners,

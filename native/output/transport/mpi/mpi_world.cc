@@ -64,13 +64,13 @@ Status MpiWorld::find_sites() {
   const Mark mine{node_mark(), getpid()};
   // The first collective of all: it waits as long as the slowest rank's start takes.
   WEIR_TRY(mpi_status(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, marks->data(), sizeof mine, MPI_BYTE, team_->comm()), "MPI_Allgather"));
-  const char* emulated = getenv("WEIR_NODE_TASKS");
-  const int node_tasks = emulated != nullptr ? atoi(emulated) : 0;
+  const char* emulated = getenv("WEIR_NODE_RANKS");
+  const int node_ranks = emulated != nullptr ? atoi(emulated) : 0;
   std::unordered_map<uint64_t, int> numbers;
   sites_.resize(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) {
     const int next = static_cast<int>(numbers.size());
-    sites_[r].node = node_tasks > 0 ? r / node_tasks : numbers.try_emplace((*marks)[r].node, next).first->second;
+    sites_[r].node = node_ranks > 0 ? r / node_ranks : numbers.try_emplace((*marks)[r].node, next).first->second;
     sites_[r].pid = static_cast<int>((*marks)[r].pid);
   }
   limit_->world = team_->comm();

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who waits for whose I/O: the account of one step, by file and operation, by collective, by span of time.
 
-Words (docs/guide/waits.md): **waited**, task-seconds in which a task waited while the awaited one was in I/O; **exposed**, seconds that
-collectives would have been earlier had the awaited task's I/O cost nothing; **critical**, the same of the I/O of all tasks. A second of a task's
-I/O that several collectives wait for is exposed, and critical, once. Each figure is told apart by the awaited task's files and operations, in
+Words (docs/guide/waits.md): **waited**, rank-seconds in which a rank waited while the awaited one was in I/O; **exposed**, seconds that
+collectives would have been earlier had the awaited rank's I/O cost nothing; **critical**, the same of the I/O of all ranks. A second of a rank's
+I/O that several collectives wait for is exposed, and critical, once. Each figure is told apart by the awaited rank's files and operations, in
 proportion to the time of its calls.
 """
 
@@ -20,21 +20,21 @@ from weir.analysis.step import StepData
 from weir.analysis.waits.awaited import Waits, awaited_in, completions_of, met_in_waits, waiting_ns, waits_of
 from weir.analysis.waits.busy import Busy, busy_at
 from weir.analysis.waits.completion import met_at_completion
-from weir.analysis.waits.critical import CriticalTime, by_task, critical_time, stretches
+from weir.analysis.waits.critical import CriticalTime, by_location, critical_time, stretches
 from weir.analysis.waits.file_calls import file_arrivals, routines_of_files
 from weir.analysis.waits.instances import Communicators, Instances, arrivals_of, communicators, instances_of, meeting_routines
 from weir.analysis.waits.intervals import Price, Shares
 from weir.analysis.waits.records import Calls, Records, calls_of
-from weir.analysis.waits.tasks import Tasks
+from weir.analysis.waits.locations import Locations
 
 COSTS = ("waited_ns", "exposed_ns", "critical_ns")
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Rows by task, file name (its number) and operation, those that cost something; times in ns."""
+    """Rows by rank, file name (its number) and operation, those that cost something; times in ns."""
 
-    task: np.ndarray
+    location: np.ndarray
     name: np.ndarray
     op: np.ndarray
     waited_ns: np.ndarray
@@ -47,9 +47,9 @@ class Costs:
 
 @dataclass(frozen=True)
 class Spans:
-    """Stretches of time of tasks, in ns; figures of each come with the account."""
+    """Stretches of time of ranks, in ns; figures of each come with the account."""
 
-    task: np.ndarray
+    location: np.ndarray
     begin_ns: np.ndarray
     end_ns: np.ndarray
 
@@ -62,11 +62,11 @@ class Spans:
 class Account:
     """What came of a step. span_figures: by span, the union of its I/O, then COSTS."""
 
-    tasks: Tasks
+    locations: Locations
     comms: Communicators
     instances: Instances
     waits: Waits
-    waited_ns: np.ndarray  # of each wait: while the awaited task was in I/O
+    waited_ns: np.ndarray  # of each wait: while the awaited rank was in I/O
     critical_time: CriticalTime
     costs: Costs
     span_figures: np.ndarray
@@ -78,74 +78,74 @@ _NO_COSTS = tuple(np.empty(0, kind) for kind in (np.int64, np.int32, np.uint8, *
 
 
 def account(
-    data: StepData, names: NameTable, records: Records, tasks: Tasks, routines: dict[int, str], spans: Spans | None = None
+    data: StepData, names: NameTable, records: Records, locations: Locations, routines: dict[int, str], spans: Spans | None = None
 ) -> Account:
     """records: of MPI and MPI-IO, of any member; routines: names of MPI's routines by number.
 
-    cost: four passes over the I/O of tasks that others wait for, one over that of the others, one more where MPI-IO is used; memory for the records
-    of MPI, and for a few chunks of a task's I/O per processor.
+    cost: four passes over the I/O of ranks that others wait for, one over that of the others, one more where MPI-IO is used; memory for the records
+    of MPI, and for a few chunks of a rank's I/O per processor.
     """
     spans = spans or Spans.none()
-    task = tasks.of_member[records.member]
-    own = communicators(records, np.where(task >= 0, np.r_[tasks.program, -1][task], -1), names)
+    location = locations.of_member[records.member]
+    own = communicators(records, np.where(location >= 0, np.r_[locations.program, -1][location], -1), names)
 
     def busy_of(asked: Sequence[tuple[int, np.ndarray]]) -> list[Busy]:
-        return for_each(busy_at, data, names, [(tasks.members[one], *instants) for one, *instants in asked])
+        return for_each(busy_at, data, names, [(locations.members[one], *instants) for one, *instants in asked])
 
-    comms, of_files = file_arrivals(records, tasks, own, busy_of)
+    comms, of_files = file_arrivals(records, locations, own, busy_of)
     awaited = awaited_in(records)
-    arrivals = met_at_completion(arrivals_of(records, own, tasks), completions_of(records, awaited, own, tasks), tasks).joined(of_files)
+    arrivals = met_at_completion(arrivals_of(records, own, locations), completions_of(records, awaited, own, locations), locations).joined(of_files)
     instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
     del arrivals, of_files  # the instances have them in their order
     met = met_in_waits(records, comms, instances)
-    waits = waits_of(records, awaited, comms, tasks, instances, met)
+    waits = waits_of(records, awaited, comms, locations, instances, met)
     del awaited
     of = stretches(instances, waits, int(data.columns.first_ns.min(initial=2**62)))
     windows = (
-        _Windows(instances.task, of.since_ns, of.arrival_ns),
+        _Windows(instances.location, of.since_ns, of.arrival_ns),
         _Windows(waits.awaited, waits.begin_ns, waits.until_ns),
-        _Windows(spans.task, spans.begin_ns, spans.end_ns),
+        _Windows(spans.location, spans.begin_ns, spans.end_ns),
     )
-    io = [np.zeros(len(one.task), np.int64) for one in windows]
-    pieces = [(tasks.members[task], *(side for one in windows for side in one.of(task)[1:])) for task in range(len(tasks))]
-    for task, found in enumerate(for_each(_io_within, data, names, pieces)):
+    io = [np.zeros(len(one.location), np.int64) for one in windows]
+    pieces = [(locations.members[location], *(side for one in windows for side in one.of(location)[1:])) for location in range(len(locations))]
+    for location, found in enumerate(for_each(_io_within, data, names, pieces)):
         for one, into, ns in zip(windows, io, found):
-            into[one.of(task)[0]] = ns
+            into[one.of(location)[0]] = ns
     del pieces
     waited, critical = _once(waits, io[1]), critical_time(instances, of, io[0])
-    prices = _prices(len(tasks), instances, waits, waited, critical)
-    figures = np.zeros((len(spans.task), 1 + len(COSTS)))
+    prices = _prices(len(locations), instances, waits, waited, critical)
+    figures = np.zeros((len(spans.location), 1 + len(COSTS)))
     figures[:, 0] = io[2]
-    some = [task for task, of_task in enumerate(prices) if any(len(price.edges) for price in of_task)]
-    parts = for_each(_task_costs, data, names, [(tasks.members[task], prices[task], *windows[2].of(task)[1:]) for task in some])
-    for task, (_, of_spans) in zip(some, parts):
-        figures[windows[2].of(task)[0], 1:] = of_spans
-    every = [(np.full(len(columns[0]), task, np.int64), *columns) for task, (columns, _) in zip(some, parts)]
+    some = [location for location, of_location in enumerate(prices) if any(len(price.edges) for price in of_location)]
+    parts = for_each(_location_costs, data, names, [(locations.members[location], prices[location], *windows[2].of(location)[1:]) for location in some])
+    for location, (_, of_spans) in zip(some, parts):
+        figures[windows[2].of(location)[0], 1:] = of_spans
+    every = [(np.full(len(columns[0]), location, np.int64), *columns) for location, (columns, _) in zip(some, parts)]
     costs = Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *every)))
-    return Account(tasks, comms, instances, waits, waited, critical, costs, figures, waiting_ns(records, instances, met), routines | routines_of_files())
+    return Account(locations, comms, instances, waits, waited, critical, costs, figures, waiting_ns(records, instances, met), routines | routines_of_files())
 
 
 class _Windows:
-    """Stretches of time of tasks, and where those of each task stand."""
+    """Stretches of time of ranks, and where those of each rank stand."""
 
-    def __init__(self, task: np.ndarray, begins: np.ndarray, ends: np.ndarray):
-        self.task, self.begins, self.ends = task, begins, ends
-        self.rows_of = dict(by_task(task))
+    def __init__(self, location: np.ndarray, begins: np.ndarray, ends: np.ndarray):
+        self.location, self.begins, self.ends = location, begins, ends
+        self.rows_of = dict(by_location(location))
 
-    def of(self, task: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, begins and ends of one task."""
-        rows = self.rows_of.get(task, np.empty(0, np.int64))
+    def of(self, location: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, begins and ends of one rank."""
+        rows = self.rows_of.get(location, np.empty(0, np.int64))
         return rows, self.begins[rows], self.ends[rows]
 
 
 def _io_within(data: StepData, names: NameTable, members: Sequence[int], *sides: np.ndarray) -> list[np.ndarray]:
-    """How long a task was in I/O in windows of several kinds; sides: their begins and ends in turn."""
+    """How long a rank was in I/O in windows of several kinds; sides: their begins and ends in turn."""
     busy = busy_at(data, names, members, *sides)
     return [busy.within(begins, ends) for begins, ends in zip(sides[::2], sides[1::2])]
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
-    """Of a call that waits for several tasks, the one that was longest in I/O: the call cannot have waited for each of them."""
+    """Of a call that waits for several ranks, the one that was longest in I/O: the call cannot have waited for each of them."""
     if not len(waits):
         return waited
     order = np.lexsort((waited, waits.group))
@@ -156,20 +156,20 @@ def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
 
 
 def _prices(count: int, instances: Instances, waits: Waits, waited: np.ndarray, critical: CriticalTime) -> list[tuple[Price, Price, Price]]:
-    """By task: what a second of its I/O costs in waited, exposed and critical time."""
+    """By rank: what a second of its I/O costs in waited, exposed and critical time."""
     nothing = Price.nothing()
     made = [(nothing, nothing, nothing)] * count
     seen = np.flatnonzero(waited > 0)
-    of_waits = {one: seen[rows] for one, rows in by_task(waits.awaited[seen])}
+    of_waits = {one: seen[rows] for one, rows in by_location(waits.awaited[seen])}
     costly = np.flatnonzero((critical.critical_ns > 0) | (critical.exposed_ns > 0))
-    of_instances = {one: costly[rows] for one, rows in by_task(instances.critical[costly])}
+    of_instances = {one: costly[rows] for one, rows in by_location(instances.critical[costly])}
     for one in of_waits.keys() | of_instances.keys():
         rows, at = of_waits.get(one, seen[:0]), of_instances.get(one, costly[:0])
         messages = rows[waits.instance[rows] < 0]
         by_message = Price.added(waits.begin_ns[messages], waits.until_ns[messages])
         by_message = Price(by_message.edges, np.minimum(by_message.values, 1.0))
         collective = [
-            Price.greatest([by_message, *(_of_set(instances, critical, at[group], ns) for _, group in by_task(critical.kind[at]))])
+            Price.greatest([by_message, *(_of_set(instances, critical, at[group], ns) for _, group in by_location(critical.kind[at]))])
             for ns in (critical.exposed_ns, critical.critical_ns)
         ]
         made[one] = Price.added(waits.begin_ns[rows], waits.until_ns[rows]), collective[0], Price.greatest(collective)
@@ -177,16 +177,16 @@ def _prices(count: int, instances: Instances, waits: Waits, waited: np.ndarray, 
 
 
 def _of_set(instances: Instances, critical: CriticalTime, at: np.ndarray, ns: np.ndarray) -> Price:
-    """Of the collectives of one set of tasks, which follow one another."""
+    """Of the collectives of one set of ranks, which follow one another."""
     at = at[np.argsort(instances.arrival_ns[at], kind="stable")]
     share = ns[at] / np.maximum(critical.io_ns[at], 1)
     return Price.of_windows(critical.since_ns[at], instances.arrival_ns[at], share)
 
 
-def _task_costs(
+def _location_costs(
     data: StepData, names: NameTable, members: Sequence[int], prices: tuple[Price, ...], begins: np.ndarray, ends: np.ndarray
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Of one task: arrays of Costs but the first, and COSTS of its spans, which last from begins to ends."""
+    """Of one rank: arrays of Costs but the first, and COSTS of its spans, which last from begins to ends."""
     busy = busy_at(data, names, members, begins, ends, *(price.edges for price in prices))
     costs = [price.cost(busy) for price in prices]
     of_spans = np.stack([cost.until(ends) - cost.until(begins) for cost in costs], 1)

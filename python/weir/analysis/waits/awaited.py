@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits: which task waited from when to when for which other one, in collectives and for messages."""
+"""Waits: which rank waited from when to when for which other one, in collectives and for messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from weir.analysis.columns import starts
 from weir.analysis.waits.instances import Arrivals, Communicators, Instances
 from weir.analysis.waits.records import Records, rows_of, silent_ops
-from weir.analysis.waits.tasks import Tasks
+from weir.analysis.waits.locations import Locations
 from weir.trace.ops import NESTED
 
 RECEIVED, COLLECTIVE, SENT = 1, 2, 3  # what a wait completed, in the upper half of an MPI_awaited record's size
@@ -28,10 +28,10 @@ class Awaited(NamedTuple):
 
 @dataclass(frozen=True)
 class Waits:
-    """Arrays by wait. task waited from begin_ns to until_ns for `awaited`; end_ns: when its call returned; instance: of a collective, -1 for messages; name: of the communicator; routine: of the call. group: waits with one
-    number are one call that waited for several tasks at once."""
+    """Arrays by wait. rank waited from begin_ns to until_ns for `awaited`; end_ns: when its call returned; instance: of a collective, -1 for messages; name: of the communicator; routine: of the call. group: waits with one
+    number are one call that waited for several ranks at once."""
 
-    task: np.ndarray
+    location: np.ndarray
     begin_ns: np.ndarray
     until_ns: np.ndarray
     end_ns: np.ndarray
@@ -42,34 +42,34 @@ class Waits:
     group: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.task)
+        return len(self.location)
 
     def where(self, mask: np.ndarray) -> Waits:
         return rows_of(self, mask)
 
 
-def waits_of(records: Records, awaited: Awaited, comms: Communicators, tasks: Tasks, instances: Instances, met: np.ndarray) -> Waits:
-    """All waits whose awaited task is known, waits of no length included for what is awaited in a collective that does not block. met: as
+def waits_of(records: Records, awaited: Awaited, comms: Communicators, locations: Locations, instances: Instances, met: np.ndarray) -> Waits:
+    """All waits whose awaited rank is known, waits of no length included for what is awaited in a collective that does not block. met: as
     met_in_waits() tells."""
     parts = [_blocking(instances, comms, met)]
-    task = tasks.of_member[records.member]
+    location = locations.of_member[records.member]
     ops = silent_ops()
     kind, routine = awaited
     of_collective = np.flatnonzero(kind == COLLECTIVE)
-    parts.append(_collective(records, comms, instances, of_collective, task, routine, met))
+    parts.append(_collective(records, comms, instances, of_collective, location, routine, met))
     is_message = np.isin(records.op, [ops[name] for name in _MESSAGES if name in ops]) & ((records.flags & NESTED) == 0)
     of_message = np.flatnonzero((is_message | (kind == RECEIVED) | (kind == SENT)) & (records.offset >= 0))
-    parts.append(_messages(records, tasks, of_message, task, routine))
+    parts.append(_messages(records, locations, of_message, location, routine))
     joined = Waits(*(np.concatenate(column) for column in zip(*(tuple(getattr(one, f.name) for f in fields(one)) for one in parts))))
     return _grouped(joined)
 
 
-def completions_of(records: Records, awaited: Awaited, comms: Communicators, tasks: Tasks) -> Arrivals:
-    """When tasks waited for collectives that they had begun before, and in which routine."""
+def completions_of(records: Records, awaited: Awaited, comms: Communicators, locations: Locations) -> Arrivals:
+    """When ranks waited for collectives that they had begun before, and in which routine."""
     kind, routine = awaited
     at = np.flatnonzero((kind == COLLECTIVE) & (comms.of_record >= 0) & (records.offset >= 0))
     return Arrivals(
-        comms.of_record[at], tasks.of_member[records.member[at]], records.offset[at], records.start[at], records.end[at], routine[at],
+        comms.of_record[at], locations.of_member[records.member[at]], records.offset[at], records.start[at], records.end[at], routine[at],
         np.ones(len(at), bool),
     )  # fmt: skip
 
@@ -92,17 +92,17 @@ def met_in_waits(records: Records, comms: Communicators, instances: Instances) -
 
 
 def _blocking(instances: Instances, comms: Communicators, met: np.ndarray) -> Waits:
-    rows = np.flatnonzero(instances.is_blocking & (instances.awaited != instances.task) & (instances.awaited_ns > instances.start_ns))
+    rows = np.flatnonzero(instances.is_blocking & (instances.awaited != instances.location) & (instances.awaited_ns > instances.start_ns))
     of = instances.instance[rows]
     group = np.where(met[of], instances.start_ns[rows], -1)  # one call may wait for several collectives that were begun before
     return Waits(
-        instances.task[rows], instances.start_ns[rows], instances.awaited_ns[rows], instances.end_ns[rows], instances.awaited[rows], of,
+        instances.location[rows], instances.start_ns[rows], instances.awaited_ns[rows], instances.end_ns[rows], instances.awaited[rows], of,
         comms.name[instances.comm[of]], instances.routine[of], group,
     )  # fmt: skip
 
 
 def _collective(
-    records: Records, comms: Communicators, instances: Instances, at: np.ndarray, task: np.ndarray, routine: np.ndarray, met: np.ndarray
+    records: Records, comms: Communicators, instances: Instances, at: np.ndarray, location: np.ndarray, routine: np.ndarray, met: np.ndarray
 ) -> Waits:
     of = instances.find(comms.of_record[at], records.offset[at])
     kept = of >= 0
@@ -110,19 +110,19 @@ def _collective(
     at, of = at[kept], of[kept]
     until = np.clip(instances.last_ns[of], records.start[at], records.end[at])
     return Waits(
-        task[at], records.start[at], until, records.end[at], instances.critical[of], of, comms.name[instances.comm[of]], routine[at],
+        location[at], records.start[at], until, records.end[at], instances.critical[of], of, comms.name[instances.comm[of]], routine[at],
         records.start[at],
     )  # fmt: skip
 
 
-def _messages(records: Records, tasks: Tasks, at: np.ndarray, task: np.ndarray, routine: np.ndarray) -> Waits:
-    known = task[at] >= 0
+def _messages(records: Records, locations: Locations, at: np.ndarray, location: np.ndarray, routine: np.ndarray) -> Waits:
+    known = location[at] >= 0
     at = at[known]
-    peer = tasks.at(tasks.program[task[at]], records.offset[at])
-    known = (peer >= 0) & (peer != task[at])
+    peer = locations.at(locations.program[location[at]], records.offset[at])
+    known = (peer >= 0) & (peer != location[at])
     at, peer = at[known], peer[known]
     return Waits(
-        task[at], records.start[at], records.end[at], records.end[at], peer, np.full(len(at), -1), records.name[at], routine[at],
+        location[at], records.start[at], records.end[at], records.end[at], peer, np.full(len(at), -1), records.name[at], routine[at],
         records.start[at],
     )  # fmt: skip
 
@@ -132,9 +132,9 @@ def _grouped(waits: Waits) -> Waits:
     alone = waits.group < 0
     if not len(waits):
         return waits
-    order = np.lexsort((waits.group, waits.task))
+    order = np.lexsort((waits.group, waits.location))
     begins = np.zeros(len(waits), bool)
-    begins[starts(waits.task[order], waits.group[order])] = True
+    begins[starts(waits.location[order], waits.group[order])] = True
     begins |= alone[order]
     group = np.empty(len(waits), np.int64)
     group[order] = np.cumsum(begins) - 1
@@ -157,7 +157,7 @@ def _routine_of_wait(records: Records, nested: np.ndarray, wait: int) -> np.ndar
 
 
 def waiting_ns(records: Records, instances: Instances, met: np.ndarray) -> int:
-    """Time that tasks spent waiting: in collectives until the awaited task came, in all of receives, probes, sends and waits."""
+    """Time that ranks spent waiting: in collectives until the awaited rank came, in all of receives, probes, sends and waits."""
     is_call = np.isin(records.op, [silent_ops()[name] for name in _SYNCHRONISING if name in silent_ops()]) & ((records.flags & NESTED) == 0)
     is_blocking = instances.is_blocking & ~met[instances.instance]
     in_collectives = np.maximum(instances.awaited_ns - instances.start_ns, 0)[is_blocking]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a task is in I/O, asked at instants that are known before: a pass over its calls with some of them in memory at a time.
+"""When a rank is in I/O, asked at instants that are known before: a pass over its calls with some of them in memory at a time.
 
 Chunks are read in the order in which their first calls begin. What lies before the first call of the next chunk is then complete: it is answered
 and forgotten.
@@ -23,7 +23,7 @@ _NEVER, _EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Busy:
-    """The union of a task's I/O up to each of some instants (rising, ns): how long it is, and where its last interval before them ends, cut there."""
+    """The union of a rank's I/O up to each of some instants (rising, ns): how long it is, and where its last interval before them ends, cut there."""
 
     instants: np.ndarray
     lengths: np.ndarray
@@ -49,7 +49,7 @@ class Busy:
 
 
 def busy_at(data: StepData, names: NameTable, members: Iterable[int], *instants: np.ndarray) -> Busy:
-    """The I/O on files of some members (one task) at these instants. cost: a pass over their records, when there are instants."""
+    """The I/O on files of some members (one rank) at these instants. cost: a pass over their records, when there are instants."""
     asked = np.unique(np.concatenate(instants)) if instants else np.empty(0, np.int64)
     lengths, lasts = np.zeros(len(asked), np.int64), np.full(len(asked), _NEVER)
     done, before, last = 0, 0, _NEVER

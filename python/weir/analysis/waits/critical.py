@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each collective would have been earlier without I/O: of the task that was waited for (exposed), of all of them (critical)."""
+"""What each collective would have been earlier without I/O: of the rank that was waited for (exposed), of all of them (critical)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from weir.analysis.waits.awaited import Waits
 from weir.analysis.waits.instances import Instances
 
-_MOST_SETS = 1000  # of tasks that communicators can consist of: above, only equal sets are compared
+_MOST_SETS = 1000  # of ranks that communicators can consist of: above, only equal sets are compared
 _NEVER = -(2**62)
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """Arrays by arrival: I/O from since_ns on counts, when it ends before arrival_ns, where the task begins to wait. kind: by communicator, which set of tasks it
+    """Arrays by arrival: I/O from since_ns on counts, when it ends before arrival_ns, where the rank begins to wait. kind: by communicator, which set of ranks it
     has."""
 
     since_ns: np.ndarray
@@ -27,7 +27,7 @@ class Stretches:
 
 @dataclass(frozen=True)
 class CriticalTime:
-    """Arrays by instance, ns. since_ns: where the I/O of its critical task begins that counts; io_ns: how much that is; kind: which set of tasks."""
+    """Arrays by instance, ns. since_ns: where the I/O of its critical rank begins that counts; io_ns: how much that is; kind: which set of ranks."""
 
     since_ns: np.ndarray
     io_ns: np.ndarray
@@ -37,7 +37,7 @@ class CriticalTime:
 
 
 def stretches(instances: Instances, waits: Waits, first_ns: int) -> Stretches:
-    """I/O counts since the task left the last collective of a communicator that has all tasks of this one; at first, since first_ns."""
+    """I/O counts since the rank left the last collective of a communicator that has all ranks of this one; at first, since first_ns."""
     if not len(instances):
         nothing = np.empty(0, np.int64)
         return Stretches(nothing, nothing, nothing)
@@ -47,9 +47,9 @@ def stretches(instances: Instances, waits: Waits, first_ns: int) -> Stretches:
 
 
 def critical_time(instances: Instances, of: Stretches, io_ns: np.ndarray) -> CriticalTime:
-    """io_ns: of each arrival's task in its stretch."""
+    """io_ns: of each arrival's rank in its stretch."""
     count, last = len(instances), instances.arrival_ns
-    is_critical = instances.task == instances.critical[instances.instance]
+    is_critical = instances.location == instances.critical[instances.instance]
     counts = is_critical | (instances.awaited == instances.critical[instances.instance])
     without, others = (np.full(count, _NEVER) for _ in range(2))
     np.maximum.at(without, instances.instance[counts], (of.arrival_ns - io_ns)[counts])
@@ -63,17 +63,17 @@ def critical_time(instances: Instances, of: Stretches, io_ns: np.ndarray) -> Cri
 
 
 def _when_waiting(instances: Instances, waits: Waits) -> tuple[np.ndarray, np.ndarray]:
-    """By arrival: when the task began to wait, and when it went on. A task that began a collective waits for it later, or is not known to."""
+    """By arrival: when the rank began to wait, and when it went on. A rank that began a collective waits for it later, or is not known to."""
     arrival, leave = instances.start_ns.copy(), instances.end_ns.copy()
-    of_critical = instances.task == instances.critical[instances.instance]
+    of_critical = instances.location == instances.critical[instances.instance]
     started = np.flatnonzero(~instances.is_blocking)
     if not len(started):
         return arrival, leave
-    ordered = started[np.lexsort((instances.task[started], instances.instance[started]))]
-    stride = int(max(instances.task.max(), waits.task.max(initial=0))) + 1
-    keys = instances.instance[ordered] * stride + instances.task[ordered]
+    ordered = started[np.lexsort((instances.location[started], instances.instance[started]))]
+    stride = int(max(instances.location.max(), waits.location.max(initial=0))) + 1
+    keys = instances.instance[ordered] * stride + instances.location[ordered]
     known = waits.where(waits.instance >= 0)
-    sought = known.instance * stride + known.task
+    sought = known.instance * stride + known.location
     at = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
     found = keys[at] == sought
     begin = np.full(len(ordered), instances.last_ns[instances.instance[ordered]])  # who is not known to wait is not kept waiting
@@ -85,41 +85,41 @@ def _when_waiting(instances: Instances, waits: Waits) -> tuple[np.ndarray, np.nd
 
 
 def _sets(instances: Instances) -> tuple[np.ndarray, list[frozenset[int]]]:
-    """The tasks of each communicator as the number of a set, and the sets."""
-    order = np.lexsort((instances.task, instances.comm[instances.instance]))
-    comm, task = instances.comm[instances.instance][order], instances.task[order]
-    pairs = np.flatnonzero(np.r_[True, (np.diff(comm) != 0) | (np.diff(task) != 0)])
-    comm, task = comm[pairs], task[pairs]
+    """The ranks of each communicator as the number of a set, and the sets."""
+    order = np.lexsort((instances.location, instances.comm[instances.instance]))
+    comm, location = instances.comm[instances.instance][order], instances.location[order]
+    pairs = np.flatnonzero(np.r_[True, (np.diff(comm) != 0) | (np.diff(location) != 0)])
+    comm, location = comm[pairs], location[pairs]
     begins = np.flatnonzero(np.r_[True, np.diff(comm) != 0])
     kind = np.zeros(int(comm[-1]) + 1, np.int64)
     numbers: dict[frozenset[int], int] = {}
-    for number, group in zip(comm[begins].tolist(), np.split(task, begins[1:])):
+    for number, group in zip(comm[begins].tolist(), np.split(location, begins[1:])):
         kind[number] = numbers.setdefault(frozenset(group.tolist()), len(numbers))
     return kind, list(numbers)
 
 
 def _since(instances: Instances, arrival: np.ndarray, leave: np.ndarray, kind: np.ndarray, sets: list[frozenset[int]], first_ns: int) -> np.ndarray:
-    """For each arrival, when its task left its last collective before, of a communicator that has all these tasks."""
+    """For each arrival, when its rank left its last collective before, of a communicator that has all these ranks."""
     since = np.full(len(arrival), first_ns)
     of_row = kind[instances.comm[instances.instance]]
-    rows_of = dict(by_task(of_row))  # by set
-    for number, tasks in enumerate(sets):
-        larger = [other for other, those in enumerate(sets) if other == number or (len(sets) <= _MOST_SETS and tasks < those)]
+    rows_of = dict(by_location(of_row))  # by set
+    for number, locations in enumerate(sets):
+        larger = [other for other, those in enumerate(sets) if other == number or (len(sets) <= _MOST_SETS and locations < those)]
         others = np.concatenate([rows_of[other] for other in larger])
         if len(larger) > 1:
-            is_of = np.zeros(int(instances.task.max()) + 1, bool)
-            is_of[list(tasks)] = True
-            others = others[is_of[instances.task[others]]]
-        order = others[np.lexsort((leave[others], arrival[others], instances.task[others]))]
-        before = np.r_[first_ns, np.where(np.diff(instances.task[order]) == 0, leave[order[:-1]], first_ns)]
+            is_of = np.zeros(int(instances.location.max()) + 1, bool)
+            is_of[list(locations)] = True
+            others = others[is_of[instances.location[others]]]
+        order = others[np.lexsort((leave[others], arrival[others], instances.location[others]))]
+        before = np.r_[first_ns, np.where(np.diff(instances.location[order]) == 0, leave[order[:-1]], first_ns)]
         is_wanted = of_row[order] == number
         since[order[is_wanted]] = before[is_wanted]
     return np.minimum(since, arrival)
 
 
-def by_task(task: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Each task (or other number) with the places where it stands, rising."""
-    order = np.argsort(task, kind="stable")
-    begins = np.flatnonzero(np.r_[True, np.diff(task[order]) != 0]) if len(order) else order
+def by_location(location: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Each rank (or other number) with the places where it stands, rising."""
+    order = np.argsort(location, kind="stable")
+    begins = np.flatnonzero(np.r_[True, np.diff(location[order]) != 0]) if len(order) else order
     for rows in np.split(order, begins[1:]) if len(order) else ():
-        yield int(task[rows[0]]), rows
+        yield int(location[rows[0]]), rows

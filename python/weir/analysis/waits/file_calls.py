@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collective calls of MPI-IO as collectives in which tasks wait for those that move the data.
+"""Collective calls of MPI-IO as collectives in which ranks wait for those that move the data.
 
-In MPI_File_write_all a few tasks write and the others wait within the call. A task has come when its own I/O within the call is done (at the call's
-beginning, if it has none); who leaves before others have come did not wait for them. Calls of one file are matched by their order in each task.
+In MPI_File_write_all a few ranks write and the others wait within the call. A rank has come when its own I/O within the call is done (at the call's
+beginning, if it has none); who leaves before others have come did not wait for them. Calls of one file are matched by their order in each rank.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weir.analysis.names import NO_NAME
 from weir.analysis.waits.instances import Arrivals, Communicators
 from weir.analysis.waits.busy import Busy
 from weir.analysis.waits.records import Records, silent_ops
-from weir.analysis.waits.tasks import Tasks
+from weir.analysis.waits.locations import Locations
 
 _PREFIX = "MPI_File_"
 _OTHERS = ("open", "close", "set_size", "preallocate", "sync", "set_view")
@@ -24,7 +24,7 @@ _FIRST = 1 << 16  # numbers of these routines: above those of MPI's own
 
 
 def file_calls() -> tuple[str, ...]:
-    """Names of the operations that all tasks of a file's communicator make together and that end when they return."""
+    """Names of the operations that all ranks of a file's communicator make together and that end when they return."""
     return tuple(name for name in silent_ops() if _is_collective(name.removeprefix(_PREFIX)) and name.startswith(_PREFIX))
 
 
@@ -38,33 +38,33 @@ def routines_of_files() -> dict[int, str]:
     return {_FIRST | silent_ops()[name]: name for name in file_calls()}
 
 
-def file_arrivals(records: Records, tasks: Tasks, comms: Communicators, busy_of: Callable[[Sequence[tuple[int, np.ndarray]]], list[Busy]]) -> tuple[Communicators, Arrivals]:
-    """Arrivals in file calls, and the communicators with one more for each file of several tasks, whose name is the file's.
+def file_arrivals(records: Records, locations: Locations, comms: Communicators, busy_of: Callable[[Sequence[tuple[int, np.ndarray]]], list[Busy]]) -> tuple[Communicators, Arrivals]:
+    """Arrivals in file calls, and the communicators with one more for each file of several ranks, whose name is the file's.
 
-    busy_of: the I/O of tasks, of each at its instants.
+    busy_of: the I/O of ranks, of each at its instants.
     """
     records = records.of(*file_calls())
-    task = tasks.of_member[records.member]
-    kept = (task >= 0) & (records.name != NO_NAME)
-    records, task = records.where(kept), task[kept]
+    location = locations.of_member[records.member]
+    kept = (location >= 0) & (records.name != NO_NAME)
+    records, location = records.where(kept), location[kept]
     if not len(records):
         return comms, Arrivals.none()
     stride = int(records.name.max()) + 1
-    keys, comm = np.unique(tasks.program[task] * stride + records.name, return_inverse=True)
-    sizes = np.bincount(np.unique(comm * len(tasks) + task) // len(tasks), minlength=len(keys))
-    order = np.lexsort((records.start, task, comm))
+    keys, comm = np.unique(locations.program[location] * stride + records.name, return_inverse=True)
+    sizes = np.bincount(np.unique(comm * len(locations) + location) // len(locations), minlength=len(keys))
+    order = np.lexsort((records.start, location, comm))
     order = order[sizes[comm[order]] > 1]
-    comm, task, records = comm[order], task[order], records.where(order)
+    comm, location, records = comm[order], location[order], records.where(order)
     if not len(records):
         return comms, Arrivals.none()
-    begins = starts(comm, task)
+    begins = starts(comm, location)
     nth = np.arange(len(comm)) - np.repeat(begins, np.diff(np.r_[begins, len(comm)]))
     start = records.start.copy()
-    by_task = [(one, np.flatnonzero(task == one)) for one in np.unique(task).tolist()]
-    for (_, rows), busy in zip(by_task, busy_of([(one, records.end[rows]) for one, rows in by_task])):
+    by_location = [(one, np.flatnonzero(location == one)) for one in np.unique(location).tolist()]
+    for (_, rows), busy in zip(by_location, busy_of([(one, records.end[rows]) for one, rows in by_location])):
         start[rows] = np.clip(busy.last_end(records.end[rows]), start[rows], records.end[rows])
     first = len(comms.size)
     routine = _FIRST | records.op.astype(np.int64)
-    arrivals = Arrivals(first + comm, task, nth, start, records.end, routine, np.ones(len(comm), bool))
+    arrivals = Arrivals(first + comm, location, nth, start, records.end, routine, np.ones(len(comm), bool))
     more = Communicators(comms.of_record, np.r_[comms.name, keys % stride], np.r_[comms.size, sizes])
     return more, arrivals

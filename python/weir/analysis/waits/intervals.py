@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of time made of the intervals of one task: how long it was in I/O, and what a second of its I/O costs others.
+"""Functions of time made of the intervals of one rank: how long it was in I/O, and what a second of its I/O costs others.
 
 All are cumulative arrays that are asked at many instants at once; instants are ns, int64.
 """
@@ -135,14 +135,14 @@ class Price:
         return np.where((at >= 0) & (at < len(self.values)), np.r_[self.values, 0.0][at], 0.0)
 
     def cost(self, union: Lengths) -> Cost:
-        """Of the seconds of a task in I/O."""
+        """Of the seconds of a rank in I/O."""
         lengths = np.diff(union.until(self.edges)).astype(np.float64)
         return Cost(self, union, np.r_[0.0, np.cumsum(lengths * self.values)])
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A price times the I/O of a task, added up over time."""
+    """A price times the I/O of a rank, added up over time."""
 
     price: Price
     union: Lengths

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of MPI and marks, and the I/O intervals of a task, taken out of a step's trace files as arrays."""
+"""Records of MPI and marks, and the I/O intervals of a rank, taken out of a step's trace files as arrays."""
 
 from __future__ import annotations
 

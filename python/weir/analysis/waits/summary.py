@@ -19,11 +19,11 @@ from weir.analysis.waits.awaited import Waits
 from weir.analysis.waits.file_calls import file_calls
 from weir.analysis.waits.instances import PREFIX
 from weir.analysis.waits.records import records_of
-from weir.analysis.waits.tasks import tasks_of
+from weir.analysis.waits.locations import locations_of
 from weir.trace.ops import mpi_routines, ops
 
 RECORDS = ("MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe", "MPI_send", "MPI_awaited")
-BEGIN = "MPI_Init"  # of each task of a parallel program
+BEGIN = "MPI_Init"  # of each rank of a parallel program
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class OpWaits:
 
 @dataclass(frozen=True)
 class FileWaits:
-    """One file, with the operations that cost most first, and the ranks of the tasks whose I/O on it was waited for, likewise. io_ns: of all tasks."""
+    """One file, with the operations that cost most first, and the ranks of the ranks whose I/O on it was waited for, likewise. io_ns: of all ranks."""
 
     file: str
     io_ns: int
@@ -52,7 +52,7 @@ class FileWaits:
 @dataclass(frozen=True)
 class RoutineWaits:
     """Calls of one routine on one communicator (`world`, ...; empty: several). calls: instances of a collective, otherwise calls with a known
-    partner. waiting_ns: of all tasks until the awaited one came; waited_ns: of it while that one was in I/O. last: the rank most often waited for, in
+    partner. waiting_ns: of all ranks until the awaited one came; waited_ns: of it while that one was in I/O. last: the rank most often waited for, in
     `last_times` of the calls in which anybody waited (`times`)."""
 
     routine: str
@@ -67,10 +67,10 @@ class RoutineWaits:
 
 @dataclass(frozen=True)
 class StepWaits:
-    """One step. waiting_ns: task-seconds in MPI's waits; waited_ns: of them those in which the awaited task was in I/O; exposed_ns, critical_ns: seconds of the
-    forecast (docs/guide/waits.md). incomplete: collectives of which the records of some tasks are missing."""
+    """One step. waiting_ns: rank-seconds in MPI's waits; waited_ns: of them those in which the awaited rank was in I/O; exposed_ns, critical_ns: seconds of the
+    forecast (docs/guide/waits.md). incomplete: collectives of which the records of some ranks are missing."""
 
-    tasks: int
+    ranks: int
     nodes: int
     collectives: int
     incomplete: int
@@ -96,23 +96,23 @@ class Synchronisation:
 
 
 def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
-    """All of it, for all tasks of a step. rules: phases that begin at files or barriers."""
+    """All of it, for all ranks of a step. rules: phases that begin at files or barriers."""
     records = records_of(data, names, BEGIN, *RECORDS, *MARKS, *file_calls())
     speakers = np.unique(records.member).tolist()
     if rules and not speakers:
         speakers = [index for index, one in enumerate(data.members) if one.rank >= 0 and not one.is_launcher]
-    tasks, routines = tasks_of(data, speakers), mpi_routines()
-    spans = phases_of(data, names, records, tasks, routines, rules)
+    locations, routines = locations_of(data, speakers), mpi_routines()
+    spans = phases_of(data, names, records, locations, routines, rules)
     records = records.of(*RECORDS, *file_calls())
-    found = account(data, names, records, tasks, routines, Spans(spans.task, spans.begin_ns, spans.end_ns))
+    found = account(data, names, records, locations, routines, Spans(spans.location, spans.begin_ns, spans.end_ns))
     waits = _step_waits(data, found, names) if len(records.of(*RECORDS)) else None
     return Synchronisation(waits, spans, found)
 
 
 def _step_waits(data: StepData, found: Account, names: NameTable) -> StepWaits:
     return StepWaits(
-        tasks=len(found.tasks),
-        nodes=len(np.unique(found.tasks.node)),
+        ranks=len(found.locations),
+        nodes=len(np.unique(found.locations.node)),
         collectives=len(found.instances),
         incomplete=found.instances.incomplete,
         waiting_ns=found.waiting_ns,
@@ -125,7 +125,7 @@ def _step_waits(data: StepData, found: Account, names: NameTable) -> StepWaits:
 def _files(columns: Columns, found: Account, names: NameTable) -> list[FileWaits]:
     """The file that costs the forecast most comes first."""
     costs = found.costs
-    if not len(costs.task):
+    if not len(costs.location):
         return []
     io_of: dict[int, int] = {}
     used = columns.where(columns.by_code("RWOCM") & np.isin(columns.name, costs.name))
@@ -141,8 +141,8 @@ def _files(columns: Columns, found: Account, names: NameTable) -> list[FileWaits
             continue
         name = int(costs.name[rows[0]])
         by_rank: dict[int, float] = {}
-        for task, ns in zip(costs.task[rows].tolist(), (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
-            rank = int(found.tasks.rank[task])
+        for location, ns in zip(costs.location[rows].tolist(), (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
+            rank = int(found.locations.rank[location])
             by_rank[rank] = by_rank.get(rank, 0.0) + ns
         ranks = tuple(rank for rank, ns in sorted(by_rank.items(), key=lambda item: (-item[1], item[0])) if ns >= 0.5)
         made.append(FileWaits(names[name] if name != NO_NAME else "(no file)", io_of.get(name, 0), *sums, _ops(found, rows), ranks))
@@ -171,8 +171,8 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
         rows = order[begin:end]
         routine, name = int(waits.routine[rows[0]]), int(waits.name[rows[0]])
         length = np.maximum(waits.until_ns[rows] - waits.begin_ns[rows], 0)
-        is_first = np.r_[True, np.diff(waits.group[rows]) != 0]  # a call that waited for several tasks waited once
-        waited_for = Counter(found.tasks.rank[_of_calls(waits, rows[length > 0], len(found.tasks))].tolist())
+        is_first = np.r_[True, np.diff(waits.group[rows]) != 0]  # a call that waited for several ranks waited once
+        waited_for = Counter(found.locations.rank[_of_calls(waits, rows[length > 0], len(found.locations))].tolist())
         last, times = max(waited_for.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
         made.append(
             RoutineWaits(
@@ -184,11 +184,11 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
     return sorted(made, key=lambda one: (-one.waiting_ns, one.routine, one.communicator))
 
 
-def _of_calls(waits: Waits, rows: np.ndarray, tasks: int) -> np.ndarray:
-    """The awaited task of each collective once, of each message."""
+def _of_calls(waits: Waits, rows: np.ndarray, locations: int) -> np.ndarray:
+    """The awaited rank of each collective once, of each message."""
     instance, awaited = waits.instance[rows], waits.awaited[rows]
     is_message = instance < 0
-    return np.r_[np.unique(instance[~is_message] * tasks + awaited[~is_message]) % tasks, awaited[is_message]]
+    return np.r_[np.unique(instance[~is_message] * locations + awaited[~is_message]) % locations, awaited[is_message]]
 
 
 def communicator(name: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weir doctor`` without a program: can programs be traced on this machine, into this folder, with what precision."""
+"""``weir doctor`` without a program: can programs be traced on this machine, into this directory, with what precision."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def preload() -> list[Finding]:
     program = shutil.which("cat")
     if program is None:
         return [Finding("preload", NOTE, f"{library} is there; not tried, because there is no `cat` to try it with")]
-    with tempfile.TemporaryDirectory(prefix="weir-doctor-") as folder:
-        target = os.path.join(folder, "probe.txt")
+    with tempfile.TemporaryDirectory(prefix="weir-doctor-") as directory:
+        target = os.path.join(directory, "probe.txt")
         Path(target).write_text("probe\n")
         clean = idle_environment(os.environ)
-        variables = tracing_variables(clean, library, folder, "trace", 1 << 20)
+        variables = tracing_variables(clean, library, directory, "trace", 1 << 20)
         try:
             done = subprocess.run(
                 [program, target],
@@ -48,7 +48,7 @@ def preload() -> list[Finding]:
             )
         except (OSError, subprocess.SubprocessError) as error:
             return [Finding("preload", FINDING, f"{library}: a program under it did not run: {error}")]
-        count = count_traces(trace_files(folder))
+        count = count_traces(trace_files(directory))
     said = done.stderr.decode(errors="replace").strip()
     if done.returncode != 0 or done.stdout != b"probe\n":
         return [Finding("preload", FINDING, f"{library}: a program under it ended with {done.returncode}: {said}")]
@@ -82,22 +82,22 @@ def kernel_figures() -> list[Finding]:
     return [Finding("proc_io", NOTE, f"/proc/self/io: {why}; bytes that weir did not see will not show")]
 
 
-def _existing(folder: str) -> str:
-    folder = os.path.abspath(folder)
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    return folder
+def _existing(directory: str) -> str:
+    directory = os.path.abspath(directory)
+    while not os.path.isdir(directory):
+        directory = os.path.dirname(directory)
+    return directory
 
 
-def file_system_type(folder: str) -> str:
-    """The type of the file system a folder lies on, from /proc/self/mountinfo; empty when it cannot be known."""
-    wanted = os.stat(folder).st_dev
+def file_system_type(directory: str) -> str:
+    """The type of the file system a directory lies on, from /proc/self/mountinfo; empty when it cannot be known."""
+    wanted = os.stat(directory).st_dev
     try:
         lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
     except OSError:
         return ""
     best, kind = "", ""
-    real = os.path.realpath(folder)
+    real = os.path.realpath(directory)
     for line in lines:
         left, _, right = line.partition(" - ")
         fields = left.split()
@@ -109,31 +109,31 @@ def file_system_type(folder: str) -> str:
     return kind
 
 
-def trace_folder(run: str) -> list[Finding]:
+def trace_directory(run: str) -> list[Finding]:
     """What the trace will be written to: a shared mapping over space allocated beforehand must work there."""
-    folder = _existing(run)
+    directory = _existing(run)
     name = f"{os.path.abspath(run)}"
-    kind = file_system_type(folder)
+    kind = file_system_type(directory)
     try:
-        with tempfile.TemporaryFile(dir=folder, prefix=".weir-doctor-") as file:
+        with tempfile.TemporaryFile(dir=directory, prefix=".weir-doctor-") as file:
             allocated = _allocate(file.fileno(), 1 << 16)
             os.ftruncate(file.fileno(), 1 << 16)
             with mmap.mmap(file.fileno(), 1 << 16) as data:
                 data[0:4] = b"weir"
-            free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
+            free = os.statvfs(directory).f_bavail * os.statvfs(directory).f_frsize
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        return [Finding("trace_folder", FINDING, f"{name}: no trace can be written here ({kind or 'unknown'}): {why}; choose another with -o")]
-    result = [Finding("trace_folder", FINE, f"{name}: traces can be written here ({kind or 'unknown file system'}, {free / 1e9:.1f} GB free)")]
+        return [Finding("trace_directory", FINDING, f"{name}: no trace can be written here ({kind or 'unknown'}): {why}; choose another with -o")]
+    result = [Finding("trace_directory", FINE, f"{name}: traces can be written here ({kind or 'unknown file system'}, {free / 1e9:.1f} GB free)")]
     if allocated in (errno.EOPNOTSUPP, errno.ENOSYS):
         result.append(
-            Finding("trace_folder.allocate", NOTE, f"{kind} has no fallocate: each piece of the trace is written with zeros first, which costs a little")
+            Finding("trace_directory.allocate", NOTE, f"{kind} has no fallocate: each piece of the trace is written with zeros first, which costs a little")
         )
     elif allocated:
-        result.append(Finding("trace_folder.allocate", FINDING, f"{name}: space cannot be allocated: {os.strerror(allocated)}"))
+        result.append(Finding("trace_directory.allocate", FINDING, f"{name}: space cannot be allocated: {os.strerror(allocated)}"))
     if kind.startswith(_NETWORK_TYPES):
         result.append(
-            Finding("trace_folder.network", NOTE, f"{kind} may be a network file system: a folder on a local disk or in memory costs less")
+            Finding("trace_directory.network", NOTE, f"{kind} may be a network file system: a directory on a local disk or in memory costs less")
         )
     return result
 
@@ -175,7 +175,7 @@ SEEN = (
 
 
 def examine_machine(run: str) -> list[Finding]:
-    """Everything about this machine and the folder of a run that does not exist yet."""
+    """Everything about this machine and the directory of a run that does not exist yet."""
     from weir.capture.doctor._software import software
 
-    return [*software(), *preload(), *clock(), *kernel_figures(), *trace_folder(run), *present_environment(), *SEEN]
+    return [*software(), *preload(), *clock(), *kernel_figures(), *trace_directory(run), *present_environment(), *SEEN]

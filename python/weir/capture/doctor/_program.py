@@ -32,7 +32,7 @@ def find(program: str) -> str:
     else:
         path = shutil.which(program) or ""
         if not path:
-            raise InputError(f"{program}: not found in PATH; name the file with its folder, for example ./{program}")
+            raise InputError(f"{program}: not found in PATH; name the file with its directory, for example ./{program}")
     if not os.path.exists(path):
         raise InputError(f"{path}: no such file")
     if not stat.S_ISREG(os.stat(path).st_mode):
@@ -138,7 +138,7 @@ def _mpi(elf: Elf) -> Iterator[Finding]:
         yield Finding("mpi", NOTE, "MPICH is linked statically: the rank is taken from the launcher's environment")
         return
     else:
-        yield Finding("mpi", NOTE, "no MPI: without a launcher it counts as task 0 of 1")
+        yield Finding("mpi", NOTE, "no MPI: without a launcher it counts as rank 0 of 1")
         return
     yield Finding("mpi", FINE, f"{name}: rank and size are seen")
 

@@ -55,8 +55,8 @@ def test_choosing_romio_settles_it(plain_home, monkeypatch):
     assert _software.ompio("4.1.4").status == "fine"
 
 
-def fake(folder, name: str, says: str) -> None:
-    path = folder / name
+def fake(directory, name: str, says: str) -> None:
+    path = directory / name
     path.write_text(f"#!/bin/sh\necho '{says}'\n")
     path.chmod(0o755)
 
@@ -91,7 +91,7 @@ def test_the_library_is_tried_with_a_real_program():
 def test_a_library_that_is_missing_or_no_library_is_a_finding(monkeypatch, tmp_path):
     from weir import _native
 
-    monkeypatch.setattr(_native, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(_native, "library_directory", lambda: tmp_path)
     assert statuses(_machine.preload()) == [("preload", "finding")]
     (tmp_path / "libweir-preload.so").write_text("no library")
     [found] = _machine.preload()
@@ -99,12 +99,12 @@ def test_a_library_that_is_missing_or_no_library_is_a_finding(monkeypatch, tmp_p
     blank = tmp_path / "with blank"
     blank.mkdir()
     (blank / "libweir-preload.so").write_text("")
-    monkeypatch.setattr(_native, "library_folder", lambda: blank)
+    monkeypatch.setattr(_native, "library_directory", lambda: blank)
     assert "blanks and colons" in _machine.preload()[0].text
 
 
-def test_a_folder_that_can_be_written_is_fine_and_left_clean(tmp_path):
-    found = _machine.trace_folder(str(tmp_path / "new" / "run"))
+def test_a_directory_that_can_be_written_is_fine_and_left_clean(tmp_path):
+    found = _machine.trace_directory(str(tmp_path / "new" / "run"))
     assert found[0].status == "fine" and _machine.file_system_type(str(tmp_path)) in found[0].text
     assert list(tmp_path.iterdir()) == []
 
@@ -113,33 +113,33 @@ def test_memory_is_a_place_for_traces():
     if not os.path.isdir("/dev/shm"):
         pytest.skip("no /dev/shm")
     assert _machine.file_system_type("/dev/shm") == "tmpfs"
-    assert statuses(_machine.trace_folder("/dev/shm/weir-run")) == [("trace_folder", "fine")]
+    assert statuses(_machine.trace_directory("/dev/shm/weir-run")) == [("trace_directory", "fine")]
 
 
-def test_a_folder_that_cannot_be_written_is_a_finding():
-    found = _machine.trace_folder("/proc/self/weir-run")
-    assert statuses(found) == [("trace_folder", "finding")] and "choose another with -o" in found[0].text
+def test_a_directory_that_cannot_be_written_is_a_finding():
+    found = _machine.trace_directory("/proc/self/weir-run")
+    assert statuses(found) == [("trace_directory", "finding")] and "choose another with -o" in found[0].text
 
 
 @pytest.mark.parametrize(
     ("kind", "refusal", "names"),
     [
-        ("ext4", 95, ["trace_folder", "trace_folder.allocate"]),
-        ("lustre", 0, ["trace_folder", "trace_folder.network"]),
-        ("nfs4", 95, ["trace_folder", "trace_folder.allocate", "trace_folder.network"]),
-        ("fuse.sshfs", 0, ["trace_folder", "trace_folder.network"]),
+        ("ext4", 95, ["trace_directory", "trace_directory.allocate"]),
+        ("lustre", 0, ["trace_directory", "trace_directory.network"]),
+        ("nfs4", 95, ["trace_directory", "trace_directory.allocate", "trace_directory.network"]),
+        ("fuse.sshfs", 0, ["trace_directory", "trace_directory.network"]),
     ],
 )
 def test_file_systems_that_cost_more_are_noted(monkeypatch, tmp_path, kind, refusal, names):
-    monkeypatch.setattr(_machine, "file_system_type", lambda folder: kind)
+    monkeypatch.setattr(_machine, "file_system_type", lambda directory: kind)
     monkeypatch.setattr(_machine, "_allocate", lambda fd, size: refusal)
-    found = _machine.trace_folder(str(tmp_path))
+    found = _machine.trace_directory(str(tmp_path))
     assert [f.name for f in found] == names and {f.status for f in found[1:]} == {"note"}
 
 
 def test_a_full_file_system_is_a_finding(monkeypatch, tmp_path):
     monkeypatch.setattr(_machine, "_allocate", lambda fd, size: 28)
-    assert ("trace_folder.allocate", "finding") in statuses(_machine.trace_folder(str(tmp_path)))
+    assert ("trace_directory.allocate", "finding") in statuses(_machine.trace_directory(str(tmp_path)))
 
 
 def test_clock_and_kernel_figures_of_this_machine_are_said():

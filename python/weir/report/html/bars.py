@@ -27,12 +27,12 @@ class Bar:
 
 
 def steps(report: Report) -> Section:
-    """Wall clock of each step and the part of it in which at least one task was in I/O; below, the table."""
+    """Wall clock of each step and the part of it in which at least one rank was in I/O; below, the table."""
     longest = max((step.wall_ns for step in report.steps), default=0) or 1
     bars, has_critical = [], False
     for step in report.steps:
         active = min(step.active_ns or 0, step.wall_ns)
-        waits = step.synchronisation.waits if report.choice.rank is None else None  # waits are those of all tasks
+        waits = step.synchronisation.waits if report.choice.rank is None else None  # waits are those of all ranks
         critical = min(waits.critical_ns, active) if waits is not None else 0
         has_critical = has_critical or critical > 0
         widths = (("critical", critical), ("active", active - critical), ("wall", step.wall_ns - active))
@@ -41,7 +41,7 @@ def steps(report: Report) -> Section:
         if critical:
             told += f", waited for {seconds(critical / 1e9)} ({share(critical, step.wall_ns)})"
         bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + told))
-    legend = (("active", "at least one task in I/O"), ("wall", "rest of the wall clock"))
+    legend = (("active", "at least one rank in I/O"), ("wall", "rest of the wall clock"))
     if has_critical:
         legend = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"), ("wall", "no I/O"))
     if report.active_ns is None:

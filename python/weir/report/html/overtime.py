@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections with time along their width: lanes of tasks, heat map, rates. All three share one set of packed tiles."""
+"""The sections with time along their width: lanes of ranks, heat map, rates. All three share one set of packed tiles."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def over_time(report: Report) -> list[Section]:
     common["has_waits"] = bool(made.by_lane["waiting_ns"].any())
     return [
         Section(
-            "timeline", "Timeline by task", rendered("timeline.j2", table=_task_table(made), **common),
-            _description(lanes, by_lane, [lane.label for lane in made.lanes], [lane.tasks for lane in made.lanes]),
+            "timeline", "Timeline by rank", rendered("timeline.j2", table=_rank_table(made), **common),
+            _description(lanes, by_lane, [lane.label for lane in made.lanes], [lane.ranks for lane in made.lanes]),
             {"tiles": by_lane.text}, "Timeline",
         ),
         Section("heat", "Heat map", rendered("heat.j2", table=_moved_table(made), **common)),
@@ -107,13 +107,13 @@ def _within(made: Timeline, which: str, most_text: int) -> tuple[Timeline, Packe
         made = made.coarser()
 
 
-def _description(made: Timeline, packed: Packed, rows: list[str], tasks: list[int]) -> dict[str, Any]:
+def _description(made: Timeline, packed: Packed, rows: list[str], ranks: list[int]) -> dict[str, Any]:
     return {
         "slice_s": made.bin_s,
         "slices": made.bins,
         "length_s": made.length_ns / 1e9,
         "rows": rows,
-        "tasks": tasks,
+        "ranks": ranks,
         "bits": packed.bits,
         "least": packed.least,
         "step": packed.step,
@@ -129,10 +129,10 @@ def _figures(*values: float) -> tuple[str, ...]:
 
 def _lane_table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], groups: tuple[tuple[str, int], ...] = ()) -> Table:
     more = (f"the first {MOST_TABLE_ROWS} of {len(rows)} lanes",) if len(rows) > MOST_TABLE_ROWS else ()
-    return Table(title, ("<Task", *columns), tuple(rows[:MOST_TABLE_ROWS]), groups, remarks=more)
+    return Table(title, ("<Rank", *columns), tuple(rows[:MOST_TABLE_ROWS]), groups, remarks=more)
 
 
-def _task_table(made: Timeline) -> Table:
+def _rank_table(made: Timeline) -> Table:
     """Behind the lanes: what each did in all steps."""
     total = sums(made.by_lane)
     rows = [
@@ -140,7 +140,7 @@ def _task_table(made: Timeline) -> Table:
         for lane, busy, waiting, moved, calls in zip(made.lanes, *(total[key] for key in ("busy_ns", "waiting_ns", "bytes", "calls")))
     ]
     columns = ("reads", "writes", "other calls", "waits in MPI", "read", "written", "Calls")
-    return _lane_table("I/O of each task", columns, rows, (("", 1), ("seconds in", 4), ("MB", 2), ("", 1)))
+    return _lane_table("I/O of each rank", columns, rows, (("", 1), ("seconds in", 4), ("MB", 2), ("", 1)))
 
 
 def _moved_table(made: Timeline) -> Table:
@@ -150,7 +150,7 @@ def _moved_table(made: Timeline) -> Table:
     moved = made.by_lane["bytes"].sum(axis=-1)
     parts = [moved[:, begin:end].sum(axis=1) for begin, end in zip(limits, limits[1:])][: len(shown)]
     rows = [(lane.label, *_figures(*(part[i] / 1e6 for part in parts))) for i, lane in enumerate(made.lanes)]
-    title = "MB moved by each task in each step" + (f" (the first {len(shown)} steps)" if len(shown) < len(made.segments) else "")
+    title = "MB moved by each rank in each step" + (f" (the first {len(shown)} steps)" if len(shown) < len(made.segments) else "")
     return _lane_table(title, tuple(one.step for one in shown), rows)
 
 

@@ -30,13 +30,13 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
     cards = [("Wall clock", seconds(wall), count(len(report.steps), "step"))]
     if report.active_ns is not None:
         active = report.active_ns / 1e9
-        who = "At least one task" if report.choice.rank is None else f"Task {report.choice.rank}"
+        who = "At least one rank" if report.choice.rank is None else f"Rank {report.choice.rank}"
         cards.append((f"{who} in I/O", seconds(active), f"{share(active, wall)} of the wall clock"))
     if report.choice.rank is None:
-        in_task0 = f"{share(report.task0.seconds, whole.seconds)} of it in task 0" if whole.ns else ""
-        cards.append(("I/O of all tasks together", seconds(whole.seconds), in_task0))
+        in_rank0 = f"{share(report.rank0.seconds, whole.seconds)} of it in rank 0" if whole.ns else ""
+        cards.append(("I/O of all ranks together", seconds(whole.seconds), in_rank0))
     else:
-        cards.append((f"I/O of task {report.choice.rank}", seconds(whole.seconds), "the only one on this page"))
+        cards.append((f"I/O of rank {report.choice.rank}", seconds(whole.seconds), "the only one on this page"))
     read, written = (int(report.columns.moved[report.columns.by_code(code)].sum()) for code in "RW")
     cards.append(("Moved", amount(whole.bytes), f"{amount(read)} read, {amount(written)} written"))
     cards.append(("Calls", number(whole.calls), count(whole.files, "file") if whole.files is not None else ""))

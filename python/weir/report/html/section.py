@@ -39,7 +39,7 @@ class _Assets(BaseLoader):
 
 
 def asset(name: str) -> str:
-    """A file of this package's folder `assets`."""
+    """A file of this package's directory `assets`."""
     return files("weir.report.html").joinpath("assets", name).read_text("utf-8")
 
 

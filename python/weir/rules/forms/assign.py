@@ -97,7 +97,7 @@ def _cray_pattern(text: str) -> str:
 
 
 def _named(order: int, text: str) -> tuple[int, dict[str, Any]]:
-    """A name with a slash fits every path that ends so, since assignments are made before the program chooses its folder."""
+    """A name with a slash fits every path that ends so, since assignments are made before the program chooses its directory."""
     if not text:
         raise Wrong("the object is empty")
     if "/" not in text:

@@ -40,10 +40,10 @@ def _read(path: str) -> str:
 
 
 @contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Between reading and replacing the file nobody else does; where folders cannot be locked, only the replacing is safe."""
+def _alone(directory: str) -> Iterator[None]:
+    """Between reading and replacing the file nobody else does; where directories cannot be locked, only the replacing is safe."""
     with suppress(OSError):
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -56,13 +56,13 @@ def _alone(folder: str) -> Iterator[None]:
 
 def change(path: str, edit: Callable[[list[Assignment]], list[Assignment]]) -> None:
     """Replace the file's assignments by what ``edit`` makes of them. Raises StorageError, and what edit raises."""
-    folder = os.path.dirname(os.path.abspath(path))
-    with _alone(folder):
+    directory = os.path.dirname(os.path.abspath(path))
+    with _alone(directory):
         after = edit(read_assignments(path))
         text = "".join(f"{a.line()}\n" for a in after)
         parse_assign(text, path)  # nothing is written that could not be read
         try:
-            handle, temporary = tempfile.mkstemp(dir=folder, prefix=".assign-")
+            handle, temporary = tempfile.mkstemp(dir=directory, prefix=".assign-")
             try:
                 os.fchmod(handle, 0o644)
                 with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:

@@ -15,7 +15,7 @@ from weir.rules.values import ranges_text
 LARGEST_BYTES = 64 << 10
 _UNSAFE = re.compile(rb"[\x00-\x20\x7f%]")
 _UNSAFE_PART = re.compile(rb"[\x00-\x20\x7f%|:,;=]")
-_UNSAFE_FOLDERS = re.compile(rb"[\x00-\x20\x7f%|:]")
+_UNSAFE_DIRECTORIES = re.compile(rb"[\x00-\x20\x7f%|:]")
 
 
 def _encode(text: str, unsafe: re.Pattern[bytes] = _UNSAFE) -> str:
@@ -25,7 +25,7 @@ def _encode(text: str, unsafe: re.Pattern[bytes] = _UNSAFE) -> str:
 def _layer(layer: Layer) -> str:
     words = [layer.name, *map(str, layer.args)]
     for name, value in layer.options:
-        words.append(f"{name}={_encode(value, _UNSAFE_FOLDERS if name == 'dirs' else _UNSAFE_PART)}")
+        words.append(f"{name}={_encode(value, _UNSAFE_DIRECTORIES if name == 'dirs' else _UNSAFE_PART)}")
     return ":".join(words)
 
 

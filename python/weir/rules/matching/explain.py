@@ -28,7 +28,7 @@ def open_of(file: str, modes: Iterable[str] = (), size: int | None = None, fstyp
 
 
 def file_system_of(path: str) -> str:
-    """The file system of a file, or of the folder it would be made in, as /proc/self/mountinfo names it; "" if not known."""
+    """The file system of a file, or of the directory it would be made in, as /proc/self/mountinfo names it; "" if not known."""
     there = path if os.path.exists(path) else os.path.dirname(path)
     try:
         device = os.stat(there).st_dev

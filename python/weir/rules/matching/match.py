@@ -39,8 +39,8 @@ def is_file_system(actual: str, wanted: str) -> bool:
     return actual == wanted or (wanted == "fuse" and actual.startswith("fuse."))
 
 
-def lies_in(path: str, folder: str) -> bool:
-    return folder == "/" or path.startswith(f"{folder}/")
+def lies_in(path: str, directory: str) -> bool:
+    return directory == "/" or path.startswith(f"{directory}/")
 
 
 def misfits(when: Conditions, what: Open) -> list[str]:

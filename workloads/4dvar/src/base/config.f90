@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The sizes of an experiment, kept in the namelist file fort.4 of the work folder. Decides names, defaults and limits; the
+!> The sizes of an experiment, kept in the namelist file fort.4 of the work directory. Decides names, defaults and limits; the
 !> command line (options.f90) sets single values by the same names.
 module fdv_config
   use fdv_kinds, only: i8, r8
@@ -131,7 +131,7 @@ contains
     character(200) :: message
     open (4, file=config_file, form='formatted', status='old', action='read', iostat=status, iomsg=message)
     if (status /= 0) call fail(config_file, 'open', 'the namelist that the step prepare wrote', trim(message), &
-                               'run prepare first, or name its folder with --work')
+                               'run prepare first, or name its directory with --work')
     read (4, nml=fourdvar, iostat=status, iomsg=message)
     if (status /= 0) call fail(config_file, 'namelist fourdvar', 'known names and numbers', trim(message))
     close (4)
@@ -141,7 +141,7 @@ contains
     integer :: status
     character(200) :: message
     open (4, file=config_file, form='formatted', status='replace', action='write', iostat=status, iomsg=message)
-    if (status /= 0) call fail(config_file, 'open', 'a writable folder', trim(message))
+    if (status /= 0) call fail(config_file, 'open', 'a writable directory', trim(message))
     write (4, nml=fourdvar)
     close (4)
   end subroutine config_write

@@ -24,7 +24,7 @@ contains
     step_name = step
   end subroutine fail_setup
 
-  !> [any task] object: file (or option) at fault; what: which property of it.
+  !> [any rank] object: file (or option) at fault; what: which property of it.
   subroutine fail(object, what, expected, found, advice)
     character(*), intent(in) :: object, what, expected, found
     character(*), intent(in), optional :: advice
@@ -32,7 +32,7 @@ contains
     character(:), allocatable :: line
     if (.not. allocated(step_name)) step_name = '-'
     call MPI_Comm_rank(MPI_COMM_WORLD, rank)
-    line = 'weir-4dvar: ' // step_name // ': task ' // text(rank) // ': ' // trim(object) // ': ' // what // &
+    line = 'weir-4dvar: ' // step_name // ': rank ' // text(rank) // ': ' // trim(object) // ': ' // what // &
            ': expected ' // trim(expected) // ', found ' // trim(found)
     if (present(advice)) line = line // '; ' // advice
     write (error_unit, '(a)') line
@@ -42,7 +42,7 @@ contains
     error stop 1
   end subroutine fail
 
-  !> [collective] The same, where all tasks know: task 0 speaks for all.
+  !> [collective] The same, where all ranks know: rank 0 speaks for all.
   subroutine fail_together(object, what, expected, found, advice)
     character(*), intent(in) :: object, what, expected, found, advice
     integer :: rank

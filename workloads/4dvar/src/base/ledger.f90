@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The ledger: for every file of the work folder its size and the checksum of what was written, so that what a step reads is
-!> known to be what an earlier step wrote. Kept in the file LEDGER, which task 0 reads at the start of a step and replaces
-!> at its end; in between each task notes what it writes. Also: which steps are done, and with how many tasks.
+!> The ledger: for every file of the work directory its size and the checksum of what was written, so that what a step reads is
+!> known to be what an earlier step wrote. Kept in the file LEDGER, which rank 0 reads at the start of a step and replaces
+!> at its end; in between each rank notes what it writes. Also: which steps are done, and with how many ranks.
 module fdv_ledger
   use, intrinsic :: iso_c_binding, only: c_int
   use mpi_f08
@@ -9,22 +9,22 @@ module fdv_ledger
   use fdv_fail, only: fail, fail_together, hex, text
   use fdv_clib, only: c_bytes_sum, c_name, c_rename, c_size_of, error_text, resolved, sum_add, sum_t, sum_value
   use fdv_config, only: geometry
-  use fdv_par, only: from_task0, task, tasks
+  use fdv_par, only: from_rank0, rank, ranks
   implicit none (type, external)
   private
   public :: ledger_load, ledger_new, ledger_save, ledger_expect, ledger_check, ledger_check_bytes, ledger_note
-  public :: tasks_of, step_number
+  public :: ranks_of, step_number
 
   character(*), parameter :: ledger_file = 'LEDGER', entry_format = '(2(z16.16,1x),i16,1x,a)'
   character(8), parameter :: steps(0:5) = [character(8) :: 'prepare', 'traj0', 'min0', 'traj1', 'min1', 'traj2']
   integer, parameter :: line_len = name_len + 56
-  integer :: done(0:5) = 0                      ! tasks that ran the step; 0: it is not done
+  integer :: done(0:5) = 0                      ! ranks that ran the step; 0: it is not done
 
   type :: entry_t
     character(name_len) :: name = ''
     integer(i8) :: bytes = 0, value = 0
     integer(i8) :: raw = 0                      ! checksum of all bytes of the file, 0 where it is not kept
-    logical :: mine = .false.                   ! noted by this task in this step
+    logical :: mine = .false.                   ! noted by this rank in this step
   end type entry_t
   type(entry_t), allocatable :: entries(:)      ! open addressing; a power of two, at most half full
   integer :: used = 0
@@ -46,11 +46,11 @@ contains
     end do
   end function step_number
 
-  !> Tasks with which the step ran, 0 if it did not.
-  integer function tasks_of(step)
+  !> Ranks with which the step ran, 0 if it did not.
+  integer function ranks_of(step)
     character(*), intent(in) :: step
-    tasks_of = done(step_number(step))
-  end function tasks_of
+    ranks_of = done(step_number(step))
+  end function ranks_of
 
   !> [collective] Reads the ledger and makes sure that the step may run now.
   subroutine ledger_load(step)
@@ -58,11 +58,11 @@ contains
     character(line_len), allocatable :: lines(:)
     integer :: n, i, at
     call ledger_new()
-    if (task == 0) call read_lines(lines)
-    if (task == 0) n = size(lines)
-    call from_task0(n)
-    if (task /= 0) allocate (lines(n))
-    call from_task0(lines)
+    if (rank == 0) call read_lines(lines)
+    if (rank == 0) n = size(lines)
+    call from_rank0(n)
+    if (rank /= 0) allocate (lines(n))
+    call from_rank0(lines)
     if (lines(1)(10:) /= geometry()) call fail_together('fort.4', 'sizes', lines(1)(10:), geometry(), &
       'they may not change after prepare; run prepare again')
     read (lines(2)(6:), *) done
@@ -137,7 +137,7 @@ contains
     end do
   end function slot
 
-  !> [one task] Before a file is read: it is there, and as long as it was written. Returns its length.
+  !> [one rank] Before a file is read: it is there, and as long as it was written. Returns its length.
   function ledger_expect(name) result(bytes)
     character(*), intent(in) :: name
     integer(i8) :: bytes, found
@@ -154,7 +154,7 @@ contains
                                   'it was cut, grew, or its writer did not finish')
   end function ledger_expect
 
-  !> [one task] After a file was read from beginning to end.
+  !> [one rank] After a file was read from beginning to end.
   subroutine ledger_check(name, value)
     character(*), intent(in) :: name
     integer(i8), intent(in) :: value
@@ -164,7 +164,7 @@ contains
     end associate
   end subroutine ledger_check
 
-  !> [one task] The file's bytes, marks of records included, are those that were noted with raw.
+  !> [one rank] The file's bytes, marks of records included, are those that were noted with raw.
   subroutine ledger_check_bytes(name)
     character(*), intent(in) :: name
     associate (entry => entries(slot(resolved(name))))
@@ -180,7 +180,7 @@ contains
     if (error /= 0) call fail(name, 'reading its bytes', 'success', error_text(error))
   end function raw_sum
 
-  !> [one task] After a file was written and closed. raw: keep the checksum of the bytes too.
+  !> [one rank] After a file was written and closed. raw: keep the checksum of the bytes too.
   subroutine ledger_note(name, value, raw)
     character(*), intent(in) :: name
     integer(i8), intent(in) :: value
@@ -195,11 +195,11 @@ contains
     call put(entry)
   end subroutine ledger_note
 
-  !> [collective] Collects what all tasks noted, replaces the ledger, and says that the step is done.
+  !> [collective] Collects what all ranks noted, replaces the ledger, and says that the step is done.
   subroutine ledger_save(step)
     character(*), intent(in) :: step
     character(line_len), allocatable :: mine(:), all(:)
-    integer :: counts(0:tasks - 1), starts(0:tasks - 1), i, n
+    integer :: counts(0:ranks - 1), starts(0:ranks - 1), i, n
     allocate (mine(count(entries%mine)))
     n = 0
     do i = 0, ubound(entries, 1)
@@ -208,11 +208,11 @@ contains
       write (mine(n), entry_format) entries(i)%value, entries(i)%raw, entries(i)%bytes, entries(i)%name
     end do
     call MPI_Allgather(n * line_len, 1, MPI_INTEGER, counts, 1, MPI_INTEGER, MPI_COMM_WORLD)
-    starts = [(sum(counts(:i - 1)), i=0, tasks - 1)]
+    starts = [(sum(counts(:i - 1)), i=0, ranks - 1)]
     allocate (all(sum(counts) / line_len))
     call MPI_Gatherv(mine, n * line_len, MPI_CHARACTER, all, counts, starts, MPI_CHARACTER, 0, MPI_COMM_WORLD)
-    done(step_number(step)) = tasks
-    if (task /= 0) return
+    done(step_number(step)) = ranks
+    if (rank /= 0) return
     do i = 1, size(all)
       call add_line(all(i))
     end do
@@ -238,7 +238,7 @@ contains
     write (unit, '(a)') hex(sum_value(sum))
     close (unit)
     i = c_rename(c_name(ledger_file // '.new'), c_name(ledger_file))
-    if (i /= 0) call fail(ledger_file, 'rename', 'a writable folder', error_text(i))
+    if (i /= 0) call fail(ledger_file, 'rename', 'a writable directory', error_text(i))
   contains
     subroutine write_line()
       write (unit, '(a)') trim(line)

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The command line: weir-4dvar STEP [--work DIR] [--tiny] [--scale F] [--NAME VALUE]... Every task reads it, task 0 says what
+!> The command line: weir-4dvar STEP [--work DIR] [--tiny] [--scale F] [--NAME VALUE]... Every rank reads it, rank 0 says what
 !> is wrong with it. Sizes are set with prepare alone; a step may change compute and iterations.
 module fdv_options
   use, intrinsic :: iso_c_binding, only: c_int
@@ -8,7 +8,7 @@ module fdv_options
   use fdv_clib, only: c_chdir, c_name, error_text
   use fdv_config
   use fdv_ledger, only: step_number
-  use fdv_par, only: par_end, task
+  use fdv_par, only: par_end, rank
   implicit none (type, external)
   private
   public :: options_step, options_apply
@@ -26,7 +26,7 @@ contains
 
   subroutine usage(problem)
     character(*), intent(in) :: problem
-    if (task == 0) then
+    if (rank == 0) then
       write (error_unit, '(a)') 'weir-4dvar: ' // problem
       write (error_unit, '(a)') 'usage: weir-4dvar prepare|traj0|min0|traj1|min1|traj2 [--work DIR] [--tiny] [--scale F] ' // &
                                 '[--NAME VALUE]...; weir-4dvar --help lists the names'
@@ -37,20 +37,20 @@ contains
   end subroutine usage
 
   subroutine help()
-    if (task == 0) then
+    if (rank == 0) then
       write (output_unit, '(a)') 'weir-4dvar STEP [--work DIR] [--tiny] [--scale F] [--NAME VALUE]...', &
-        'STEP: prepare, then traj0, min0, traj1, min1, traj2 in this order, in the same --work folder.', &
+        'STEP: prepare, then traj0, min0, traj1, min1, traj2 in this order, in the same --work directory.', &
         'prepare: --tiny takes the sizes of the tests, --scale F multiplies levels, reports and records, and', &
         '  grid truncation levels fields edition timesteps dumps iterations members me_records me_values', &
         '  wave_records wave_values subgrids subgrid_values types pools group tables reports thin seed compute', &
-        '  set single sizes (fort.4 of the work folder then holds them all).', &
+        '  set single sizes (fort.4 of the work directory then holds them all).', &
         'steps: --compute SECONDS and --iterations N override what prepare set.'
     end if
     call par_end()
     stop
   end subroutine help
 
-  !> The step asked for; the working folder is changed to --work on the way.
+  !> The step asked for; the working directory is changed to --work on the way.
   function options_step() result(step)
     character(:), allocatable :: step, name
     integer :: i
@@ -63,7 +63,7 @@ contains
     do while (i <= command_argument_count())
       name = argument(i)
       if (name == '--work') then
-        if (i == command_argument_count()) call usage('--work needs a folder')
+        if (i == command_argument_count()) call usage('--work needs a directory')
         error = c_chdir(c_name(argument(i + 1)))
         if (error /= 0) call usage('--work ' // argument(i + 1) // ': ' // error_text(error))
       end if

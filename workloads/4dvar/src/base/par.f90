@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The tasks: who am I, which part of a vector is mine, and the exchanges the steps need. All procedures are collective
+!> The ranks: who am I, which part of a vector is mine, and the exchanges the steps need. All procedures are collective
 !> over MPI_COMM_WORLD unless they say otherwise.
 module fdv_par
   use mpi_f08
@@ -7,10 +7,10 @@ module fdv_par
   implicit none (type, external)
   private
   public :: par_init, par_end, partition, owner_of, scatter_part, gather_part, exchange_rows
-  public :: sum_all, sum_all_vector, sum_all_counts, wait_all, from_task0
-  integer, public, protected :: task = 0, tasks = 1
+  public :: sum_all, sum_all_vector, sum_all_counts, wait_all, from_rank0
+  integer, public, protected :: rank = 0, ranks = 1
 
-  interface from_task0
+  interface from_rank0
     module procedure bcast_i4, bcast_r8, bcast_text
   end interface
 
@@ -18,8 +18,8 @@ contains
 
   subroutine par_init()
     call MPI_Init()
-    call MPI_Comm_rank(MPI_COMM_WORLD, task)
-    call MPI_Comm_size(MPI_COMM_WORLD, tasks)
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    call MPI_Comm_size(MPI_COMM_WORLD, ranks)
   end subroutine par_init
 
   subroutine par_end()
@@ -30,20 +30,20 @@ contains
     call MPI_Barrier(MPI_COMM_WORLD)
   end subroutine wait_all
 
-  !> [not collective] first(t) is the first of n items that task t owns, first(tasks) = n + 1; blocks of nearly equal size.
+  !> [not collective] first(t) is the first of n items that rank t owns, first(ranks) = n + 1; blocks of nearly equal size.
   pure function partition(n) result(first)
     integer, intent(in) :: n
-    integer :: first(0:tasks), t
-    do t = 0, tasks
-      first(t) = int(int(n, i8) * t / tasks) + 1
+    integer :: first(0:ranks), t
+    do t = 0, ranks
+      first(t) = int(int(n, i8) * t / ranks) + 1
     end do
   end function partition
 
-  !> [not collective] Task that owns item i of a partition.
+  !> [not collective] Rank that owns item i of a partition.
   pure function owner_of(i, first) result(t)
     integer, intent(in) :: i, first(0:)
     integer :: t
-    t = min(tasks - 1, int(int(i, i8) * tasks / max(1, first(tasks) - 1)))
+    t = min(ranks - 1, int(int(i, i8) * ranks / max(1, first(ranks) - 1)))
     do while (i < first(t))
       t = t - 1
     end do
@@ -52,12 +52,12 @@ contains
     end do
   end function owner_of
 
-  !> Task 0 hands each task its part of whole; whole is looked at on task 0 only.
+  !> Rank 0 hands each rank its part of whole; whole is looked at on rank 0 only.
   subroutine scatter_part(whole, first, part)
     real(r8), intent(in) :: whole(:)
     integer, intent(in) :: first(0:)
     real(r8), intent(out) :: part(:)
-    call MPI_Scatterv(whole, first(1:tasks) - first(0:tasks - 1), first(0:tasks - 1) - 1, MPI_DOUBLE_PRECISION, &
+    call MPI_Scatterv(whole, first(1:ranks) - first(0:ranks - 1), first(0:ranks - 1) - 1, MPI_DOUBLE_PRECISION, &
                       part, size(part), MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
   end subroutine scatter_part
 
@@ -66,16 +66,16 @@ contains
     real(r8), intent(in) :: part(:)
     integer, intent(in) :: first(0:)
     real(r8), intent(inout) :: whole(:)
-    call MPI_Gatherv(part, size(part), MPI_DOUBLE_PRECISION, whole, first(1:tasks) - first(0:tasks - 1), &
-                     first(0:tasks - 1) - 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
+    call MPI_Gatherv(part, size(part), MPI_DOUBLE_PRECISION, whole, first(1:ranks) - first(0:ranks - 1), &
+                     first(0:ranks - 1) - 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
   end subroutine gather_part
 
-  !> Sends column j of rows to task dest(j). received holds the columns sent here, by sender and then in the sender's order.
+  !> Sends column j of rows to rank dest(j). received holds the columns sent here, by sender and then in the sender's order.
   subroutine exchange_rows(rows, dest, received)
     real(r8), intent(in) :: rows(:, :)
     integer, intent(in) :: dest(:)
     real(r8), allocatable, intent(out) :: received(:, :)
-    integer :: send(0:tasks - 1), recv(0:tasks - 1), send_at(0:tasks - 1), recv_at(0:tasks - 1), at(0:tasks - 1)
+    integer :: send(0:ranks - 1), recv(0:ranks - 1), send_at(0:ranks - 1), recv_at(0:ranks - 1), at(0:ranks - 1)
     integer :: j, t, w
     real(r8), allocatable :: sorted(:, :)
     w = size(rows, 1)
@@ -85,7 +85,7 @@ contains
     end do
     call MPI_Alltoall(send, 1, MPI_INTEGER, recv, 1, MPI_INTEGER, MPI_COMM_WORLD)
     send_at(0) = 0; recv_at(0) = 0
-    do t = 1, tasks - 1
+    do t = 1, ranks - 1
       send_at(t) = send_at(t - 1) + send(t - 1)
       recv_at(t) = recv_at(t - 1) + recv(t - 1)
     end do

@@ -133,7 +133,7 @@ contains
     s = buffer(:index(buffer, c_null_char) - 1)
   end function error_text
 
-  !> The name under which the ledger keeps a file: links followed, below the work folder.
+  !> The name under which the ledger keeps a file: links followed, below the work directory.
   function resolved(name) result(s)
     character(*), intent(in) :: name
     character(:), allocatable :: s

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> GRIB files of the experiment: reading by task 0 with distribution to all, and writing by task 0 of what all hold. The C
+!> GRIB files of the experiment: reading by rank 0 with distribution to all, and writing by rank 0 of what all hold. The C
 !> side (grib.c) calls ecCodes.
 module fdv_grib
   use, intrinsic :: iso_c_binding
@@ -12,7 +12,7 @@ module fdv_grib
   implicit none (type, external)
   private
 
-  !> A GRIB file open to read, on one task.
+  !> A GRIB file open to read, on one rank.
   type, public :: grib_reader_t
     character(name_len) :: name = ''
     type(c_ptr) :: handle = c_null_ptr
@@ -23,7 +23,7 @@ module fdv_grib
     procedure :: finish => reader_finish
   end type grib_reader_t
 
-  !> A GRIB file being written, on one task; requests of 4 MiB.
+  !> A GRIB file being written, on one rank; requests of 4 MiB.
   type, public :: grib_writer_t
     type(file_t) :: file
     type(c_ptr) :: message = c_null_ptr
@@ -160,7 +160,7 @@ contains
     logical, intent(in) :: spectral
     self%message = c_sample(edition, merge(truncation, 0, spectral), grid, self%values)
     if (.not. c_associated(self%message)) call fail(name, 'sample of ecCodes', 'one for grid ' // text(grid) // &
-      ' and GRIB edition ' // text(edition), 'none', 'the grids are those of reduced_gg_pl_<N> in the samples folder')
+      ' and GRIB edition ' // text(edition), 'none', 'the grids are those of reduced_gg_pl_<N> in the samples directory')
     self%file%raw = .true.
     if (name /= '') call self%file%open(name, posix_file, .true., block_4m)
   end subroutine writer_open

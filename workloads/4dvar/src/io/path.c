@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names, folders and the pipe to the launcher: what Fortran has no statement for. Functions with a result return 0 or a value that is not
+ * Names, directories and the pipe to the launcher: what Fortran has no statement for. Functions with a result return 0 or a value that is not
  * negative, or a negative errno. */
 #include "sum.h"
 
@@ -55,7 +55,7 @@ int fdv_bytes_sum(const char *name, int64_t *value) {
   return error;
 }
 
-/* The name below the working folder of the file a link leads to, or the name itself. */
+/* The name below the working directory of the file a link leads to, or the name itself. */
 void fdv_resolve(const char *name, char *out, int out_bytes) {
   char real[PATH_MAX], here[PATH_MAX];
   const char *found = name;

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Trajectory files, in a folder for each trajectory: each task writes its part of the state into trajgridL<N> (streams of C)
+!> Trajectory files, in a directory for each trajectory: each rank writes its part of the state into trajgridL<N> (streams of C)
 !> and trajspecL<N> (Fortran records), N being its number plus one, and reads it back in the minimisation.
 module fdv_traj
   use fdv_kinds, only: i8, r8
@@ -7,7 +7,7 @@ module fdv_traj
   use fdv_clib, only: c_mkdir, c_name, error_text, stdio_file
   use fdv_config, only: dumps, fields, levels
   use fdv_file, only: file_t
-  use fdv_par, only: task, tasks, wait_all
+  use fdv_par, only: rank, ranks, wait_all
   use fdv_state, only: my_points, my_values
   use fdv_unit, only: unit_t
   implicit none (type, external)
@@ -33,26 +33,26 @@ contains
     class(traj_t), intent(inout) :: self
     integer, intent(in) :: outer
     logical, intent(in) :: writing
-    character(8) :: folder
+    character(8) :: directory
     character(3) :: n
     integer(i8) :: head(6), expected(6)
     integer :: error
-    write (folder, '(a,i2.2)') 'TRAJHR', outer
-    write (n, '(i3.3)') task + 1
-    if (writing .and. task == 0) then
-      error = c_mkdir(c_name(folder))
-      if (error /= 0) call fail(folder, 'folder', 'one that can be made', error_text(error))
+    write (directory, '(a,i2.2)') 'TRAJHR', outer
+    write (n, '(i3.3)') rank + 1
+    if (writing .and. rank == 0) then
+      error = c_mkdir(c_name(directory))
+      if (error /= 0) call fail(directory, 'directory', 'one that can be made', error_text(error))
     end if
     if (writing) call wait_all()
-    expected = [magic, int(task, i8), int(tasks, i8), int(my_points, i8), int(levels, i8), int(fields, i8)]
-    call self%grid%open(folder // '/trajgridL' // n, stdio_file, writing, block_1m)
+    expected = [magic, int(rank, i8), int(ranks, i8), int(my_points, i8), int(levels, i8), int(fields, i8)]
+    call self%grid%open(directory // '/trajgridL' // n, stdio_file, writing, block_1m)
     if (writing) then
       call self%grid%put(expected, 48_i8)
     else
       call self%grid%get(head, 48_i8)
       if (any(head /= expected)) call fail(self%grid%name, 'head', list(expected), list(head))
     end if
-    call self%spec%open(folder // '/trajspecL' // n, 'unformatted', writing)
+    call self%spec%open(directory // '/trajspecL' // n, 'unformatted', writing)
     self%states = 0
   end subroutine traj_open
 

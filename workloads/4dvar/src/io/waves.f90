@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Files that task 0 reads for all: the wave model's spectra (specwavein, Fortran records) and sub-grid information
+!> Files that rank 0 reads for all: the wave model's spectra (specwavein, Fortran records) and sub-grid information
 !> (wam_subgrid_<N>, large reads), and the background error covariances (wavelet.cv, very many small records).
 module fdv_waves
   use fdv_kinds, only: i8, r8
@@ -7,7 +7,7 @@ module fdv_waves
   use fdv_clib, only: posix_file
   use fdv_config, only: levels, subgrid_values, subgrids, truncation, wave_records, wave_values
   use fdv_file, only: block_4m, file_t
-  use fdv_par, only: from_task0, task
+  use fdv_par, only: from_rank0, rank
   use fdv_synthetic, only: noise
   use fdv_unit, only: unit_t
   implicit none (type, external)
@@ -20,7 +20,7 @@ contains
     wavelet_bands = 16 * (truncation + 1)
   end function wavelet_bands
 
-  !> [one task]
+  !> [one rank]
   subroutine waves_write()
     type(unit_t) :: spectra
     type(file_t) :: subgrid
@@ -41,7 +41,7 @@ contains
     end do
   end subroutine waves_write
 
-  !> [collective] Mean of all spectra and of all sub-grid values, on all tasks.
+  !> [collective] Mean of all spectra and of all sub-grid values, on all ranks.
   subroutine waves_read(means)
     real(r8), intent(out) :: means(2)
     type(unit_t) :: spectra
@@ -49,7 +49,7 @@ contains
     real(r8) :: record(wave_values), values(subgrid_values)
     integer :: i
     means = 0
-    if (task == 0) then
+    if (rank == 0) then
       call spectra%open('specwavein', 'unformatted', writing=.false.)
       do i = 1, wave_records
         call spectra%get(record)
@@ -63,10 +63,10 @@ contains
         call subgrid%finish()
       end do
     end if
-    call from_task0(means)
+    call from_rank0(means)
   end subroutine waves_read
 
-  !> [one task] A vertical correlation matrix for each band, one record for each row.
+  !> [one rank] A vertical correlation matrix for each band, one record for each row.
   subroutine wavelet_write()
     type(unit_t) :: unit
     real(r8) :: row(levels), width
@@ -82,14 +82,14 @@ contains
     call unit%finish()
   end subroutine wavelet_write
 
-  !> [collective] matrices(:, :, band) on all tasks.
+  !> [collective] matrices(:, :, band) on all ranks.
   subroutine wavelet_read(matrices)
     real(r8), allocatable, target, intent(out) :: matrices(:, :, :)
     real(r8), pointer, contiguous :: flat(:)
     type(unit_t) :: unit
     integer :: band, l
     allocate (matrices(levels, levels, wavelet_bands()))
-    if (task == 0) then
+    if (rank == 0) then
       call unit%open('wavelet.cv', 'unformatted', writing=.false.)
       do band = 1, wavelet_bands()
         do l = 1, levels
@@ -99,7 +99,7 @@ contains
       call unit%finish()
     end if
     flat(1:size(matrices)) => matrices
-    call from_task0(flat)
+    call from_rank0(flat)
   end subroutine wavelet_read
 
 end module fdv_waves

@@ -1,13 +1,13 @@
 ! SPDX-License-Identifier: Apache-2.0
 !> One time step of a model simple enough to be understood at once: implicit horizontal diffusion and a solid-body rotation
-!> of the spectral fields, implicit vertical diffusion of the gridded ones. All of it is local to a task. Beside it, the
+!> of the spectral fields, implicit vertical diffusion of the gridded ones. All of it is local to a rank. Beside it, the
 !> computing that stands for everything else a forecast model does.
 module fdv_dynamics
   use mpi_f08, only: MPI_Wtime
   use fdv_kinds, only: r8
   use fdv_config, only: levels, truncation
   use fdv_state, only: gg, lnsp, sp, wavenumber
-  use fdv_par, only: sum_all, task
+  use fdv_par, only: sum_all, rank
   implicit none (type, external)
   private
   public :: model_step, model_norms, compute_for
@@ -72,14 +72,14 @@ contains
     gridded = sqrt(sum_all(sum(gg**2)))
   end subroutine model_norms
 
-  !> Relaxes a one-dimensional Poisson problem for about so many seconds; tasks differ by up to a tenth, as the physics of
+  !> Relaxes a one-dimensional Poisson problem for about so many seconds; ranks differ by up to a tenth, as the physics of
   !> day and night do. Returns the residual, so that the work is wanted.
   function compute_for(seconds) result(residual)
     real(r8), intent(in) :: seconds
     real(r8) :: residual, until
     integer, parameter :: n = 8192
     integer :: i, sweep
-    until = MPI_Wtime() + seconds * (1 - 0.1_r8 * mod(task * 7, 11) / 10)
+    until = MPI_Wtime() + seconds * (1 - 0.1_r8 * mod(rank * 7, 11) / 10)
     if (.not. allocated(work)) then
       allocate (work(0:n + 1))
       work = [(sin(0.01_r8 * i), i=0, n + 1)]

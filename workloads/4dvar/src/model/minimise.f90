@@ -2,7 +2,7 @@
 !> The minimisation: linear conjugate gradients (Hestenes and Stiefel 1952) on
 !>   J(v) = 1/2 v.v + 1/2 sum ((w (S v)(level, point) - d) / sigma)^2
 !> with S the vertical correlations of wavelet.cv, w the linearised operator at the trajectory, d the departures. Rows of
-!> observations are on the owners of their grid points, so that only dot products need the other tasks.
+!> observations are on the owners of their grid points, so that only dot products need the other ranks.
 module fdv_minimise
   use fdv_kinds, only: r8
   use fdv_fail, only: fail
@@ -11,7 +11,7 @@ module fdv_minimise
   use fdv_increments, only: me_energy
   use fdv_log, only: log_values
   use fdv_obs, only: at_fg, at_level, at_point, at_sigma
-  use fdv_par, only: sum_all, task
+  use fdv_par, only: sum_all, rank
   use fdv_state, only: first_point, my_points
   implicit none (type, external)
   private
@@ -36,7 +36,7 @@ contains
     d = rows(at_fg, :)
     sigma = rows(at_sigma, :)
     level = nint(rows(at_level, :))
-    point = nint(rows(at_point, :)) - first_point(task) + 1
+    point = nint(rows(at_point, :)) - first_point(rank) + 1
     v = 0
     before = cost(v)
     r = adjoint(d / sigma**2)
@@ -71,7 +71,7 @@ contains
     real(r8) :: x(size(v, 1), size(v, 2))
     integer :: i
     do i = 1, size(v, 2)
-      x(:, i) = matmul(s(:, :, mod(first_point(task) + i - 2, size(s, 3)) + 1), v(:, i))
+      x(:, i) = matmul(s(:, :, mod(first_point(rank) + i - 2, size(s, 3)) + 1), v(:, i))
     end do
   end function correlated
 

@@ -1,11 +1,11 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The model state, distributed over the tasks: spectral coefficients by coefficient, gridded fields by point. Reads it from
-!> and writes it to GRIB files by task 0.
+!> The model state, distributed over the ranks: spectral coefficients by coefficient, gridded fields by point. Reads it from
+!> and writes it to GRIB files by rank 0.
 module fdv_state
   use fdv_kinds, only: r8
   use fdv_config, only: expver, fields, levels, points, truncation
   use fdv_grib, only: grib_reader_t, grib_writer_t
-  use fdv_par, only: gather_part, partition, scatter_part, task, tasks
+  use fdv_par, only: gather_part, partition, scatter_part, rank, ranks
   implicit none (type, external)
   private
   public :: state_setup, read_spectral, read_gridded, write_spectral, write_gridded
@@ -18,7 +18,7 @@ module fdv_state
   real(r8), allocatable, public :: gg(:, :, :)       !< point, level, parameter
   integer, allocatable, public :: first_value(:)     !< partition of spectral values
   integer, allocatable, public :: first_point(:)     !< partition of grid points
-  integer, allocatable, public :: wavenumber(:)      !< total wavenumber of each of this task's spectral values
+  integer, allocatable, public :: wavenumber(:)      !< total wavenumber of each of this rank's spectral values
   integer, public, protected :: my_values = 0, my_points = 0, spectral_size = 0
 
 contains
@@ -27,12 +27,12 @@ contains
     integer, allocatable :: first(:), total(:)
     integer :: m, n, at
     spectral_size = (truncation + 1) * (truncation + 2)
-    allocate (first_value(0:tasks), first_point(0:tasks), first(0:tasks), total(spectral_size))
+    allocate (first_value(0:ranks), first_point(0:ranks), first(0:ranks), total(spectral_size))
     first = partition(spectral_size / 2)
     first_value = 2 * (first - 1) + 1
     first_point = partition(points)
-    my_values = first_value(task + 1) - first_value(task)
-    my_points = first_point(task + 1) - first_point(task)
+    my_values = first_value(rank + 1) - first_value(rank)
+    my_points = first_point(rank + 1) - first_point(rank)
     at = 0
     do m = 0, truncation
       do n = m, truncation
@@ -40,7 +40,7 @@ contains
         at = at + 2
       end do
     end do
-    wavenumber = total(first_value(task):first_value(task + 1) - 1)
+    wavenumber = total(first_value(rank):first_value(rank + 1) - 1)
     allocate (sp(my_values, levels, 3), lnsp(my_values), gg(my_points, levels, fields))
     sp = 0; lnsp = 0; gg = 0
   end subroutine state_setup
@@ -50,18 +50,18 @@ contains
     character(*), intent(in) :: name
     real(r8), intent(out) :: x(:, :, :), x0(:)
     type(grib_reader_t) :: reader
-    real(r8) :: whole(merge(spectral_size, 0, task == 0))
+    real(r8) :: whole(merge(spectral_size, 0, rank == 0))
     integer :: p, l
-    if (task == 0) call reader%open('ICMSH' // expver // name)
+    if (rank == 0) call reader%open('ICMSH' // expver // name)
     do p = 1, size(x, 3)
       do l = 1, levels
-        if (task == 0) call reader%next(spectral_params(p), l, whole)
+        if (rank == 0) call reader%next(spectral_params(p), l, whole)
         call scatter_part(whole, first_value, x(:, l, p))
       end do
     end do
-    if (task == 0) call reader%next(surface_param, 1, whole)
+    if (rank == 0) call reader%next(surface_param, 1, whole)
     call scatter_part(whole, first_value, x0)
-    if (task == 0) call reader%finish()
+    if (rank == 0) call reader%finish()
   end subroutine read_spectral
 
   !> [collective] The first size(x, 3) gridded parameters of a file.
@@ -69,16 +69,16 @@ contains
     character(*), intent(in) :: name
     real(r8), intent(out) :: x(:, :, :)
     type(grib_reader_t) :: reader
-    real(r8) :: whole(merge(points, 0, task == 0))
+    real(r8) :: whole(merge(points, 0, rank == 0))
     integer :: p, l
-    if (task == 0) call reader%open('ICMGG' // expver // name)
+    if (rank == 0) call reader%open('ICMGG' // expver // name)
     do p = 1, size(x, 3)
       do l = 1, levels
-        if (task == 0) call reader%next(gridded_params(p), l, whole)
+        if (rank == 0) call reader%next(gridded_params(p), l, whole)
         call scatter_part(whole, first_point, x(:, l, p))
       end do
     end do
-    if (task == 0) call reader%finish()
+    if (rank == 0) call reader%finish()
   end subroutine read_gridded
 
   !> [collective] name is a whole path.
@@ -86,18 +86,18 @@ contains
     character(*), intent(in) :: name
     real(r8), intent(in) :: x(:, :, :), x0(:)
     type(grib_writer_t) :: writer
-    real(r8) :: whole(merge(spectral_size, 0, task == 0))
+    real(r8) :: whole(merge(spectral_size, 0, rank == 0))
     integer :: p, l
-    if (task == 0) call writer%open(name, spectral=.true.)
+    if (rank == 0) call writer%open(name, spectral=.true.)
     do p = 1, size(x, 3)
       do l = 1, levels
         call gather_part(x(:, l, p), first_value, whole)
-        if (task == 0) call writer%put(spectral_params(p), l, whole)
+        if (rank == 0) call writer%put(spectral_params(p), l, whole)
       end do
     end do
     call gather_part(x0, first_value, whole)
-    if (task == 0) call writer%put(surface_param, 1, whole)
-    if (task == 0) call writer%finish()
+    if (rank == 0) call writer%put(surface_param, 1, whole)
+    if (rank == 0) call writer%finish()
   end subroutine write_spectral
 
   !> [collective] name is a whole path.
@@ -105,16 +105,16 @@ contains
     character(*), intent(in) :: name
     real(r8), intent(in) :: x(:, :, :)
     type(grib_writer_t) :: writer
-    real(r8) :: whole(merge(points, 0, task == 0))
+    real(r8) :: whole(merge(points, 0, rank == 0))
     integer :: p, l
-    if (task == 0) call writer%open(name, spectral=.false.)
+    if (rank == 0) call writer%open(name, spectral=.false.)
     do p = 1, size(x, 3)
       do l = 1, levels
         call gather_part(x(:, l, p), first_point, whole)
-        if (task == 0) call writer%put(gridded_params(p), l, whole)
+        if (rank == 0) call writer%put(gridded_params(p), l, whole)
       end do
     end do
-    if (task == 0) call writer%finish()
+    if (rank == 0) call writer%finish()
   end subroutine write_gridded
 
 end module fdv_state

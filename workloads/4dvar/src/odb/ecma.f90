@@ -13,7 +13,7 @@ module fdv_ecma
   use fdv_synthetic, only: grid_truth, noise
   implicit none (type, external)
   private
-  public :: ecma_make, base_folders, ecma_load, ecma_store, ecma_screen, ecma_match
+  public :: ecma_make, base_directories, ecma_load, ecma_store, ecma_screen, ecma_match
 
   type, public :: table_rows_t
     real(r8), allocatable :: rows(:, :)
@@ -24,8 +24,8 @@ module fdv_ecma
 
 contains
 
-  !> [one task] Folders of a base.
-  subroutine base_folders(kind)
+  !> [one rank] Directories of a base.
+  subroutine base_directories(kind)
     integer, intent(in) :: kind
     integer :: g
     call make(base_name(kind))
@@ -37,17 +37,17 @@ contains
       character(*), intent(in) :: name
       integer :: error
       error = c_mkdir(c_name(name))
-      if (error /= 0) call fail(name, 'folder', 'one that can be made', error_text(error))
+      if (error /= 0) call fail(name, 'directory', 'one that can be made', error_text(error))
     end subroutine make
-  end subroutine base_folders
+  end subroutine base_directories
 
-  !> [one task] The base as the observations arrive.
+  !> [one rank] The base as the observations arrive.
   subroutine ecma_make(kind)
     integer, intent(in) :: kind
     integer :: g, t, pool, range(2), i
     real(r8), allocatable :: rows(:, :)
     integer, allocatable :: n(:)
-    call base_folders(kind)
+    call base_directories(kind)
     call iomap_write(kind)
     n = [(report_count(kind, pool), pool=1, pools)]
     do g = 1, group_count()

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The iomap of a data base: a few lines of text that say which pools each group of files has. Every task that opens the
+!> The iomap of a data base: a few lines of text that say which pools each group of files has. Every rank that opens the
 !> base reads it, in one small request, and makes sure that the base has the pools it expects.
 module fdv_odb_iomap
   use fdv_kinds, only: i8
@@ -15,7 +15,7 @@ module fdv_odb_iomap
 
 contains
 
-  !> [one task]
+  !> [one rank]
   subroutine iomap_write(kind)
     integer, intent(in) :: kind
     type(file_t) :: file
@@ -26,7 +26,7 @@ contains
     call file%finish()
   end subroutine iomap_write
 
-  !> [any task]
+  !> [any rank]
   subroutine iomap_read(kind)
     integer, intent(in) :: kind
     type(file_t) :: file

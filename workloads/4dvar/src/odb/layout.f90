@@ -1,14 +1,14 @@
 ! SPDX-License-Identifier: Apache-2.0
 !> The observation data bases. ECMA has all reports, one sub-base for each observation type; CCMA has those that are
 !> used, of all types together. A base is split into pools; the pools of one group share a file for each table. Decides the
-!> names, the columns, which task owns a pool and which task handles the files of a group.
+!> names, the columns, which rank owns a pool and which rank handles the files of a group.
 module fdv_odb_layout
   use fdv_fail, only: text
   use fdv_config, only: group, pools
-  use fdv_par, only: tasks
+  use fdv_par, only: ranks
   implicit none (type, external)
   private
-  public :: base_name, table_file, iomap_file, group_count, group_of, pool_range, pool_owner, group_task, several_task
+  public :: base_name, table_file, iomap_file, group_count, group_of, pool_range, pool_owner, group_rank, several_rank
 
   character(8), parameter, public :: type_names(24) = [character(8) :: 'conv', 'satob', 'airs', 'iasi', 'hirs', 'amsua', &
     'mhs', 'amsub', 'amsre', 'windsat', 'scatt', 'gpsro', 'reo3', 'ssmi', 'tmi', 'ssmis', 'geos', 'ers', 'qscat', &
@@ -85,26 +85,26 @@ contains
 
   pure integer function pool_owner(pool)
     integer, intent(in) :: pool
-    pool_owner = mod(pool - 1, tasks)
+    pool_owner = mod(pool - 1, ranks)
   end function pool_owner
 
-  !> The task that handles item i of a kind that several tasks, about every second, share.
-  pure integer function several_task(i)
+  !> The rank that handles item i of a kind that several ranks, about every second, share.
+  pure integer function several_rank(i)
     integer, intent(in) :: i
     integer :: several
-    several = max(min(tasks, 2), (tasks + 1) / 2)
-    several_task = mod(i - 1, several) * tasks / several
-  end function several_task
+    several = max(min(ranks, 2), (ranks + 1) / 2)
+    several_rank = mod(i - 1, several) * ranks / several
+  end function several_rank
 
-  !> The task that reads or writes the files of a group: one of several, or of all.
-  pure integer function group_task(g, by_all)
+  !> The rank that reads or writes the files of a group: one of several, or of all.
+  pure integer function group_rank(g, by_all)
     integer, intent(in) :: g
     logical, intent(in) :: by_all
     if (by_all) then
-      group_task = mod(g - 1, tasks)
+      group_rank = mod(g - 1, ranks)
     else
-      group_task = several_task(g)
+      group_rank = several_rank(g)
     end if
-  end function group_task
+  end function group_rank
 
 end module fdv_odb_layout

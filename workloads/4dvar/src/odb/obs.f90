@@ -9,7 +9,7 @@ module fdv_obs
   use fdv_file, only: block_4m, file_t
   use fdv_odb_layout
   use fdv_odb_table, only: table_read, table_write
-  use fdv_par, only: exchange_rows, owner_of, sum_all_counts, task
+  use fdv_par, only: exchange_rows, owner_of, sum_all_counts, rank
   use fdv_state, only: first_point
   implicit none (type, external)
   private
@@ -68,7 +68,7 @@ contains
     end subroutine within
   end subroutine check_places
 
-  !> [collective] All rows of CCMA whose pools this task owns.
+  !> [collective] All rows of CCMA whose pools this rank owns.
   subroutine ccma_read(rows)
     real(r8), allocatable, intent(out) :: rows(:, :)
     real(r8), allocatable :: h(:, :), b(:, :), d(:, :)
@@ -123,13 +123,13 @@ contains
     end do
   end subroutine to_pools
 
-  !> [collective] How many rows of each type and pool are in CCMA: written by task 0.
+  !> [collective] How many rows of each type and pool are in CCMA: written by rank 0.
   subroutine mask_write(rows)
     real(r8), intent(in) :: rows(:, :)
     integer(i8) :: counts(types, pools)
     type(file_t) :: file
     call count_rows(rows, counts)
-    if (task /= 0) return
+    if (rank /= 0) return
     call file%open(mask_file, posix_file, .true., block_4m)
     call file%put(counts, 8 * size(counts, kind=i8))
     call file%finish()
@@ -142,7 +142,7 @@ contains
     type(file_t) :: file
     integer :: at(2)
     call count_rows(rows, counts)
-    if (task /= 0) return
+    if (rank /= 0) return
     call file%open(mask_file, posix_file, .false., block_4m)
     call file%get(expected, 8 * size(expected, kind=i8))
     call file%finish()

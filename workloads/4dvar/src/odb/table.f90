@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Tables of a data base: from the files of several (or all) tasks to the owners of the pools, and back. A file has one
+!> Tables of a data base: from the files of several (or all) ranks to the owners of the pools, and back. A file has one
 !> section for each pool of its group: the pool's number, its rows, its columns, each a small request, and the rows.
 !> In memory a row starts with pool and number in the pool, then the columns.
 module fdv_odb_table
@@ -8,7 +8,7 @@ module fdv_odb_table
   use fdv_clib, only: stdio_file
   use fdv_file, only: block_64k, file_t
   use fdv_odb_layout
-  use fdv_par, only: exchange_rows, task
+  use fdv_par, only: exchange_rows, rank
   implicit none (type, external)
   private
   public :: table_read, table_write, table_write_file
@@ -24,7 +24,7 @@ contains
     end if
   end function columns_of
 
-  !> [collective] Rows of the pools that this task owns, ordered by pool and number.
+  !> [collective] Rows of the pools that this rank owns, ordered by pool and number.
   subroutine table_read(kind, table, by_all, rows)
     integer, intent(in) :: kind, table
     logical, intent(in) :: by_all
@@ -33,7 +33,7 @@ contains
     integer :: g
     allocate (mine(columns_of(kind, table) + 2, 0))
     do g = 1, group_count()
-      if (group_task(g, by_all) == task) call append_file(kind, g, table, mine)
+      if (group_rank(g, by_all) == rank) call append_file(kind, g, table, mine)
     end do
     call exchange_rows(mine, [(pool_owner(nint(mine(1, g))), g=1, size(mine, 2))], rows)
     call sort_rows(rows)
@@ -85,10 +85,10 @@ contains
     real(r8), intent(in) :: rows(:, :)
     real(r8), allocatable :: mine(:, :)
     integer :: g, pools_here(2), i
-    call exchange_rows(rows, [(group_task(group_of(nint(rows(1, i))), by_all), i=1, size(rows, 2))], mine)
+    call exchange_rows(rows, [(group_rank(group_of(nint(rows(1, i))), by_all), i=1, size(rows, 2))], mine)
     call sort_rows(mine)
     do g = 1, group_count()
-      if (group_task(g, by_all) /= task) cycle
+      if (group_rank(g, by_all) /= rank) cycle
       pools_here = pool_range(g)
       associate (pool => nint(mine(1, :)))
         call table_write_file(kind, g, table, mine(:, findfirst(pool, pools_here(1)):findfirst(pool, pools_here(2) + 1) - 1))
@@ -96,7 +96,7 @@ contains
     end do
   end subroutine table_write
 
-  !> [one task] rows are all rows of the group, ordered by pool.
+  !> [one rank] rows are all rows of the group, ordered by pool.
   subroutine table_write_file(kind, g, table, rows)
     integer, intent(in) :: kind, g, table
     real(r8), intent(in) :: rows(:, :)

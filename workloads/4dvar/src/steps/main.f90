@@ -3,11 +3,11 @@
 program weir_4dvar
   use fdv_config, only: config_read
   use fdv_fail, only: fail_setup, fail_together, text
-  use fdv_ledger, only: ledger_load, ledger_new, ledger_save, tasks_of
+  use fdv_ledger, only: ledger_load, ledger_new, ledger_save, ranks_of
   use fdv_log, only: log_close, log_open
   use fdv_minimisation, only: minimisation
   use fdv_options, only: options_apply, options_step
-  use fdv_par, only: par_end, par_init, tasks, wait_all
+  use fdv_par, only: par_end, par_init, ranks, wait_all
   use fdv_prepare, only: find_points, prepare
   use fdv_state, only: state_setup
   use fdv_trajectory, only: trajectory
@@ -26,7 +26,7 @@ program weir_4dvar
     call config_read()
     call options_apply(step)
     call ledger_load(step)
-    if (step(:3) == 'min') call same_tasks('traj' // step(4:4))
+    if (step(:3) == 'min') call same_ranks('traj' // step(4:4))
     call log_open(step)
     call state_setup()
     call wait_all()
@@ -44,11 +44,11 @@ program weir_4dvar
 
 contains
 
-  !> A trajectory is in one file for each task, so the minimisation needs as many.
-  subroutine same_tasks(before)
+  !> A trajectory is in one file for each rank, so the minimisation needs as many.
+  subroutine same_ranks(before)
     character(*), intent(in) :: before
-    if (tasks_of(before) /= tasks) call fail_together('trajectory of ' // before, 'tasks', text(tasks_of(before)), text(tasks), &
-      'start this step with -n ' // text(tasks_of(before)) // ', or run ' // before // ' again')
-  end subroutine same_tasks
+    if (ranks_of(before) /= ranks) call fail_together('trajectory of ' // before, 'ranks', text(ranks_of(before)), text(ranks), &
+      'start this step with -n ' // text(ranks_of(before)) // ', or run ' // before // ' again')
+  end subroutine same_ranks
 
 end program weir_4dvar

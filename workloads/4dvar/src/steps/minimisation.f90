@@ -10,7 +10,7 @@ module fdv_minimisation
   use fdv_minimise, only: minimise
   use fdv_obs
   use fdv_odb_iomap, only: iomap_read
-  use fdv_par, only: sum_all, sum_all_vector, task, wait_all
+  use fdv_par, only: sum_all, sum_all_vector, rank, wait_all
   use fdv_state
   use fdv_traj, only: traj_t
   use fdv_waves, only: wavelet_read
@@ -43,7 +43,7 @@ contains
     call to_pools(there, rows)
     call ccma_write_departures(rows)
     call estimate_bias(rows, bias)
-    if (task == 0) call varbc_write(bias)
+    if (rank == 0) call varbc_write(bias)
     gg(:, :, 1) = gg(:, :, 1) + dx
     if (outer == 1) dx = dx + earlier
     call increment_write(outer, dx)
@@ -77,7 +77,7 @@ contains
 
   pure integer function local_point(row)
     real(r8), intent(in) :: row(:)
-    local_point = nint(row(at_point)) - first_point(task) + 1
+    local_point = nint(row(at_point)) - first_point(rank) + 1
   end function local_point
 
   !> Analysis departures of the linear problem.

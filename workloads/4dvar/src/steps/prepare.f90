@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The step prepare: makes all that the first trajectory reads, by task 0 alone.
+!> The step prepare: makes all that the first trajectory reads, by rank 0 alone.
 module fdv_prepare
   use fdv_kinds, only: r8
   use fdv_fail, only: fail
@@ -8,7 +8,7 @@ module fdv_prepare
   use fdv_ecma, only: ecma_make
   use fdv_grib, only: grib_writer_t
   use fdv_increments, only: predictors, varbc_write
-  use fdv_par, only: task
+  use fdv_par, only: rank
   use fdv_state, only: gridded_params, spectral_params, surface_param
   use fdv_synthetic, only: grid_truth, noise
   use fdv_waves, only: wavelet_write, waves_write
@@ -18,7 +18,7 @@ module fdv_prepare
 
 contains
 
-  !> [any task] The number of points of the grid, from ecCodes' sample.
+  !> [any rank] The number of points of the grid, from ecCodes' sample.
   subroutine find_points()
     type(grib_writer_t) :: writer
     call writer%open('', spectral=.false.)
@@ -26,14 +26,14 @@ contains
     call writer%finish()
   end subroutine find_points
 
-  !> [task 0]
+  !> [rank 0]
   subroutine prepare()
     integer :: error, k
     real(r8) :: no_bias(predictors, types)
-    if (task /= 0) return
+    if (rank /= 0) return
     call config_write()
     error = c_mkdir(c_name('init'))
-    if (error /= 0) call fail('init', 'folder', 'one that can be made', error_text(error))
+    if (error /= 0) call fail('init', 'directory', 'one that can be made', error_text(error))
     call make_spectral('INIT', 1)
     call make_spectral('BGHR', 2)
     call make_gridded('INIUA', fields, 0.2_r8)

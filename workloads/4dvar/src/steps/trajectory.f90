@@ -12,7 +12,7 @@ module fdv_trajectory
   use fdv_obs
   use fdv_odb_iomap, only: iomap_read, iomap_write
   use fdv_odb_layout, only: update, hdr, body
-  use fdv_par, only: sum_all, task, wait_all
+  use fdv_par, only: sum_all, rank, wait_all
   use fdv_state
   use fdv_traj, only: traj_t
   use fdv_waves, only: waves_read
@@ -144,7 +144,7 @@ contains
     do j = 1, size(there, 2)
       if (nint(there(at_slot, j)) /= slot) cycle
       there(column, j) = there(at_value, j) - bias_of(bias, there(:, j)) - &
-                         gg(nint(there(at_point, j)) - first_point(task) + 1, nint(there(at_level, j)), 1)
+                         gg(nint(there(at_point, j)) - first_point(rank) + 1, nint(there(at_level, j)), 1)
     end do
   end subroutine compare
 
@@ -163,15 +163,15 @@ contains
       call move_alloc(updates(k)%rows, one(update)%rows)
       call ecma_store(k, .false., one, update, update)
     end do
-    if (task == 0) call base_folders(0)
-    if (task == 0) call iomap_write(0)
+    if (rank == 0) call base_directories(0)
+    if (rank == 0) call iomap_write(0)
     call wait_all()
     call ccma_write(rows(:, pack([(j, j=1, size(rows, 2))], used)))
     call mask_write(rows(:, pack([(j, j=1, size(rows, 2))], used)))
     call log_values('reports used, all', 0, [sum_all(real(count(used), r8)), sum_all(real(size(used), r8))])
   end subroutine reduce
 
-  !> CCMA's departures into ECMA, all of which is written back by all tasks.
+  !> CCMA's departures into ECMA, all of which is written back by all ranks.
   subroutine write_back(rows)
     real(r8), intent(in) :: rows(:, :)
     type(table_rows_t), allocatable :: all(:)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heat map's painter: one colour for each task and slice over four powers of ten. The most stands out most: bright on dark ground,
+// The heat map's painter: one colour for each rank and slice over four powers of ten. The most stands out most: bright on dark ground,
 // dark on light.
 
 // Light grows evenly along the ramp, so that it can be read without colour vision, too.
@@ -79,7 +79,7 @@ class HeatPainter {
     this.figure.querySelector('[data-high]').textContent = greatest ? this.measure.text(rate) : 'nothing';
   }
 
-  tell(sums, seconds, tasks) {
+  tell(sums, seconds, ranks) {
     const names = Object.keys(PLANES), total = this.measure.planes.reduce((sum, p) => sum + sums[names[p]], 0);
     return total ? `about ${this.measure.text(total / seconds / this.measure.per)}` : 'nothing';
   }

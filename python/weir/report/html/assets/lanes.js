@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline's painter: each lane is filled from below with the shares of its time in reads, writes and other calls, and in waits
-// for other tasks. Lanes that are too low for that have the colour of the kind of I/O that took most time, the stronger the larger the share
+// for other ranks. Lanes that are too low for that have the colour of the kind of I/O that took most time, the stronger the larger the share
 // of all kinds is; that of waiting where there is hardly any I/O.
 
 const KINDS = [['read', PLANES.read_ns], ['write', PLANES.write_ns], ['other', PLANES.other_ns], ['waiting', PLANES.waiting_ns]];
@@ -20,14 +20,14 @@ function strengths(ground, colour) {
 }
 
 const lanesPainter = {
-  paint({ pixels, width, lane, rows, level, columns, tasks, colour }) {
+  paint({ pixels, width, lane, rows, level, columns, ranks, colour }) {
     const empty = pixel(colour('lane')), colours = KINDS.map(([kind]) => pixel(colour(kind)));
     const inner = lane >= LOW ? lane - 1 : lane; // a line of ground between lanes
     const paintLane = lane >= LOW ? this.fill : this.tint, inks = lane >= LOW ? colours : colours.map((one) => strengths(empty, one));
     for (let row = 0; row < rows; row++) {
       const top = row * lane * width;
       pixels.fill(empty, top, top + inner * width);
-      paintLane({ pixels, width, top, inner, inks, planes: level.planes, at: row * level.slices, columns, whole: level.slice_s * 1e9 * tasks[row] });
+      paintLane({ pixels, width, top, inner, inks, planes: level.planes, at: row * level.slices, columns, whole: level.slice_s * 1e9 * ranks[row] });
     }
   },
 
@@ -57,8 +57,8 @@ const lanesPainter = {
     }
   },
 
-  tell(sums, seconds, tasks) {
-    const share = (ns) => `${digits(100 * ns / (seconds * 1e9 * tasks))} %`;
+  tell(sums, seconds, ranks) {
+    const share = (ns) => `${digits(100 * ns / (seconds * 1e9 * ranks))} %`;
     const lines = [
       sums.read_ns || sums.read_bytes ? `reads ${share(sums.read_ns)}, ${inBytes(sums.read_bytes)}` : '',
       sums.write_ns || sums.written_bytes ? `writes ${share(sums.write_ns)}, ${inBytes(sums.written_bytes)}` : '',

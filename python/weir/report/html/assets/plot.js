@@ -86,8 +86,8 @@ class LanePlot {
 
   #tell(row, from, until, x, y) {
     const { step, seconds } = this.tiles.place(Math.max(0, from));
-    const where = `task ${this.tiles.rows[row]}, ${step}, ${digits(seconds)} s + ${inSeconds(until - from)}`;
-    this.tip.textContent = `${where}\n${this.painter.tell(this.tiles.sums(row, from, until), until - from, this.tiles.tasks[row])}`;
+    const where = `rank ${this.tiles.rows[row]}, ${step}, ${digits(seconds)} s + ${inSeconds(until - from)}`;
+    this.tip.textContent = `${where}\n${this.painter.tell(this.tiles.sums(row, from, until), until - from, this.tiles.ranks[row])}`;
     const limit = this.figure.clientWidth - this.tip.offsetWidth - 4;
     this.tip.style.left = `${Math.max(0, Math.min(limit, x + 14))}px`;
     this.tip.style.top = `${this.canvas.offsetTop + y + 16}px`;
@@ -111,7 +111,7 @@ class LanePlot {
     const image = context.createImageData(width, Math.round(this.height * ratio));
     const pixels = new Uint32Array(image.data.buffer);
     const level = this.tiles.levelFor(this.view.span, width), columns = this.#columns(level, width);
-    this.painter.paint({ pixels, width, lane, rows, level, columns, tasks: this.tiles.tasks, colour });
+    this.painter.paint({ pixels, width, lane, rows, level, columns, ranks: this.tiles.ranks, colour });
     context.putImageData(image, Math.round(this.left * ratio), Math.round(this.top * ratio));
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#names(context, colour);
@@ -137,7 +137,7 @@ class LanePlot {
     const every = Math.max(1, Math.ceil(14 / this.lane));
     for (let row = 0; row < this.tiles.rows.length; row += every) {
       const name = this.tiles.rows[row];
-      context.fillText(row === 0 && name !== 'others' ? `task ${name}` : name, this.left - 6, this.top + (row + 0.5) * this.lane);
+      context.fillText(row === 0 && name !== 'others' ? `rank ${name}` : name, this.left - 6, this.top + (row + 0.5) * this.lane);
     }
   }
 

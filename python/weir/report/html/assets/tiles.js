@@ -28,7 +28,7 @@ class Tiles {
 
   constructor(said, raw) {
     this.rows = said.rows;
-    this.tasks = said.tasks;
+    this.ranks = said.ranks;
     this.segments = said.segments;
     this.slice_s = said.slice_s;
     this.length_s = said.length_s;

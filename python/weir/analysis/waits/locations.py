@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of a step: which processes are one task of which parallel program.
+"""Ranks of a step: which processes are one rank of which parallel program.
 
 A step may start several programs, one after another or side by side; a communicator of one is none of the other. As for clocks
-(weir.analysis.alignment), the n-th process of one rank belongs to the n-th program of its size. What a task starts itself (a shell, cp) is that task's I/O.
+(weir.analysis.alignment), the n-th process of one rank belongs to the n-th program of its size. What a rank starts itself (a shell, cp) is that rank's I/O.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from weir.analysis.step import StepData
 
 
 @dataclass(frozen=True)
-class Tasks:
-    """Arrays by task, in the order of programs and ranks; of_member: the task of each member of the step, -1 none."""
+class Locations:
+    """Arrays by rank, in the order of programs and ranks; of_member: the rank of each member of the step, -1 none."""
 
     program: np.ndarray
     rank: np.ndarray
     node: np.ndarray  # index of its trace file
-    speaker: np.ndarray  # the member that is the task itself
+    speaker: np.ndarray  # the member that is the rank itself
     of_member: np.ndarray
     members: tuple[tuple[int, ...], ...]
 
@@ -31,19 +31,19 @@ class Tasks:
         return len(self.rank)
 
     def at(self, programs: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-        """The task of each program and rank, -1 where there is none."""
+        """The rank of each program and rank, -1 where there is none."""
         if not len(self):
             return np.full(len(ranks), -1, np.int64)
         most = int(self.rank.max())
         stride = most + 3
-        keys = self.program * stride + self.rank + 1  # a process that is no task has rank -1
+        keys = self.program * stride + self.rank + 1  # a process without a rank has rank -1
         sought = programs * stride + np.where((ranks >= 0) & (ranks <= most), ranks + 1, stride - 1)
         place = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
         return np.where(keys[place] == sought, place, -1)
 
 
-def tasks_of(data: StepData, speakers: Iterable[int]) -> Tasks:
-    """speakers: members that made records of MPI or marks of phases; each is a task, with the processes that it started."""
+def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
+    """speakers: members that made records of MPI or marks of phases; each is a rank, with the processes that it started."""
     speakers = sorted(set(speakers), key=lambda m: (data.lines[data.members[m].file].instant(data.members[m].process.start_ticks), m))
     seen: dict[tuple[int, int], int] = defaultdict(int)
     programs: dict[tuple[int, int], int] = {}
@@ -56,24 +56,24 @@ def tasks_of(data: StepData, speakers: Iterable[int]) -> Tasks:
         found.append((program, rank, data.members[member].file, member))
     found.sort()
     of_member = np.full(len(data.members), -1, np.int64)
-    for task, (_, _, _, member) in enumerate(found):
-        of_member[member] = task
+    for location, (_, _, _, member) in enumerate(found):
+        of_member[member] = location
     _add_descendants(data, of_member)
     members = _grouped(of_member, len(found))
     columns = (np.array(column, np.int64) for column in zip(*found)) if found else (np.empty(0, np.int64),) * 4
-    return Tasks(*columns, of_member, tuple(map(tuple, members)))
+    return Locations(*columns, of_member, tuple(map(tuple, members)))
 
 
 def _grouped(of_member: np.ndarray, count: int) -> list[list[int]]:
     members: list[list[int]] = [[] for _ in range(count)]
-    for member, task in enumerate(of_member.tolist()):
-        if task >= 0:
-            members[task].append(member)
+    for member, location in enumerate(of_member.tolist()):
+        if location >= 0:
+            members[location].append(member)
     return members
 
 
 def _add_descendants(data: StepData, of_member: np.ndarray) -> None:
-    """Children and their children, as far as they have no task of their own."""
+    """Children and their children, as far as they have no rank of their own."""
     for member in np.flatnonzero(of_member >= 0).tolist():
         waiting = [member]
         while waiting:

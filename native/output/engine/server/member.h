@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A task of a group of servers, as far as messages go: it hears clients and tasks, and says when frames are to be written and released.
+// A member of a group of servers, as far as messages go: it hears clients and members, and says when frames are to be written and released.
 // What is done with frames is Work's.
 #pragma once
 
@@ -18,7 +18,7 @@ class Work {
   virtual ~Work() = default;
   // Definitions have ended: take part in the agreement with the model's ranks. After an error there is nothing to write.
   virtual Status define() = 0;
-  // Whether this task writes.
+  // Whether this member writes.
   virtual bool owns() const = 0;
   virtual Status write(const Frame& frame, const Status& refused) = 0;
   // What the model is to be told of a frame that was written all the same; once.
@@ -30,9 +30,9 @@ class Work {
   virtual Status refusal(const Frame& frame, const Lack& lack) const = 0;
 };
 
-class GroupTask {
+class GroupMember {
  public:
-  GroupTask(World& world, const Topology& topology, Work& work);
+  GroupMember(World& world, const Topology& topology, Work& work);
 
   void hear(const Message& message);
   // When there is nothing to hear: is everybody there?
@@ -52,22 +52,22 @@ class GroupTask {
     size_t clients = 0;
     int rank = -1;
   };
-  // What has been heard of a frame: by a task from its clients, by the head from the tasks.
+  // What has been heard of a frame: by a member from its clients, by the head from the members.
   struct Heard {
     Frame frame;
-    int tasks = 0;
+    int members = 0;
     Lack lack;
     double since_s = 0;
     std::set<int> who;  // clients that have announced it
-    std::vector<Place> places;  // of a task's clients; one: all mean the same step
-    std::vector<Place> heads;   // at the head: of the tasks
+    std::vector<Place> places;  // of a member's clients; one: all mean the same step
+    std::vector<Place> heads;   // at the head: of the members
     Status differs;             // why it cannot be written, as the first that knows has it
   };
   using Key = std::pair<int, int64_t>;
 
   void define();
   void hear_frame(int client, const Note& note);
-  void hear_ready(int task, const Note& note);
+  void hear_ready(int member, const Note& note);
   void hear_bye(int client, const Status& incomplete);
   void hear_all_bye();
   void write(const Frame& frame, const Status& refused);
@@ -75,7 +75,7 @@ class GroupTask {
   void release(const Frame& frame, const Status& status, bool in_file);
   void farewell(const Status& status);
   void end_given_up(const Status& why);
-  void to_tasks(const Note& note, bool owners_too);
+  void to_members(const Note& note, bool owners_too);
   void to_head(const Note& note);
   void to_clients(const Note& note);
   void end_alone();
@@ -89,8 +89,8 @@ class GroupTask {
   World& world_;
   const Topology& topology_;
   Work& work_;
-  int group_, task_, head_;
-  int busy_tasks_ = 0;         // tasks of the group that have clients
+  int group_, member_, head_;
+  int busy_members_ = 0;         // members of the group that have clients
   std::vector<int> clients_;   // mine, by number
   std::set<int> byes_;
   int all_byes_ = 0;

@@ -21,12 +21,12 @@ int main(int argc, char** argv) {
 
 @pytest.fixture
 def refused(guest, execute, preload, tmp_path):
-    """Runs a guest, or a command, with a trace folder that does not do."""
+    """Runs a guest, or a command, with a trace directory that does not do."""
 
-    def call(folder, *command, **variables):
+    def call(directory, *command, **variables):
         work = tmp_path / "cwd"
         work.mkdir(exist_ok=True)
-        env = {"WEIR_TRACE_DIR": str(folder), "LD_PRELOAD": str(preload), **variables}
+        env = {"WEIR_TRACE_DIR": str(directory), "LD_PRELOAD": str(preload), **variables}
         return execute(command or [guest(FOREIGN)], env=env, cwd=work)
 
     return call
@@ -40,24 +40,24 @@ def says_once(done, *words: str) -> None:
         assert word in done.stderr
 
 
-def test_no_such_folder(refused, tmp_path):
-    says_once(refused(tmp_path / "missing"), str(tmp_path / "missing"), "no such folder")
+def test_no_such_directory(refused, tmp_path):
+    says_once(refused(tmp_path / "missing"), str(tmp_path / "missing"), "no such directory")
 
 
-def test_a_file_where_the_folder_should_be(refused, tmp_path):
+def test_a_file_where_the_directory_should_be(refused, tmp_path):
     (tmp_path / "file").write_text("")
-    says_once(refused(tmp_path / "file"), "not a folder")
+    says_once(refused(tmp_path / "file"), "not a directory")
 
 
-def test_a_folder_of_somebody_else(guest, execute, preload, tmp_path):
+def test_a_directory_of_somebody_else(guest, execute, preload, tmp_path):
     if os.geteuid() != 0:
-        folder = tmp_path / "closed"
-        folder.mkdir(mode=0o555)
+        directory = tmp_path / "closed"
+        directory.mkdir(mode=0o555)
         command = [guest(FOREIGN)]
     else:
-        folder = tmp_path
+        directory = tmp_path
         command = ["setpriv", "--reuid=65534", "--clear-groups", str(guest(FOREIGN)), "/dev/null"]
-    env = {"WEIR_TRACE_DIR": str(folder), "LD_PRELOAD": str(preload)}
+    env = {"WEIR_TRACE_DIR": str(directory), "LD_PRELOAD": str(preload)}
     done = execute(command, env=env, cwd="/")
     if "execv" in done.stderr or "cannot be preloaded" in done.stderr:
         pytest.skip("the other user may not read the source tree")
@@ -65,15 +65,15 @@ def test_a_folder_of_somebody_else(guest, execute, preload, tmp_path):
 
 
 def test_a_read_only_mount(refused, tmp_path):
-    folder = tmp_path / "mount"
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", folder], capture_output=True)
+    directory = tmp_path / "mount"
+    directory.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", directory], capture_output=True)
     if done.returncode != 0:
         pytest.skip("only root can mount")
     try:
-        says_once(refused(folder), "read-only")
+        says_once(refused(directory), "read-only")
     finally:
-        subprocess.run(["umount", "-l", folder], check=True)
+        subprocess.run(["umount", "-l", directory], check=True)
 
 
 def test_another_kind_of_file_under_the_traces_name(refused, tmp_path):
@@ -108,15 +108,15 @@ def test_children_of_the_first_to_say_it_are_quiet(refused, guest, tmp_path):
     assert done.stderr.count("weir: ") == 1, done.stderr
 
 
-def test_of_four_tasks_at_once_the_first_speaks(guest, preload, tmp_path):
-    def task(rank: int) -> subprocess.CompletedProcess:
+def test_of_four_ranks_at_once_the_first_speaks(guest, preload, tmp_path):
+    def run(rank: int) -> subprocess.CompletedProcess:
         env = {"WEIR_TRACE_DIR": str(tmp_path / "missing"), "LD_PRELOAD": str(preload), "PMI_RANK": str(rank), "PMI_SIZE": "4"}
         return subprocess.run(
             [guest(FOREIGN), f"file{rank}"], env=clean_environment(env), cwd=tmp_path, capture_output=True, text=True, timeout=60
         )
 
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(task, range(4)))
+        done = list(pool.map(run, range(4)))
     assert [(d.returncode, d.stdout) for d in done] == [(7, "right\n")] * 4
     assert [d.stderr.count("weir: ") for d in done] == [1, 0, 0, 0]
 

@@ -12,14 +12,14 @@
 namespace weir::testfs {
 namespace {
 
-struct Folder {
+struct Directory {
   DIR* stream;
   std::mutex lock;
   off_t at = 0;               // where the stream stands
   dirent* pending = nullptr;  // read, but the last answer had no room for it
 };
 
-Folder* folder_of(const fuse_file_info* file) { return reinterpret_cast<Folder*>(file->fh); }
+Directory* directory_of(const fuse_file_info* file) { return reinterpret_cast<Directory*>(file->fh); }
 
 void do_opendir(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   Inode& inode = inode_of(call, number);
@@ -32,50 +32,50 @@ void do_opendir(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
     if (fd >= 0) close(fd);
     return request.answer(error);
   }
-  file->fh = reinterpret_cast<uint64_t>(new Folder{.stream = stream, .lock = {}});
+  file->fh = reinterpret_cast<uint64_t>(new Directory{.stream = stream, .lock = {}});
   request.wait();
   if (fuse_reply_open(call, file) == -ENOENT) {
     closedir(stream);
-    delete folder_of(file);
+    delete directory_of(file);
   }
 }
 
 // Fills the answer; 0 or an errno.
-int fill(fuse_req_t call, Folder& folder, off_t offset, std::vector<char>& answer, size_t* used) {
-  if (offset != folder.at) {
-    seekdir(folder.stream, offset);
-    folder.pending = nullptr;
-    folder.at = offset;
+int fill(fuse_req_t call, Directory& directory, off_t offset, std::vector<char>& answer, size_t* used) {
+  if (offset != directory.at) {
+    seekdir(directory.stream, offset);
+    directory.pending = nullptr;
+    directory.at = offset;
   }
   for (;;) {
-    if (folder.pending == nullptr) {
+    if (directory.pending == nullptr) {
       errno = 0;
-      folder.pending = readdir(folder.stream);
-      if (folder.pending == nullptr) return *used != 0 ? 0 : errno;
+      directory.pending = readdir(directory.stream);
+      if (directory.pending == nullptr) return *used != 0 ? 0 : errno;
     }
     struct stat status = {};
-    status.st_ino = folder.pending->d_ino;
-    status.st_mode = static_cast<mode_t>(folder.pending->d_type) << 12;
+    status.st_ino = directory.pending->d_ino;
+    status.st_mode = static_cast<mode_t>(directory.pending->d_type) << 12;
     const size_t room = answer.size() - *used;
     const size_t size =
-        fuse_add_direntry(call, answer.data() + *used, room, folder.pending->d_name, &status, folder.pending->d_off);
+        fuse_add_direntry(call, answer.data() + *used, room, directory.pending->d_name, &status, directory.pending->d_off);
     if (size > room) return 0;
     *used += size;
-    folder.at = folder.pending->d_off;
-    folder.pending = nullptr;
+    directory.at = directory.pending->d_off;
+    directory.pending = nullptr;
   }
 }
 
 void do_readdir(fuse_req_t call, fuse_ino_t number, size_t size, off_t offset, fuse_file_info* file) {
   Request request(call, Kind::readdir, inode_of(call, number));
   if (request.injected()) return;
-  Folder& folder = *folder_of(file);
+  Directory& directory = *directory_of(file);
   std::vector<char> answer(size);
   size_t used = 0;
   int error;
   {
-    std::lock_guard guard(folder.lock);
-    error = fill(call, folder, offset, answer, &used);
+    std::lock_guard guard(directory.lock);
+    error = fill(call, directory, offset, answer, &used);
   }
   if (error != 0) return request.answer(error);
   request.wait();
@@ -84,21 +84,21 @@ void do_readdir(fuse_req_t call, fuse_ino_t number, size_t size, off_t offset, f
 
 void do_releasedir(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   Request request(call, Kind::releasedir, inode_of(call, number));
-  closedir(folder_of(file)->stream);
-  delete folder_of(file);
+  closedir(directory_of(file)->stream);
+  delete directory_of(file);
   request.answer(0);
 }
 
 void do_fsyncdir(fuse_req_t call, fuse_ino_t number, int data_only, fuse_file_info* file) {
   Request request(call, Kind::fsyncdir, inode_of(call, number));
   if (request.injected()) return;
-  const int fd = dirfd(folder_of(file)->stream);
+  const int fd = dirfd(directory_of(file)->stream);
   request.answer((data_only ? fdatasync(fd) : fsync(fd)) == 0 ? 0 : errno);
 }
 
 }  // namespace
 
-void set_folder_operations(fuse_lowlevel_ops& operations) {
+void set_directory_operations(fuse_lowlevel_ops& operations) {
   operations.opendir = do_opendir;
   operations.readdir = do_readdir;
   operations.releasedir = do_releasedir;

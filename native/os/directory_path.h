@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder that a relative path begins in, as system calls with a descriptor (openat) take it.
+// The directory that a relative path begins in, as system calls with a descriptor (openat) take it.
 #pragma once
 
 #include "base/text.h"
@@ -8,7 +8,7 @@
 namespace weir::os {
 
 // directory: a descriptor, or AT_FDCWD. Lies in `to`. Empty: not known.
-inline base::Text folder(int directory, char* to, size_t size) {
+inline base::Text directory_path(int directory, char* to, size_t size) {
   if (directory == AT_FDCWD) {
     const long n = working_directory(to, size);  // counts the final zero
     return failed(n) || n < 2 ? base::Text{} : base::Text{to, static_cast<size_t>(n) - 1};

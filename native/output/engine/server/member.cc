@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/engine/server/task.h"
+#include "output/engine/server/member.h"
 
 #include <algorithm>
 
@@ -16,16 +16,16 @@ constexpr double kAliveEvery_s = 5;
 
 }  // namespace
 
-GroupTask::GroupTask(World& world, const Topology& topology, Work& work) : world_(world), topology_(topology), work_(work) {
+GroupMember::GroupMember(World& world, const Topology& topology, Work& work) : world_(world), topology_(topology), work_(work) {
   group_ = topology.group_of(world.rank());
-  const std::vector<int>& tasks = topology.groups[static_cast<size_t>(group_)];
-  task_ = topology.task_of(world.rank());
-  head_ = tasks[0];
-  busy_tasks_ = static_cast<int>(std::min(tasks.size(), topology.clients.size()));
-  for (int c = task_; c < static_cast<int>(topology.clients.size()); c += static_cast<int>(tasks.size())) clients_.push_back(c);
+  const std::vector<int>& members = topology.groups[static_cast<size_t>(group_)];
+  member_ = topology.member_of(world.rank());
+  head_ = members[0];
+  busy_members_ = static_cast<int>(std::min(members.size(), topology.clients.size()));
+  for (int c = member_; c < static_cast<int>(topology.clients.size()); c += static_cast<int>(members.size())) clients_.push_back(c);
 }
 
-void GroupTask::hear(const Message& message) {
+void GroupMember::hear(const Message& message) {
   last_heard_s_ = now_s();
   Result<Note> note = Note::decode(message.bytes);
   if (!note.ok()) {
@@ -36,7 +36,7 @@ void GroupTask::hear(const Message& message) {
   switch (note->kind) {
     case NoteKind::kDefine: return define();
     case NoteKind::kFrame: return hear_frame(client, *note);
-    case NoteKind::kReady: return hear_ready(topology_.task_of(message.from), *note);
+    case NoteKind::kReady: return hear_ready(topology_.member_of(message.from), *note);
     case NoteKind::kGo: return write(note->frame, note->status);
     case NoteKind::kDone: return release(note->frame, note->status, note->in_file);
     case NoteKind::kBye: return hear_bye(client, note->status);
@@ -49,7 +49,7 @@ void GroupTask::hear(const Message& message) {
   }
 }
 
-Lack GroupTask::both(const Lack& a, const Lack& b) {
+Lack GroupMember::both(const Lack& a, const Lack& b) {
   if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
   Lack sum = a.column < b.column || (a.column == b.column && a.rank < b.rank) ? a : b;
   sum.count = a.count + b.count;
@@ -57,23 +57,23 @@ Lack GroupTask::both(const Lack& a, const Lack& b) {
 }
 
 // Not all clients have been told the same when a group is lost.
-Frame GroupTask::with_most_written(const Frame& frame, const Frame& other) {
+Frame GroupMember::with_most_written(const Frame& frame, const Frame& other) {
   Frame most = frame;
   if (other.written > most.written) most.written = other.written, most.source = other.source;
   return most;
 }
 
-void GroupTask::define() {
+void GroupMember::define() {
   undefined_ = work_.define();
   defined_ = undefined_.ok();
 }
 
-void GroupTask::fail(const Status& why) {
+void GroupMember::fail(const Status& why) {
   give_up(why);
   farewell(broken_);
 }
 
-void GroupTask::hear_frame(int client, const Note& note) {
+void GroupMember::hear_frame(int client, const Note& note) {
   if (const Status& why = undefined_.ok() ? broken_ : undefined_; !why.ok()) {
     (void)world_.send(topology_.clients[static_cast<size_t>(client)], Note{NoteKind::kRelease, group_, note.frame, {}, why}.encode());
     return;
@@ -90,7 +90,7 @@ void GroupTask::hear_frame(int client, const Note& note) {
   to_head({NoteKind::kReady, group_, h.frame, h.lack, h.differs});
 }
 
-void GroupTask::add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank) {
+void GroupMember::add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank) {
   const auto same = std::find_if(places->begin(), places->end(), [&](const Place& p) {
     return p.frame.time_s == frame.time_s && p.frame.step == frame.step && p.frame.due == frame.due;
   });
@@ -99,7 +99,7 @@ void GroupTask::add_place(std::vector<Place>* places, const Frame& frame, size_t
   place.rank = std::min(place.rank, rank);
 }
 
-Status GroupTask::compare(const std::vector<Place>& places) const {
+Status GroupMember::compare(const std::vector<Place>& places) const {
   if (places.size() < 2) return {};
   const auto fewer = [](const Place& a, const Place& b) { return a.clients < b.clients || (a.clients == b.clients && a.rank < b.rank); };
   const Place& odd = *std::min_element(places.begin(), places.end(), fewer);
@@ -110,81 +110,81 @@ Status GroupTask::compare(const std::vector<Place>& places) const {
                             ", but all must call weir_step with the same times; the frame is not written"};
 }
 
-void GroupTask::hear_ready(int task, const Note& note) {
+void GroupMember::hear_ready(int member, const Note& note) {
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
-  const size_t tasks = topology_.groups[static_cast<size_t>(group_)].size(), clients = topology_.clients.size();
-  add_place(&h.heads, note.frame, (clients - static_cast<size_t>(task) + tasks - 1) / tasks, topology_.clients[static_cast<size_t>(task)]);
+  const size_t members = topology_.groups[static_cast<size_t>(group_)].size(), clients = topology_.clients.size();
+  add_place(&h.heads, note.frame, (clients - static_cast<size_t>(member) + members - 1) / members, topology_.clients[static_cast<size_t>(member)]);
   if (h.differs.ok()) h.differs = note.status;
   if (h.differs.ok()) h.differs = compare(h.heads);
-  h.frame = h.tasks == 0 ? note.frame : with_most_written(note.frame, h.frame);
-  h.lack = h.tasks == 0 ? note.lack : both(h.lack, note.lack);
-  if (++h.tasks < busy_tasks_) return;
+  h.frame = h.members == 0 ? note.frame : with_most_written(note.frame, h.frame);
+  h.lack = h.members == 0 ? note.lack : both(h.lack, note.lack);
+  if (++h.members < busy_members_) return;
   const Status refused = !h.differs.ok() || h.lack.count == 0 ? h.differs : work_.refusal(h.frame, h.lack);
   const Frame frame = h.frame;
-  to_tasks({NoteKind::kGo, group_, frame, {}, refused}, true);
+  to_members({NoteKind::kGo, group_, frame, {}, refused}, true);
   write(frame, refused);
 }
 
-void GroupTask::write(const Frame& frame, const Status& refused) {
+void GroupMember::write(const Frame& frame, const Status& refused) {
   if (!work_.owns()) return;
   last_alive_s_ = now_s();
   Status s = work_.write(frame, refused);
   if (s.code() == WEIR_E_LOST && broken_.ok()) broken_ = s;
   const bool in_file = s.ok();
   if (Status remark = work_.remark(); in_file) s = std::move(remark);
-  if (task_ == 0) to_tasks({NoteKind::kDone, group_, frame, {}, s, in_file}, false);
+  if (member_ == 0) to_members({NoteKind::kDone, group_, frame, {}, s, in_file}, false);
   release(frame, s, in_file);
 }
 
-void GroupTask::release(const Frame& frame, const Status& status, bool in_file) {
+void GroupMember::release(const Frame& frame, const Status& status, bool in_file) {
   heard_.erase({frame.stream, frame.number});
   to_clients({NoteKind::kRelease, group_, frame, {}, status, in_file});
 }
 
-void GroupTask::hear_bye(int client, const Status& incomplete) {
+void GroupMember::hear_bye(int client, const Status& incomplete) {
   if (!incomplete.ok()) give_up(incomplete);
   if (!byes_.insert(client).second) return;
   if (byes_.size() == clients_.size()) to_head({NoteKind::kAllBye, group_, {}, {}, {}});
 }
 
-void GroupTask::hear_all_bye() {
-  if (++all_byes_ < busy_tasks_) return;
-  to_tasks({NoteKind::kClose, group_, {}, {}, {}}, true);
+void GroupMember::hear_all_bye() {
+  if (++all_byes_ < busy_members_) return;
+  to_members({NoteKind::kClose, group_, {}, {}, {}}, true);
   close();
 }
 
-void GroupTask::close() {
+void GroupMember::close() {
   if (!defined_) return farewell(undefined_);
   if (!heard_.empty()) give_up({WEIR_E_LOST, work_.name(heard_.begin()->second.frame) + ": not all ranks of the model ended the step"});
   if (!work_.owns()) return;  // the head will say when the files are closed
   Status s = work_.close(broken_);
-  if (task_ == 0) to_tasks({NoteKind::kClosed, group_, {}, {}, s}, false);
+  if (member_ == 0) to_members({NoteKind::kClosed, group_, {}, {}, s}, false);
   farewell(s);
 }
 
 // The model's ranks do not wait for this group any more. Its open files stay as they are; others have copies of their own.
-void GroupTask::end_given_up(const Status& why) {
+void GroupMember::end_given_up(const Status& why) {
   if (broken_.ok()) broken_ = why;
   heard_.clear();
   ended_ = true;
 }
 
-void GroupTask::farewell(const Status& status) {
+void GroupMember::farewell(const Status& status) {
   to_clients({NoteKind::kFarewell, group_, {}, {}, status});
   ended_ = true;
 }
 
-void GroupTask::to_tasks(const Note& note, bool owners_too) {
-  const std::vector<int>& tasks = topology_.groups[static_cast<size_t>(group_)];
+void GroupMember::to_members(const Note& note, bool owners_too) {
+  const std::vector<int>& members = topology_.groups[static_cast<size_t>(group_)];
   const std::vector<char> bytes = note.encode();
   const int owners = topology_.owners[static_cast<size_t>(group_)];
-  for (int t = owners_too ? 1 : owners; t < static_cast<int>(tasks.size()); ++t) {
-    if (Status sent = world_.send(tasks[static_cast<size_t>(t)], bytes); !sent.ok()) give_up(sent);
+  for (int t = owners_too ? 1 : owners; t < static_cast<int>(members.size()); ++t) {
+    if (Status sent = world_.send(members[static_cast<size_t>(t)], bytes); !sent.ok()) give_up(sent);
   }
 }
 
-void GroupTask::to_head(const Note& note) {
-  if (task_ != 0) {
+void GroupMember::to_head(const Note& note) {
+  if (member_ != 0) {
     if (Status sent = world_.send(head_, note.encode()); !sent.ok()) give_up(sent);
   } else if (note.kind == NoteKind::kReady) {
     hear_ready(0, note);
@@ -193,7 +193,7 @@ void GroupTask::to_head(const Note& note) {
   }
 }
 
-void GroupTask::to_clients(const Note& note) {
+void GroupMember::to_clients(const Note& note) {
   const std::vector<char> bytes = note.encode();
   for (int c : clients_) {
     if (Status sent = world_.send(topology_.clients[static_cast<size_t>(c)], bytes); !sent.ok() && broken_.ok()) broken_ = sent;
@@ -201,24 +201,24 @@ void GroupTask::to_clients(const Note& note) {
   last_alive_s_ = now_s();
 }
 
-void GroupTask::still_alive() {
+void GroupMember::still_alive() {
   if (now_s() - last_alive_s_ <= std::min(kAliveEvery_s, world_.time_limit() / 8)) return;
   to_clients({NoteKind::kAlive, group_, {}, {}, {}});
-  if (task_ == 0) to_tasks({NoteKind::kAlive, group_, {}, {}, {}}, false);
+  if (member_ == 0) to_members({NoteKind::kAlive, group_, {}, {}, {}}, false);
 }
 
 // A client that is gone, or that has left a frame incomplete for too long, ends the group's work: what is written stays readable, and the
 // other clients are told.
-void GroupTask::look_after_clients() {
+void GroupMember::look_after_clients() {
   const double now = now_s();
   if (now - last_look_s_ < kLookEvery_s) return;
-  // While this task slept, or waited for a disk, it cannot say of others that they were late.
+  // While this member slept, or waited for a disk, it cannot say of others that they were late.
   if (const double asleep = now - last_look_s_; asleep > kLookEvery_s + world_.time_limit() / 4) {
     for (auto& [key, h] : heard_) h.since_s = now;
   }
   last_look_s_ = now;
   if (!broken_.ok() && byes_.size() < clients_.size() && now - last_heard_s_ > world_.time_limit()) {
-    last_heard_s_ = now;  // the other tasks have as long
+    last_heard_s_ = now;  // the other members have as long
     for (int c : clients_) hear_bye(c, {});
     return;
   }
@@ -233,7 +233,7 @@ void GroupTask::look_after_clients() {
   for (const auto& [key, h] : heard_) {
     if (h.who.empty() || h.who.size() == clients_.size()) continue;
     if (now - h.since_s < world_.time_limit()) {
-      still_alive();  // those that have come wait for the others, not for this task
+      still_alive();  // those that have come wait for the others, not for this member
       continue;
     }
     std::string silent;
@@ -246,18 +246,18 @@ void GroupTask::look_after_clients() {
   }
 }
 
-// The clients of some task have ended, which they do together with all others. What was to be heard of the rest is lost.
-void GroupTask::end_alone() {
-  give_up({WEIR_E_LOST, "tasks of this group of servers did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +
+// The clients of some member have ended, which they do together with all others. What was to be heard of the rest is lost.
+void GroupMember::end_alone() {
+  give_up({WEIR_E_LOST, "members of this group of servers did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +
                             " s (time_limit_s) that they have finished; files that are not complete keep their temporary names"});
-  if (task_ == 0) {
-    to_tasks({NoteKind::kClose, group_, {}, {}, {}}, true);
+  if (member_ == 0) {
+    to_members({NoteKind::kClose, group_, {}, {}, {}}, true);
     return close();
   }
   farewell(broken_);
 }
 
-void GroupTask::give_up(const Status& why) {
+void GroupMember::give_up(const Status& why) {
   if (!broken_.ok()) return;
   broken_ = why;
   for (const auto& [key, h] : std::map<Key, Heard>(std::move(heard_))) to_clients({NoteKind::kRelease, group_, h.frame, {}, why});

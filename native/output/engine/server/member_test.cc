@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of control of a whole job in one process: 10,000 clients, a group of 64 tasks, counted; and the order in which things happen.
+// The messages of control of a whole job in one process: 10,000 clients, a group of 64 members, counted; and the order in which things happen.
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <numeric>
 
-#include "output/engine/server/task.h"
+#include "output/engine/server/member.h"
 
 namespace weir::output {
 namespace {
@@ -78,24 +78,24 @@ class RecordedWork : public Work {
   Status remark_;
 };
 
-// Clients first, then one group of tasks.
+// Clients first, then one group of members.
 struct Job {
-  Job(int clients, int tasks, int owners) {
-    sites.resize(static_cast<size_t>(clients + tasks));
-    for (int r = 0; r < clients + tasks; ++r) sites[static_cast<size_t>(r)].node = r;  // so nobody looks for processes
+  Job(int clients, int members, int owners) {
+    sites.resize(static_cast<size_t>(clients + members));
+    for (int r = 0; r < clients + members; ++r) sites[static_cast<size_t>(r)].node = r;  // so nobody looks for processes
     post.to.resize(sites.size());
     topology.clients.resize(static_cast<size_t>(clients));
     std::iota(topology.clients.begin(), topology.clients.end(), 0);
     topology.groups.emplace_back();
     topology.owners = {owners};
-    logs.resize(static_cast<size_t>(tasks));
-    for (int t = 0; t < tasks; ++t) topology.groups[0].push_back(clients + t);
-    for (int t = 0; t < tasks; ++t) {
+    logs.resize(static_cast<size_t>(members));
+    for (int t = 0; t < members; ++t) topology.groups[0].push_back(clients + t);
+    for (int t = 0; t < members; ++t) {
       worlds.push_back(std::make_unique<PostWorld>(post, sites, clients + t));
       works.push_back(std::make_unique<RecordedWork>(t < owners, logs[static_cast<size_t>(t)]));
-      all.push_back(std::make_unique<GroupTask>(*worlds.back(), topology, *works.back()));
+      all.push_back(std::make_unique<GroupMember>(*worlds.back(), topology, *works.back()));
     }
-    for (int t = 0; t < tasks; ++t) all[static_cast<size_t>(t)]->hear({0, Note{NoteKind::kDefine, 0, {}, {}, {}}.encode()});
+    for (int t = 0; t < members; ++t) all[static_cast<size_t>(t)]->hear({0, Note{NoteKind::kDefine, 0, {}, {}, {}}.encode()});
   }
   void say(int client, NoteKind kind, int64_t number, const Lack& lack = {}) {
     Note note{kind, 0, {}, lack, {}};
@@ -130,16 +130,16 @@ struct Job {
   std::vector<std::vector<std::string>> logs;
   std::vector<std::unique_ptr<PostWorld>> worlds;
   std::vector<std::unique_ptr<RecordedWork>> works;
-  std::vector<std::unique_ptr<GroupTask>> all;
+  std::vector<std::unique_ptr<GroupMember>> all;
 };
 
-TEST(GroupTask, ten_thousand_clients_and_sixty_four_tasks_need_messages_for_their_sum_not_their_product) {
+TEST(GroupMember, ten_thousand_clients_and_sixty_four_ranks_need_messages_for_their_sum_not_their_product) {
   for (int owners : {1, 64}) {
     Job job(10'000, 64, owners);
     const int64_t before = job.post.sent;
     for (int c = 0; c < 10'000; ++c) job.say(c, NoteKind::kFrame, 0);
     job.deliver();
-    // There: clients, 63 ready, 63 go. Back: clients, and one for each task that only forwards.
+    // There: clients, 63 ready, 63 go. Back: clients, and one for each member that only forwards.
     EXPECT_EQ(job.post.sent - before, 10'000 + 63 + 63 + 10'000 + (64 - owners));
     for (int t = 0; t < owners; ++t) EXPECT_EQ(job.logs[static_cast<size_t>(t)], std::vector<std::string>{"write 0"});
     for (int c : {0, 63, 64, 9'999}) {
@@ -150,7 +150,7 @@ TEST(GroupTask, ten_thousand_clients_and_sixty_four_tasks_need_messages_for_thei
   }
 }
 
-TEST(GroupTask, writes_frames_in_the_order_in_which_they_are_complete_on_all_tasks) {
+TEST(GroupMember, writes_frames_in_the_order_in_which_they_are_complete_on_all_ranks) {
   Job job(5, 2, 2);
   for (int64_t frame : {0, 1}) {
     for (int c = 4; c > 0; --c) job.say(c, NoteKind::kFrame, frame);
@@ -168,7 +168,7 @@ TEST(GroupTask, writes_frames_in_the_order_in_which_they_are_complete_on_all_tas
   EXPECT_TRUE(job.all[0]->ended() && job.all[1]->ended());
 }
 
-TEST(GroupTask, a_frame_that_ranks_have_not_completed_is_refused_and_all_are_told_who) {
+TEST(GroupMember, a_frame_that_ranks_have_not_completed_is_refused_and_all_are_told_who) {
   Job job(5, 2, 1);
   for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0, c == 3 || c == 4 ? Lack{1, c, 1} : Lack{});
   job.deliver();
@@ -181,7 +181,7 @@ TEST(GroupTask, a_frame_that_ranks_have_not_completed_is_refused_and_all_are_tol
   }
 }
 
-TEST(GroupTask, what_is_to_be_told_of_a_written_frame_reaches_the_clients_of_all_tasks_once) {
+TEST(GroupMember, what_is_to_be_told_of_a_written_frame_reaches_the_clients_of_all_ranks_once) {
   Job job(5, 2, 1);
   job.works[0]->remark_ = {WEIR_E_LOST, "means are short"};
   for (int64_t number : {0, 1}) {
@@ -197,10 +197,10 @@ TEST(GroupTask, what_is_to_be_told_of_a_written_frame_reaches_the_clients_of_all
   }
 }
 
-TEST(GroupTask, the_rank_that_is_alone_with_its_step_is_named_whoever_was_heard_first) {
-  for (int tasks : {1, 2}) {
+TEST(GroupMember, the_rank_that_is_alone_with_its_step_is_named_whoever_was_heard_first) {
+  for (int members : {1, 2}) {
     for (int odd : {0, 4}) {
-      Job job(7, tasks, 1);
+      Job job(7, members, 1);
       for (int c = 0; c < 7; ++c) {
         Note note{NoteKind::kFrame, 0, {}, {}, {}};
         note.frame.step = c == odd ? 4 : 3;
@@ -217,19 +217,19 @@ TEST(GroupTask, the_rank_that_is_alone_with_its_step_is_named_whoever_was_heard_
   }
 }
 
-TEST(GroupTask, a_group_that_was_given_up_ends_without_closing_its_files) {
+TEST(GroupMember, a_group_that_was_given_up_ends_without_closing_its_files) {
   Job job(5, 2, 1);
   for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0);
   job.deliver();
   for (int t : {0, 1}) job.all[static_cast<size_t>(t)]->hear({0, Note{NoteKind::kGivenUp, 0, {}, {}, {WEIR_E_LOST, "given up"}}.encode()});
   EXPECT_EQ(job.logs[0], std::vector<std::string>{"write 0"});
-  for (const auto& task : job.all) {
-    EXPECT_TRUE(task->ended());
-    EXPECT_EQ(task->broken().code(), WEIR_E_LOST);
+  for (const auto& member : job.all) {
+    EXPECT_TRUE(member->ended());
+    EXPECT_EQ(member->broken().code(), WEIR_E_LOST);
   }
 }
 
-TEST(GroupTask, a_sign_of_life_of_the_head_reaches_the_clients_of_tasks_that_only_forward) {
+TEST(GroupMember, a_sign_of_life_of_the_head_reaches_the_clients_of_ranks_that_only_forward) {
   Job job(4, 2, 1);
   job.all[1]->hear({4, Note{NoteKind::kAlive, 0, {}, {}, {}}.encode()});
   for (int client : {1, 3}) {
@@ -239,12 +239,12 @@ TEST(GroupTask, a_sign_of_life_of_the_head_reaches_the_clients_of_tasks_that_onl
   }
 }
 
-TEST(GroupTask, a_group_with_more_tasks_than_clients_ends) {
+TEST(GroupMember, a_group_with_more_ranks_than_clients_ends) {
   Job job(1, 3, 3);
   job.say(0, NoteKind::kFrame, 0);
   job.say(0, NoteKind::kBye, 0);
   job.deliver();
-  for (const auto& task : job.all) EXPECT_TRUE(task->ended());
+  for (const auto& member : job.all) EXPECT_TRUE(member->ended());
   const std::vector<Note> told = job.told(0);
   ASSERT_EQ(told.size(), 2u);
   EXPECT_EQ(told[1].kind, NoteKind::kFarewell);

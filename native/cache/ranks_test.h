@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cache's tests share: a file, counters that all processes have, and a task's opening of that file.
+// What the cache's tests share: a file, counters that all processes have, and a rank's opening of that file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class CacheTest : public ::testing::Test {
     static int number = 0;
     snprintf(job, sizeof job, "cache-test-%d-%d", getpid(), ++number);
     setenv("WEIR_JOB", job, 1);
-    unsetenv("WEIR_NODE_TASKS");
+    unsetenv("WEIR_NODE_RANKS");
     drain::use_helper(WEIR_DRAIN_PROGRAM);
   }
   void TearDown() override {
@@ -78,20 +78,20 @@ class CacheTest : public ::testing::Test {
   int fd_;
 };
 
-// One task's opening of the file.
-struct Task {
+// One rank's opening of the file.
+struct Rank {
   Shared* shared;
   int fd;
   Opening o{};
-  void (*before_read)(Task&, uint64_t offset) = nullptr;
-  void (*before_write)(Task&) = nullptr;
-  void (*after_write)(Task&) = nullptr;
-  Task* writes_meanwhile = nullptr;  // this one writes the file between the stamp and its use
+  void (*before_read)(Rank&, uint64_t offset) = nullptr;
+  void (*before_write)(Rank&) = nullptr;
+  void (*after_write)(Rank&) = nullptr;
+  Rank* writes_meanwhile = nullptr;  // this one writes the file between the stamp and its use
   int fail_writes = 0;
   uint64_t lost = 0;
 
   static int64_t read_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
-    auto& t = *static_cast<Task*>(context);
+    auto& t = *static_cast<Rank*>(context);
     base::fetch_add(&t.shared->reads, 1u);
     base::fetch_add(&t.shared->read_bytes, bytes);
     if (offset == 0) base::fetch_add(&t.shared->first_reads, 1u);
@@ -100,7 +100,7 @@ struct Task {
     return n < 0 ? -errno : n;
   }
   static int64_t write_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
-    auto& t = *static_cast<Task*>(context);
+    auto& t = *static_cast<Rank*>(context);
     base::fetch_add(&t.shared->writes, 1u);
     if (t.fail_writes != 0) return -t.fail_writes;
     if (t.before_write != nullptr) t.before_write(t);
@@ -111,22 +111,22 @@ struct Task {
   }
   static bool about(void* context, Stamp* to) {
     struct stat s;
-    if (fstat(static_cast<Task*>(context)->fd, &s) != 0) return false;
+    if (fstat(static_cast<Rank*>(context)->fd, &s) != 0) return false;
     *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
            static_cast<uint32_t>(s.st_ctim.tv_nsec)};
-    if (Task* const other = static_cast<Task*>(context)->writes_meanwhile; other != nullptr) {
+    if (Rank* const other = static_cast<Rank*>(context)->writes_meanwhile; other != nullptr) {
       pthread_t writer;
       pthread_create(&writer, nullptr, write_and_flush, other);
       pthread_join(writer, nullptr);
     }
     return true;
   }
-  static void* write_and_flush(void* task) {
-    auto& t = *static_cast<Task*>(task);
+  static void* write_and_flush(void* rank) {
+    auto& t = *static_cast<Rank*>(rank);
     if (cache::write(t.o, "bytes", 5, 0) != 5 || flush(t.o, false) != 0) _exit(9);
     return nullptr;
   }
-  static void lost_bytes(void* context, int, uint64_t bytes) { static_cast<Task*>(context)->lost += bytes; }
+  static void lost_bytes(void* context, int, uint64_t bytes) { static_cast<Rank*>(context)->lost += bytes; }
 
   bool open(const char* path, Shape shape, int number, Policy policy = {true, false, 1'000'000}) {
     fd = ::open(path, O_RDWR);
