@@ -491,7 +491,7 @@ def test_what_files_do_in_mpi_is_not_the_programs(traced, mpi, io):
 
 
 def test_every_routine_has_a_number_and_every_spelling_a_hook():
-    calls = re.findall(r"^WEIR_MPI_CALL\((\w+), (\w+), (\w+),", (ROOT / "native/hook/mpi_calls.def").read_text(), re.M)
+    calls = re.findall(r"^WEIR_MPI_CALL\((\w+), (\w+), (\w+),", (ROOT / "native/hook/mpi/calls.def").read_text(), re.M)
     table = (ROOT / "native/hook/table.def").read_text()
     assert len(calls) > 90 and {f"MPI_{name}" for name, _, _ in calls} | {"MPI_Finalize"} == set(ROUTINES.values())
     for name, lower, upper in calls:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# One function of each library of native/hook/libraries.def, and names that are in some versions of them alone.
+# One function of each library of native/hook/library/libraries.def, and names that are in some versions of them alone.
 ONE_OF_EACH = ["MPI_Barrier", "mpi_barrier_", "MPI_File_write_at_c", "nc_open", "ncmpi_open", "H5Fopen", "_gfortran_st_open", "io_submit", "io_uring_submit"]
 
 # Libraries that stand for the real ones: each defines some of the names, and a function of its own.

@@ -3,21 +3,21 @@
 #pragma once
 
 #include "hook/observe.h"
-#include "os/syscall.h"
-#include "stack/private.h"
-#include "stack/table.h"
+#include "base/syscall.h"
+#include "layers/machinery/stack/private.h"
+#include "layers/machinery/stack/table.h"
 
 namespace weir::hook {
 
 // Before a number is closed that may be weir's for the moment.
 inline void leave_weirs_alone() {
-  if (WEIR_UNLIKELY(os::any_held())) os::wait_for_held();
+  if (WEIR_UNLIKELY(base::any_held())) base::wait_for_held();
 }
 
 // weir's own are not open for the program.
 template <typename Real>
 auto closing_layered(int fd, Real real) -> decltype(real()) {
-  if (stack::is_private(fd) && !record::thread_log.in_vfork_child) {
+  if (stack::is_private(fd) && !trace::thread_log.in_vfork_child) {
     errno = EBADF;
     return -1;
   }
@@ -34,9 +34,9 @@ auto closing(int fd, Real unlayered) {
   Call call{Op::kClose, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
   below_fortran(call, d);
   closed(fd);
-  call.start = os::ticks();
+  call.start = base::ticks();
   const auto result = real();
-  call.end = os::ticks();
+  call.end = base::ticks();
   set_outcome(call, result < 0);
   keep(call);
   return result;
@@ -45,7 +45,7 @@ auto closing(int fd, Real unlayered) {
 // real(first, last) closes a range; weir's own descriptors are left out.
 template <typename Real>
 int closing_but_private(unsigned first, unsigned last, Real real) {
-  if (record::thread_log.in_vfork_child) return real(first, last);
+  if (trace::thread_log.in_vfork_child) return real(first, last);
   for (int own = stack::next_private(first); own >= 0 && static_cast<unsigned>(own) <= last; own = stack::next_private(first)) {
     const auto number = static_cast<unsigned>(own);
     if (number > first) {
@@ -82,7 +82,7 @@ auto copying(Op op, int fd, int to, Real unlayered) {
     if (to >= 0) stack::before_replacing(fd, to);
     const auto result = unlayered();
     if (result >= 0 && result <= 2 && to < 0 && !stack::may_copy(fd, static_cast<int>(result))) {
-      os::close_fd(static_cast<int>(result));
+      base::close_fd(static_cast<int>(result));
       errno = EMFILE;
       return decltype(unlayered())(-1);
     }

@@ -3,9 +3,9 @@
 
 #include <fcntl.h>
 
-#include "os/scratch.h"
-#include "record/log.h"
-#include "record/process.h"
+#include "base/scratch.h"
+#include "trace/log.h"
+#include "trace/process.h"
 
 namespace weir::hook {
 namespace {
@@ -18,7 +18,7 @@ void forget(Descriptor& d) {
   d.position = wire::kUnknownOffset;
 }
 
-bool may_change() { return !record::thread_log.in_vfork_child; }
+bool may_change() { return !trace::thread_log.in_vfork_child; }
 
 void know(int fd) {
   int before = base::load_relaxed(&highest);
@@ -34,11 +34,11 @@ WEIR_THREAD uint32_t opened_below;
 uint32_t find_file(int fd) {
   char link[32];
   base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
-  const os::Scratch room;
+  const base::Scratch room;
   char* const target = room.data();
-  const long size = target != nullptr ? os::read_link(link, target, os::Scratch::kBytes) : 0;
-  if (os::failed(size) || size == 0) return 0;
-  const uint32_t file = record::process().names().id({target, static_cast<size_t>(size)}, wire::NameSource::kDescriptor);
+  const long size = target != nullptr ? base::read_link(link, target, base::Scratch::kBytes) : 0;
+  if (base::failed(size) || size == 0) return 0;
+  const uint32_t file = trace::process().names().id({target, static_cast<size_t>(size)}, wire::NameSource::kDescriptor);
   Descriptor* d = descriptor(fd);
   if (may_change() && d != nullptr) {
     d->position = wire::kUnknownOffset;
@@ -50,7 +50,7 @@ uint32_t find_file(int fd) {
 }
 
 void opened(int fd, uint32_t file, int open_flags) {
-  const bool below = (record::thread_log.flags_below & wire::kBelow) != 0;
+  const bool below = (trace::thread_log.flags_below & wire::kBelow) != 0;
   if (below) opened_below = file;
   Descriptor* d = descriptor(fd);
   if (d == nullptr || !may_change()) return;

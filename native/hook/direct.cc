@@ -11,11 +11,11 @@
 
 #include "hook/closing.h"
 #include "hook/fork.h"
-#include "hook/kernel_aio.h"
-#include "hook/library_uring.h"
-#include "stack/posix.h"
-#include "stack/process.h"
-#include "stack/table.h"
+#include "hook/library/kernel_aio.h"
+#include "hook/library/uring.h"
+#include "layers/machinery/stack/posix.h"
+#include "layers/machinery/stack/process.h"
+#include "layers/machinery/stack/table.h"
 
 #if defined(__x86_64__)
 
@@ -88,7 +88,7 @@ long asynchronous(long n, long a, long b, long c, long d, Call call) {
     return result;
   }
   if (!recording()) return call(b);
-  const uint64_t start = weir::os::ticks();
+  const uint64_t start = weir::base::ticks();
   const long result = call(b);
   collected(start, reinterpret_cast<const io_event*>(d), result, result < 0 ? errno : 0);
   return result;
@@ -119,7 +119,7 @@ void weir_find_direct() {
 bool weir_direct_copies(long n, long a, long b) {
   const auto* const how = reinterpret_cast<const uint64_t*>(a);
   constexpr long kFlags = 0, kStack = 5, kBytes = 64;  // struct clone_args
-  if (n == kClone3 && (b < kBytes || !weir::os::can_read(a) || !weir::os::can_read(a + kBytes - 8))) return false;
+  if (n == kClone3 && (b < kBytes || !weir::base::can_read(a) || !weir::base::can_read(a + kBytes - 8))) return false;
   const uint64_t flags = n == SYS_clone ? static_cast<uint64_t>(a) : how[kFlags];
   const uint64_t stack = n == SYS_clone ? static_cast<uint64_t>(b) : how[kStack];
   if ((flags & CLONE_VM) != 0) return false;

@@ -4,18 +4,18 @@
 #include <sched.h>
 #include <stdarg.h>
 
-#include "drain/client.h"
-#include "hook/kernel_aio.h"
-#include "os/syscall.h"
-#include "os/thread.h"
-#include "stack/process.h"
+#include "layers/writeback/client.h"
+#include "hook/library/kernel_aio.h"
+#include "base/syscall.h"
+#include "base/thread.h"
+#include "layers/machinery/stack/process.h"
 
 namespace weir::hook {
 
 void before_fork() {
   stack::before_fork();
-  if (os::any_held()) os::wait_for_held();
-  os::wait_for_beginning();
+  if (base::any_held()) base::wait_for_held();
+  base::wait_for_beginning();
 }
 
 void after_fork_in_parent() {
@@ -24,20 +24,20 @@ void after_fork_in_parent() {
 }
 
 void in_forked_child() {
-  record::process().forked();
-  record::forget_own_log();
+  trace::process().forked();
+  trace::forget_own_log();
   forget_requests();
-  os::forget_held();
-  os::forget_threads();
+  base::forget_held();
+  base::forget_threads();
   share_all();
   stack::in_forked_child();
-  drain::forked();
+  writeback::forked();
 }
 
 }  // namespace weir::hook
 
 using namespace weir::hook;
-namespace os = weir::os;
+namespace base = weir::base;
 
 // fork without handlers.
 WEIR_HOOK(pid_t, _Fork) {
@@ -57,13 +57,13 @@ struct Beginning {
 int begin(void* with) {
   const Beginning& beginning = *static_cast<const Beginning*>(with);
   if (beginning.copied) in_forked_child();
-  else weir::record::thread_log.in_vfork_child = true;
+  else weir::trace::thread_log.in_vfork_child = true;
   const int status = beginning.body(beginning.argument);
   // libc ends the child's first thread by a system call that nobody sees.
   weir::stack::at_quick_end();
   if (!beginning.copied) return status;
-  if (recording()) weir::record::process().end(weir::wire::End::kQuickExit);
-  if (os::only_own_threads_besides_this()) os::system_call(SYS_exit_group, status);
+  if (recording()) weir::trace::process().end(weir::wire::End::kQuickExit);
+  if (base::only_own_threads_besides_this()) base::system_call(SYS_exit_group, status);
   return status;
 }
 
@@ -85,8 +85,8 @@ WEIR_HOOK(int, clone, int (*body)(void*), void* top, int flags, void* argument, 
   const auto call = [&] { return WEIR_REAL(clone)(begin, top, flags, &beginning, parent_id, storage, child_id); };
   if (copied) return forking(call);
   weir::stack::before_spawn(false);
-  const bool before = weir::record::thread_log.in_vfork_child;
+  const bool before = weir::trace::thread_log.in_vfork_child;
   const int child = call();
-  weir::record::thread_log.in_vfork_child = before;
+  weir::trace::thread_log.in_vfork_child = before;
   return child;
 }

@@ -90,7 +90,7 @@ OptionalLibrary about(Library library) {
   switch (library) {
 #define WEIR_LIBRARY(name, file, own) \
   case Library::name: return {file, own};
-#include "hook/libraries.def"
+#include "hook/library/libraries.def"
 #undef WEIR_LIBRARY
     case Library::c: break;
   }

@@ -10,15 +10,15 @@
 
 #include "hook/descriptors.h"
 #include "hook/real.h"
-#include "os/clock.h"
-#include "record/log.h"
-#include "record/process.h"
+#include "base/clock.h"
+#include "trace/log.h"
+#include "trace/process.h"
 
 namespace weir::hook {
 
-using record::Call;
-using record::keep;
-using record::recording;
+using trace::Call;
+using trace::keep;
+using trace::recording;
 using wire::kUnknownOffset;
 using wire::Layer;
 using wire::Op;
@@ -80,14 +80,14 @@ WEIR_INLINE void keep_transfer(Op op, bool writes, int fd, uint64_t wanted, int6
 template <typename Real>
 WEIR_INLINE ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  const uint64_t start = os::ticks();
+  const uint64_t start = base::ticks();
   const ssize_t result = real();
-  keep_transfer(op, writes, fd, wanted, offset, result, {start, os::ticks()});
+  keep_transfer(op, writes, fd, wanted, offset, result, {start, base::ticks()});
   return result;
 }
 
 // Nothing of this call is recorded, and there is no trace that a forked child could take up again.
-WEIR_INLINE bool nobody_looks() { return (base::load_relaxed(&record::pulse.alive) | base::load_relaxed(&record::wanted)) == 0; }
+WEIR_INLINE bool nobody_looks() { return (base::load_relaxed(&trace::pulse.alive) | base::load_relaxed(&trace::wanted)) == 0; }
 
 // Bytes a vector asks for. Called after the kernel has accepted the vector's address, or with a failed result.
 inline uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
@@ -101,9 +101,9 @@ inline uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
 template <typename Real>
 inline ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int count, int64_t offset, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  const uint64_t start = os::ticks();
+  const uint64_t start = base::ticks();
   const ssize_t result = real();
-  const uint64_t end = os::ticks();
+  const uint64_t end = base::ticks();
   keep_transfer(op, writes, fd, wanted_of(v, count, result), offset, result, {start, end});
   return result;
 }
@@ -112,9 +112,9 @@ inline ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int c
 template <typename Real>
 inline auto seeking(int fd, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  const uint64_t start = os::ticks();
+  const uint64_t start = base::ticks();
   const auto result = real();
-  Call call{Op::kLseek, Layer::posix, 0, 0, file_of(fd), start, os::ticks(), kUnknownOffset, 0};
+  Call call{Op::kLseek, Layer::posix, 0, 0, file_of(fd), start, base::ticks(), kUnknownOffset, 0};
   Descriptor* d = descriptor(fd);
   set_outcome(call, result < 0);
   if (result >= 0) {
@@ -137,9 +137,9 @@ void without_filter();  // it was refused
 template <typename Real>
 inline auto on_descriptor(Op op, int fd, uint64_t offset, uint64_t size, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  const uint64_t start = os::ticks();
+  const uint64_t start = base::ticks();
   const auto result = real();
-  Call call{op, Layer::posix, 0, 0, file_of(fd), start, os::ticks(), offset, clip(size)};
+  Call call{op, Layer::posix, 0, 0, file_of(fd), start, base::ticks(), offset, clip(size)};
   set_outcome(call, result < 0);
   below_fortran(call, descriptor(fd));
   keep(call);
@@ -168,9 +168,9 @@ inline uint32_t name_after(const Call& call, int directory, const char* path) {
 template <typename Real>
 inline auto on_path(Op op, int directory, const char* path, uint64_t size, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  const uint64_t start = os::ticks();
+  const uint64_t start = base::ticks();
   const auto result = real();
-  Call call{op, Layer::posix, 0, 0, 0, start, os::ticks(), kUnknownOffset, clip(size)};
+  Call call{op, Layer::posix, 0, 0, 0, start, base::ticks(), kUnknownOffset, clip(size)};
   set_outcome(call, result < 0);
   call.file = name_after(call, directory, path);
   keep(call);
@@ -181,9 +181,9 @@ inline auto on_path(Op op, int directory, const char* path, uint64_t size, Real 
 template <typename Real>
 inline int opening(Op op, int directory, const char* path, int flags, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
-  const uint64_t start = os::ticks();
+  const uint64_t start = base::ticks();
   const int fd = real();
-  Call call{op, Layer::posix, 0, 0, 0, start, os::ticks(), kUnknownOffset, 0};
+  Call call{op, Layer::posix, 0, 0, 0, start, base::ticks(), kUnknownOffset, 0};
   set_outcome(call, fd < 0);
   call.file = name_after(call, directory, path);
   if (fd >= 0) opened(fd, call.file, flags);

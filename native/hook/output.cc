@@ -18,21 +18,21 @@ uint32_t name_of(const char* stream, const char* what) {
   base::Writer name(text, sizeof text);
   name.add("output:").add(stream);
   if (*what != 0) name.add(":").add(what);
-  return record::process().names().id(base::text(text), wire::NameSource::kGiven);
+  return trace::process().names().id(base::text(text), wire::NameSource::kGiven);
 }
 
 uint64_t begin() {
-  if (depth++ == 0) record::thread_log.flags_below |= wire::kOutput;
-  const uint64_t now = os::ticks();
+  if (depth++ == 0) trace::thread_log.flags_below |= wire::kOutput;
+  const uint64_t now = base::ticks();
   return now != 0 ? now : 1;
 }
 
 void end(Op op, uint64_t begun, const char* stream, const char* what, int64_t bytes, int error) {
-  const uint64_t now = os::ticks();
+  const uint64_t now = base::ticks();
   const uint32_t file = name_of(stream, what);
   uint8_t flags = error != 0 ? uint8_t{wire::kError} : uint8_t{0};
   if (--depth != 0) flags |= wire::kNested;
-  else record::thread_log.flags_below &= static_cast<uint8_t>(~wire::kOutput);
+  else trace::thread_log.flags_below &= static_cast<uint8_t>(~wire::kOutput);
   keep({op, Layer::output, flags, static_cast<uint8_t>(error), file, begun, now, kUnknownOffset, static_cast<uint64_t>(bytes)});
 }
 

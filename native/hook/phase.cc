@@ -13,7 +13,7 @@ uint32_t name_of(const char* phase) {
   char text[kLongest];
   base::Writer name(text, sizeof text);
   name.add("phase:").add(phase);
-  return record::process().names().id(base::text(text), wire::NameSource::kGiven);
+  return trace::process().names().id(base::text(text), wire::NameSource::kGiven);
 }
 
 }  // namespace
@@ -24,6 +24,6 @@ using namespace weir::hook;
 // event 1: a phase begins, 2: it ends.
 extern "C" __attribute__((visibility("default"))) void weir_phase_event(int event, const char* phase) {
   if (!recording() || phase == nullptr || event < 1 || event > 2) return;
-  const uint64_t now = weir::os::ticks();  // before the name is looked up: the mark is where the program set it
+  const uint64_t now = weir::base::ticks();  // before the name is looked up: the mark is where the program set it
   keep({event == 1 ? Op::kPhaseBegin : Op::kPhaseEnd, Layer::marker, 0, 0, name_of(phase), now, now, kUnknownOffset, 0});
 }

@@ -4,19 +4,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "hook/kernel_aio.h"
-#include "stack/aside.h"
-#include "stack/process.h"
-#include "stack/table.h"
+#include "hook/library/kernel_aio.h"
+#include "layers/machinery/stack/aside.h"
+#include "layers/machinery/stack/process.h"
+#include "layers/machinery/stack/table.h"
 
 using namespace weir::hook;
-using weir::record::process;
+using weir::trace::process;
 
 namespace {
 
 void note_end(weir::wire::End how) {
   weir::stack::at_quick_end();
-  if (!recording() || weir::record::thread_log.in_vfork_child) return;
+  if (!recording() || weir::trace::thread_log.in_vfork_child) return;
   process_ends_with_requests();
   process().end(how);
 }
@@ -42,21 +42,21 @@ WEIR_HOOK(void, abort) {
 
 namespace weir::hook {
 
-bool concerns_filter() { return !os::sealed() && (recording() || stack::active()); }
+bool concerns_filter() { return !base::sealed() && (recording() || stack::active()); }
 
 void before_filter() {
   stack::before_filter();
-  base::store(&os::no_more_calls, 1u);
-  os::wait_for_held();  // the filter may be for all threads
+  base::store(&base::no_more_calls, 1u);
+  base::wait_for_held();  // the filter may be for all threads
 }
 
 void without_clock(long option, long value) {
   const bool strict = option == PR_SET_SECCOMP && value == 1 /* SECCOMP_MODE_STRICT */;
-  if ((strict || (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) && recording()) record::process().stop();
+  if ((strict || (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) && recording()) trace::process().stop();
 }
 
 void without_filter() {
-  base::store(&os::no_more_calls, 0u);
+  base::store(&base::no_more_calls, 0u);
   stack::without_filter();
 }
 
@@ -75,13 +75,13 @@ WEIR_HOOK(int, prctl, int option, long a, long b, long c, long d) {
 WEIR_HOOK(int, chdir, const char* path) {
   const int result = WEIR_REAL(chdir)(path);
   weir::stack::directory_changed();
-  if (result == 0 && recording() && !weir::record::thread_log.in_vfork_child) process().names().set_working_directory();
+  if (result == 0 && recording() && !weir::trace::thread_log.in_vfork_child) process().names().set_working_directory();
   return result;
 }
 WEIR_HOOK(int, fchdir, int fd) {
   const int result = WEIR_REAL(fchdir)(fd);
   weir::stack::directory_changed();
-  if (result == 0 && recording() && !weir::record::thread_log.in_vfork_child) process().names().set_working_directory();
+  if (result == 0 && recording() && !weir::trace::thread_log.in_vfork_child) process().names().set_working_directory();
   return result;
 }
 

@@ -12,7 +12,7 @@ namespace weir::hook {
 enum class Library : uint8_t {
   c,
 #define WEIR_LIBRARY(name, file, own) name,
-#include "hook/libraries.def"
+#include "hook/library/libraries.def"
 #undef WEIR_LIBRARY
 };
 enum class Result : uint8_t { number, pointer };
@@ -60,7 +60,7 @@ inline Function real(Slot slot) {
   reinterpret_cast<decltype(&hook_##symbol)>(weir::base::load_relaxed(&weir::hook::real_functions[weir::hook::kSlot_##symbol]))
 
 #else  // in the wrap archive the linker (ld --wrap) leads calls of the program to the hook, and the hook's to the function. WEIR_LINKED_* are
-      // made from table.def (native/wrap/symbols.cmake).
+      // made from table.def (native/preload/wrap/symbols.cmake).
 
 #define WEIR_DECLARE(R, symbol, ...)                                           \
   extern "C" R real_of_##symbol(__VA_ARGS__) __asm__("__real_" #symbol);      \

@@ -11,7 +11,7 @@
 #include "hook/loading.h"
 #include "hook/names.h"
 #include "hook/object.h"
-#include "os/syscall.h"
+#include "base/syscall.h"
 
 #define WEIR_HOOKED(symbol, library, result) extern "C" void address_of_##symbol(void) __asm__(#symbol);
 #include "hook/table.def"
@@ -96,7 +96,7 @@ class Writable {
   void store(void** where, void* value) {
     const auto at = reinterpret_cast<uintptr_t>(where);
     if (!opened_ && at >= object_.relro_begin && at < object_.relro_end) {
-      if (os::failed(protect(PROT_READ | PROT_WRITE))) return;
+      if (base::failed(protect(PROT_READ | PROT_WRITE))) return;
       opened_ = true;
     }
     base::store(where, value);
@@ -104,7 +104,7 @@ class Writable {
 
  private:
   long protect(int how) {
-    return os::system_call(SYS_mprotect, static_cast<long>(object_.relro_begin),
+    return base::system_call(SYS_mprotect, static_cast<long>(object_.relro_begin),
                            static_cast<long>(object_.relro_end - object_.relro_begin), how);
   }
 
@@ -270,7 +270,7 @@ void forget_unloaded() {
 bool can_be_written(uintptr_t address) {
   constexpr long kWakeOp = 5 | 128, kAdd0 = 1l << 28;  // FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, FUTEX_OP_ADD
   static constinit uint32_t nobody = 0;
-  return !os::failed(os::system_call(SYS_futex, reinterpret_cast<long>(&nobody), kWakeOp, 0, 0, static_cast<long>(address), kAdd0));
+  return !base::failed(base::system_call(SYS_futex, reinterpret_cast<long>(&nobody), kWakeOp, 0, 0, static_cast<long>(address), kAdd0));
 }
 
 // Another thread may be loading this object at the moment. The dynamic linker closes what is read-only after relocation last.

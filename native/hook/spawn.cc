@@ -7,18 +7,17 @@
 #include <unistd.h>
 
 #include "hook/observe.h"
-#include "os/syscall.h"
-#include "stack/process.h"
+#include "base/syscall.h"
+#include "layers/machinery/stack/process.h"
 
 using namespace weir::hook;
 namespace base = weir::base;
-namespace os = weir::os;
 namespace stack = weir::stack;
 
 namespace {
 
 // A child that was forked and has made no call yet has no chunk: it tells through its parent's.
-bool may_tell() { return base::load_relaxed(&weir::record::wanted) != 0 && !os::sealed(); }
+bool may_tell() { return base::load_relaxed(&weir::trace::wanted) != 0 && !base::sealed(); }
 
 base::Text program_of(const char* path) { return path != nullptr ? base::text(path) : base::text("(a descriptor)"); }
 
@@ -27,18 +26,18 @@ template <typename Real>
 int becoming(const char* path, char* const* environment, Real real) {
   stack::before_exec();
   if (!may_tell()) return real();
-  auto& me = weir::record::process();
-  if (base::load_relaxed(&weir::record::pulse.alive) != 0 && !weir::record::thread_log.in_vfork_child) me.before_exec();
-  const auto pid = static_cast<uint64_t>(os::process_id());
+  auto& me = weir::trace::process();
+  if (base::load_relaxed(&weir::trace::pulse.alive) != 0 && !weir::trace::thread_log.in_vfork_child) me.before_exec();
+  const auto pid = static_cast<uint64_t>(base::process_id());
   char room[32];
   // The kernel looks at the path and the environment first where they may be anything: what cannot be read is not told.
   char known[1024];
-  const bool is_text = path == nullptr || os::copy_text(known, path, sizeof known);
-  if (!is_text || (environment != nullptr && !os::can_read(reinterpret_cast<uintptr_t>(environment)))) return real();
-  me.note_start(pid, os::ticks(), me.why_unseen(environment, room, sizeof room), program_of(path != nullptr ? known : nullptr));
+  const bool is_text = path == nullptr || base::copy_text(known, path, sizeof known);
+  if (!is_text || (environment != nullptr && !base::can_read(reinterpret_cast<uintptr_t>(environment)))) return real();
+  me.note_start(pid, base::ticks(), me.why_unseen(environment, room, sizeof room), program_of(path != nullptr ? known : nullptr));
   const int result = real();
   const int error = errno;
-  me.note_start(pid, os::ticks(), base::text("failed"), {});
+  me.note_start(pid, base::ticks(), base::text("failed"), {});
   errno = error;
   return result;
 }
@@ -47,7 +46,7 @@ int becoming(const char* path, char* const* environment, Real real) {
 void told_start(uint64_t pid, uint64_t ticks, char* const* environment, const char* program) {
   if (!may_tell()) return;
   const int error = errno;
-  auto& me = weir::record::process();
+  auto& me = weir::trace::process();
   char room[32];
   const base::Text why = me.why_unseen(environment, room, sizeof room);
   if (pid != 0 || why.size != 0) me.note_start(pid, ticks, why, base::text(program));
@@ -134,7 +133,7 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
             char* const* arguments, char* const* environment) {                                                                \
     stack::before_spawn(actions != nullptr);                                                                                   \
     pid_t started = 0;                                                                                                         \
-    const uint64_t ticks = os::ticks();                                                                                        \
+    const uint64_t ticks = base::ticks();                                                                                        \
     const int result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment);                                \
     if (result != 0) return result;                                                                                            \
     if (child != nullptr) *child = started;                                                                                    \
@@ -146,7 +145,7 @@ WEIR_SPAWN(posix_spawnp)
 
 WEIR_HOOK(int, system, const char* command) {
   stack::before_spawn(false);
-  const uint64_t ticks = os::ticks();
+  const uint64_t ticks = base::ticks();
   const int result = WEIR_REAL(system)(command);
   if (command != nullptr) told_start(0, ticks, environ, command);
   return result;

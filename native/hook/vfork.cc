@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "hook/real.h"
-#include "record/log.h"
-#include "stack/process.h"
+#include "trace/log.h"
+#include "layers/machinery/stack/process.h"
 
 #if defined(__x86_64__)
 
@@ -16,12 +16,12 @@ __attribute__((visibility("default"))) int hook_vfork(void) __asm__("vfork");
 
 int weir_before_vfork() {
   weir::stack::before_spawn(false);
-  return weir::record::thread_log.in_vfork_child;
+  return weir::trace::thread_log.in_vfork_child;
 }
 
 // In the child first, then in the parent; before: whether the parent is itself a vfork child.
 int weir_after_vfork(long result, int before) {
-  weir::record::thread_log.in_vfork_child = result == 0 || before != 0;
+  weir::trace::thread_log.in_vfork_child = result == 0 || before != 0;
   if (result >= 0) return static_cast<int>(result);
   errno = static_cast<int>(-result);
   return -1;

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "hook/observe.h"
-#include "os/syscall.h"
+#include "base/syscall.h"
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));  // NOLINT(bugprone-reserved-identifier) glibc 2.32 and later
@@ -14,7 +14,6 @@ extern char __libc_single_threaded __attribute__((weak));  // NOLINT(bugprone-re
 
 using namespace weir::hook;
 namespace base = weir::base;
-namespace os = weir::os;
 
 namespace {
 
@@ -26,32 +25,32 @@ class Waiting {
  public:
   explicit Waiting(int options) {
     const bool is_plain = (options & (WNOHANG | __WALL | __WCLONE)) == 0;
-    has_figures_ = is_plain && may_note() && is_alone() && weir::record::process().read_figures(&before_);
+    has_figures_ = is_plain && may_note() && is_alone() && weir::trace::process().read_figures(&before_);
   }
 
   // The child `pid` has ended; signal: that killed it, or 0.
   void ended(int pid, int signal) const {
     if (!may_note() || (signal == 0 && !has_figures_)) return;
     const int error = errno;
-    auto& me = weir::record::process();
-    weir::record::Figures of_child{};
+    auto& me = weir::trace::process();
+    weir::trace::Figures of_child{};
     const bool has = has_figures_ && me.read_figures(&of_child) && subtract(of_child, before_);
     if (signal != 0 || (has && is_notable(of_child))) {
-      me.note_end(static_cast<uint64_t>(pid), os::ticks(), static_cast<uint64_t>(signal), has ? &of_child : nullptr);
+      me.note_end(static_cast<uint64_t>(pid), base::ticks(), static_cast<uint64_t>(signal), has ? &of_child : nullptr);
     }
     errno = error;
   }
 
  private:
   static bool may_note() {
-    return base::load_relaxed(&weir::record::pulse.alive) != 0 && !weir::record::thread_log.in_vfork_child && !os::sealed();
+    return base::load_relaxed(&weir::trace::pulse.alive) != 0 && !weir::trace::thread_log.in_vfork_child && !base::sealed();
   }
   static bool is_alone() { return &__libc_single_threaded != nullptr && base::load_relaxed(&__libc_single_threaded) != 0; }
-  static bool is_notable(const weir::record::Figures& f) {
+  static bool is_notable(const weir::trace::Figures& f) {
     return f.io.rchar + f.io.wchar > kNotableBytes || f.storage.read_bytes + f.storage.write_bytes > kNotableBytes;
   }
   // False where the figures do not rise: they are those of another process then (a handler forked).
-  static bool subtract(weir::record::Figures& from, const weir::record::Figures& before) {
+  static bool subtract(weir::trace::Figures& from, const weir::trace::Figures& before) {
     const uint64_t own = before.text_bytes;  // the first reading counts in the second
     if (from.io.rchar < before.io.rchar + own || from.io.wchar < before.io.wchar) return false;
     from.io.rchar -= before.io.rchar + own;
@@ -61,7 +60,7 @@ class Waiting {
     return true;
   }
 
-  weir::record::Figures before_{};
+  weir::trace::Figures before_{};
   bool has_figures_;
 };
 

@@ -2,14 +2,14 @@
 // What the environment asks of this process. The variables are declared, with their meaning, in python/weir/capture.
 #pragma once
 
-#include "record/trace_file.h"
+#include "trace/trace_file.h"
 
 namespace weir::preload {
 
 struct Wishes {
   bool record;             // WEIR_TRACE_DIR is set and everything else makes sense
   const char* mistake;     // the variable that does not, or null
-  record::Settings settings;
+  trace::Settings settings;
   int64_t skew_ns;         // WEIR_CLOCK_SKEW_NS
   int mpi_barriers;        // WEIR_MPI_SYNC
   int mpi_wait_s;          // WEIR_MPI_WAIT_S

@@ -2,7 +2,7 @@
 #include "preload/kinds.h"
 
 #include "layers/system/system.h"
-#include "stack/build.h"
+#include "layers/machinery/stack/build.h"
 
 // Linked in as their directories are there (CMakeLists.txt).
 #define WEIR_KINDS(one) one(kEvent) one(kBufa) one(kCos) one(kGlobal) one(kGather) one(kKeep) one(kHints) one(kStripe) one(kError) one(kDelay) one(kShort) one(kHold)

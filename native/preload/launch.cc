@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/lock.h"
-#include "os/syscall.h"
+#include "layers/machinery/node/lock.h"
+#include "base/syscall.h"
 
 namespace weir::preload {
 namespace {
@@ -67,7 +67,7 @@ uint64_t of_processes(const char* kind, base::Text node, uint32_t a, uint32_t st
   return number_of(base::hash({reinterpret_cast<const char*>(numbers), sizeof numbers}, number_of(kind, node)));
 }
 
-uint32_t id(long call, long of = 0) { return static_cast<uint32_t>(os::system_call(call, of)); }
+uint32_t id(long call, long of = 0) { return static_cast<uint32_t>(base::system_call(call, of)); }
 
 // All that a script starts has its group, but for what `timeout` and shells with job control start: these hand WEIR_LAUNCH on.
 uint64_t of_group(base::Text node) {
@@ -89,10 +89,10 @@ uint64_t of_proxy() {
   constexpr char kOption[] = "--control-port";
   char path[32], arguments[2048];
   base::Writer(path, sizeof path).add("/proc/").add_number(id(SYS_getppid)).add("/cmdline");
-  const long fd = os::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-  if (os::failed(fd)) return 0;
-  const long n = os::read_fd(static_cast<int>(fd), arguments, sizeof arguments - 1);
-  os::close_fd(static_cast<int>(fd));
+  const long fd = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (base::failed(fd)) return 0;
+  const long n = base::read_fd(static_cast<int>(fd), arguments, sizeof arguments - 1);
+  base::close_fd(static_cast<int>(fd));
   if (n <= 0) return 0;
   arguments[n] = 0;
   for (const char* at = arguments; at < arguments + n; at += strlen(at) + 1) {
@@ -127,8 +127,8 @@ bool handed_on(uint64_t* launch, bool* open) {
 void set_entry(const char* entry, size_t name_size) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
-  const long at = os::map((count + 2) * sizeof(char*), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-  if (os::failed(at)) return;
+  const long at = base::map((count + 2) * sizeof(char*), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (base::failed(at)) return;
   auto** fresh = reinterpret_cast<const char**>(at);
   size_t used = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -142,8 +142,8 @@ void set_entry(const char* entry, size_t name_size) {
 
 // A number that no launcher has handed on is a script's, or that of a command such as `timeout`: of several launchers below each is a run of
 // its own, and so is what an unseen one has started.
-record::Launch find_launch(base::Text node, int rank, int ranks) {
-  record::Launch launch{};
+trace::Launch find_launch(base::Text node, int rank, int ranks) {
+  trace::Launch launch{};
   launch.job = rank >= 0 ? of_job() : 0;
   const bool known = handed_on(&launch.number, &launch.open);
   if (known && launch.number == 0) launch.job = 0;

@@ -3,13 +3,13 @@
 // is what one mpirun (srun, ...) starts, on all nodes; or else what one shell script or command line starts.
 #pragma once
 
-#include "record/trace_file.h"
+#include "trace/trace_file.h"
 
 namespace weir::preload {
 
 // rank: as the launcher's environment has it, or -1; ranks: of the job, or 0.
-record::Launch find_launch(base::Text node, int rank, int ranks);
-// WEIR_LAUNCH for the programs that this one starts; open: as in record::Launch. Without malloc: that of the program may not have begun.
+trace::Launch find_launch(base::Text node, int rank, int ranks);
+// WEIR_LAUNCH for the programs that this one starts; open: as in trace::Launch. Without malloc: that of the program may not have begun.
 void hand_on(uint64_t launch, bool open);
 
 }  // namespace weir::preload

@@ -3,14 +3,14 @@
 
 #include <fcntl.h>
 
-#include "os/scratch.h"
-#include "os/syscall.h"
-#include "record/process.h"
+#include "base/scratch.h"
+#include "base/syscall.h"
+#include "trace/process.h"
 
 namespace weir::preload {
 namespace {
 
-constexpr size_t kHalf = os::Scratch::kBytes / 2;
+constexpr size_t kHalf = base::Scratch::kBytes / 2;
 constexpr int kMounts = 512;  // a node has some dozens
 constexpr char kHead[] = "mount\n";
 constexpr size_t kHeadBytes = sizeof kHead - 1;
@@ -25,7 +25,7 @@ class Lines {
       if (length_ < kHalf) line_[length_++] = c;
       return;
     }
-    if (length_ > kHeadBytes && told_++ < kMounts) record::process().names().id({line_, length_}, wire::NameSource::kGiven);
+    if (length_ > kHeadBytes && told_++ < kMounts) trace::process().names().id({line_, length_}, wire::NameSource::kGiven);
     length_ = kHeadBytes;
   }
 
@@ -39,19 +39,19 @@ class Lines {
 
 void note_mounts() {
   constexpr uint32_t kFirst = 1;  // its chunk is the first behind the header
-  if (record::process().number() != kFirst || record::process().level() == wire::Level::kSummary) return;
-  const os::Scratch room;
+  if (trace::process().number() != kFirst || trace::process().level() == wire::Level::kSummary) return;
+  const base::Scratch room;
   if (room.data() == nullptr) return;
-  const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-  if (os::failed(fd)) return;
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+  if (base::failed(fd)) return;
   Lines lines(room.data() + kHalf);
   for (long got = 1; got > 0;) {
-    got = os::read_fd(static_cast<int>(fd), room.data(), kHalf);
-    if (got > 0) record::process().count_own_read(static_cast<uint64_t>(got));
+    got = base::read_fd(static_cast<int>(fd), room.data(), kHalf);
+    if (got > 0) trace::process().count_own_read(static_cast<uint64_t>(got));
     for (long i = 0; i < got; ++i) lines.feed(room.data()[i]);
   }
-  os::close_fd(static_cast<int>(fd));
+  base::close_fd(static_cast<int>(fd));
 }
 
 }  // namespace weir::preload

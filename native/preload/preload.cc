@@ -5,30 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drain/client.h"
+#include "layers/writeback/client.h"
 #include "hook/descriptors.h"
 #include "hook/fork.h"
-#include "hook/kernel_aio.h"
-#include "hook/mpi.h"
-#include "hook/mpi_between.h"
-#include "hook/mpi_file.h"
+#include "hook/library/kernel_aio.h"
+#include "hook/mpi/mpi.h"
+#include "hook/mpi/between.h"
+#include "hook/mpi/file.h"
 #include "hook/observe.h"
 #include "hook/real.h"
 #include "hook/redirect.h"
-#include "node/registry.h"
-#include "os/clock.h"
-#include "os/syscall.h"
-#include "pool/pool.h"
+#include "layers/machinery/node/registry.h"
+#include "base/clock.h"
+#include "base/syscall.h"
+#include "layers/machinery/pool/pool.h"
 #include "preload/environment.h"
 #include "preload/kinds.h"
 #include "preload/launch.h"
 #include "preload/mounts.h"
-#include "record/log.h"
-#include "record/process.h"
-#include "rules/rules.h"
-#include "stack/build.h"
-#include "stack/process.h"
-#include "stack/table.h"
+#include "trace/log.h"
+#include "trace/process.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/process.h"
+#include "layers/machinery/stack/table.h"
 
 namespace weir::preload {
 namespace {
@@ -42,7 +42,7 @@ void say(const Wishes& wishes, const char* what, base::Text on, const char* why)
   char message[1024];
   base::Writer text(message, sizeof message);
   text.add("weir: ").add(what).add(on).add(why).add("\n");
-  os::say(kStandardError, text.view().data, text.view().size);
+  base::say(kStandardError, text.view().data, text.view().size);
   setenv("WEIR_QUIET", "1", 1);
 }
 
@@ -66,15 +66,15 @@ void begin_trace(const Wishes& wishes) {
   hook::mpi_barriers = wishes.mpi_barriers;
   hook::mpi_wait_s = wishes.mpi_wait_s;
   hook::mpi_events_wanted = wishes.mpi_events;
-  record::begin_logs();
+  trace::begin_logs();
   bool speaks = !wishes.quiet && wishes.rank <= 0;
-  const long begun = record::process().begin(wishes.settings, &speaks);
+  const long begun = trace::process().begin(wishes.settings, &speaks);
   if (begun < 0) {
     if (speaks) say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
     return;
   }
-  hand_on(record::process().launch(), wishes.settings.launch.open);
-  if (wishes.rank >= 0) record::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
+  hand_on(trace::process().launch(), wishes.settings.launch.open);
+  if (wishes.rank >= 0) trace::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
   note_mounts();
 }
 
@@ -107,10 +107,10 @@ bool begin_layers(const Wishes& wishes) {
   register_kinds();
   if (!knows_all_layers(wishes, rules)) return false;
   pool::begin();
-  drain::begin();
+  writeback::begin();
   stack::name_of_path = hook::path_at;
   node::read_lock_wait();
-  node::on_dead_holder(drain::hurry);
+  node::on_dead_holder(writeback::hurry);
   stack::losses_are_said = !wishes.quiet;
   stack::begin(rules, wishes.rank);
   hook::want_between(rules);
@@ -127,7 +127,7 @@ void begin() {
     if (hook::has_hints()) hook::begin_redirecting();  // MPI_File_open alone
     return;
   }
-  os::clock_state = {os::counter_is_invariant(), wishes.skew_ns};
+  base::clock_state = {base::counter_is_invariant(), wishes.skew_ns};
   hook::resolve_libc();
   pthread_atfork(hook::before_fork, hook::after_fork_in_parent, hook::in_forked_child);
   if (wishes.record) begin_trace(wishes);
@@ -157,8 +157,8 @@ __attribute__((destructor)) void at_exit() {
   hook::leave_between();
   if (!quiet) stack::report_losses(kStandardError);
   hook::process_ends_with_requests();
-  if (record::recording()) record::process().end(wire::End::kExit);
-  drain::remove_after_last();
+  if (trace::recording()) trace::process().end(wire::End::kExit);
+  writeback::remove_after_last();
 }
 
 }  // namespace

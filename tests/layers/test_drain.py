@@ -60,7 +60,7 @@ class Job:
 
 @pytest.fixture
 def job(native_build):
-    writer, helper = native_build / "native/drain/weir_drain_writer", native_build / "native/preload/weir-drain"
+    writer, helper = native_build / "native/layers/writeback/weir_drain_writer", native_build / "native/preload/weir-drain"
     job = Job(writer, helper, f"pytest-{uuid.uuid4().hex[:12]}")
     yield job
     for process in job.started:

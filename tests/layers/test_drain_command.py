@@ -27,7 +27,7 @@ def job():
 def left_behind(native_build: Path, tmp_path: Path, job: str, records: int = 30) -> Path:
     """A file with bytes that only an arena has: its writer and the helper are dead."""
     file, page = tmp_path / "file", tmp_path / "page"
-    command = [native_build / "native/drain/weir_drain_writer", native_build / "native/preload/weir-drain"]
+    command = [native_build / "native/layers/writeback/weir_drain_writer", native_build / "native/preload/weir-drain"]
     process = subprocess.Popen([*command, file, page, "position", "1", str(records), "kill"], env=clean_environment({"WEIR_JOB": job}))
     end = time.monotonic() + 30
     while not page.exists() or page.read_bytes()[8:16] != struct.pack("Q", records):

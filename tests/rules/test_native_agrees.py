@@ -30,7 +30,7 @@ FLAGS = {
 
 
 class Matcher:
-    """native/rules, asked through its test program."""
+    """native/layers/machinery/rules, asked through its test program."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment())

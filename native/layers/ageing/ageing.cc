@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/round.h"
 #include "layers/ageing/ageing.h"
-#include "os/lock.h"
+#include "base/lock.h"
 
 #include <stddef.h>
 
@@ -21,7 +21,7 @@ void unlist(List& list, Member& m) {
 void tick(pool::Job* job) {
   static_assert(offsetof(List, tick) == 0);
   List& list = *reinterpret_cast<List*>(job);
-  const os::Locked lock(&list.lock);
+  const base::Locked lock(&list.lock);
   for (Member* m = list.first; m != nullptr;) {
     Member* next = m->next;
     stack::File* f = m->layer->file;
@@ -38,7 +38,7 @@ void tick(pool::Job* job) {
 
 void begin(List& list, Member& m, stack::Layer& layer) {
   if (m.listed) return;
-  const os::Locked lock(&list.lock);
+  const base::Locked lock(&list.lock);
   m.layer = &layer;
   m.listed = true;
   m.previous = nullptr;
@@ -52,19 +52,19 @@ void begin(List& list, Member& m, stack::Layer& layer) {
 
 void end(List& list, Member& m) {
   if (!m.listed) return;
-  const os::Locked lock(&list.lock);
+  const base::Locked lock(&list.lock);
   if (m.listed) unlist(list, m);
 }
 
 void* wiped_by_fork(void** page, uint64_t bytes) {
   const uint64_t whole = base::round_up(bytes, kPage);
-  const long memory = os::map(whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-  if (os::failed(memory)) return nullptr;
+  const long memory = base::map(whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (base::failed(memory)) return nullptr;
   auto* made = reinterpret_cast<void*>(memory);
-  os::advise(made, whole, kWipeOnFork);
+  base::advise(made, whole, kWipeOnFork);
   void* found = nullptr;
   if (base::compare_exchange(page, &found, made)) return made;
-  os::unmap(made, whole);
+  base::unmap(made, whole);
   return found;
 }
 

@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-#include "os/lock.h"
-#include "os/syscall.h"
-#include "pool/pool.h"
-#include "stack/layer.h"
-#include "stack/lock.h"
+#include "base/lock.h"
+#include "base/syscall.h"
+#include "layers/machinery/pool/pool.h"
+#include "layers/machinery/stack/layer.h"
+#include "layers/machinery/stack/lock.h"
 
 namespace weir::layers::ageing {
 
@@ -42,7 +42,7 @@ void end(List&, Member&);
 // Each file of the list, with its lock. False: some were in use.
 template <typename Do>
 bool each(List& list, Do act) {
-  const os::Locked lock(&list.lock);
+  const base::Locked lock(&list.lock);
   bool all = true;
   for (Member* m = list.first; m != nullptr; m = m->next) {
     stack::File* f = m->layer->file;

@@ -2,8 +2,8 @@
 // Which dirty blocks are written though the program does nothing: those of a second of age (layers/ageing), and full ones soon.
 #include "layers/bufa/shared.h"
 #include "layers/bufa/state.h"
-#include "os/lock.h"
-#include "os/syscall.h"
+#include "base/lock.h"
+#include "base/syscall.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -36,16 +36,16 @@ void issue_what_is_full(pool::Job*) {
 
 Shared* shared() { return ageing::wiped_by_fork(&shared_page); }
 
-drain::Arena* arena_for(uint64_t block_bytes) {
+writeback::Arena* arena_for(uint64_t block_bytes) {
   Shared* all = shared();
   if (all == nullptr) return nullptr;
-  const os::Locked lock(&all->lock);
+  const base::Locked lock(&all->lock);
   for (auto& one : all->arenas) {
     if (one.arena != nullptr && one.block_bytes == block_bytes) return one.arena;
     if (one.arena != nullptr) continue;
     uint64_t blocks = kArenaBytes / block_bytes;
-    if (blocks > drain::kMostBlocks) blocks = drain::kMostBlocks;
-    one.arena = drain::create_arena(static_cast<uint32_t>(blocks), static_cast<uint32_t>(block_bytes), kFilesOfArena);
+    if (blocks > writeback::kMostBlocks) blocks = writeback::kMostBlocks;
+    one.arena = writeback::create_arena(static_cast<uint32_t>(blocks), static_cast<uint32_t>(block_bytes), kFilesOfArena);
     one.block_bytes = block_bytes;
     return one.arena;
   }

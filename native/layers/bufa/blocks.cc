@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "layers/bufa/state.h"
-#include "os/futex.h"
+#include "base/futex.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -13,14 +13,14 @@ constexpr uint32_t kLooks = 8;  // at full blocks while more of them come
 
 // Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the rest; in a block with a map later,
 // by settle_map(): whoever reads meanwhile lays the map over what it read before.
-int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
+int write_range_of(WriteBlock& b, writeback::Range range, bool appending) {
   Layer& l = *b.layer;
   State& s = state_of(l);
   for (uint32_t at = range.lo; at < range.hi;) {
     if (appending) {
       const Result end = stack::size_below(l);
       if (end < 0) return static_cast<int>(-end);
-      drain::begin_append(s.writer->arena, b.arena_block, static_cast<uint64_t>(end));
+      writeback::begin_append(s.writer->arena, b.arena_block, static_cast<uint64_t>(end));
     }
     const iovec piece{b.data + at, range.hi - at};
     const int twin = appending ? -1 : descriptor_for(s, piece.iov_base, piece.iov_len, b.offset + at);
@@ -28,7 +28,7 @@ int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
     count_shared(l, kSystemWrites, 1);
     if (moved == -EINTR || moved == -EAGAIN) continue;
     if (moved <= 0) return moved == 0 ? EIO : static_cast<int>(-moved);
-    if (!b.mapped) drain::mark_clean(s.writer->arena, b.arena_block, at, at + static_cast<uint32_t>(moved));
+    if (!b.mapped) writeback::mark_clean(s.writer->arena, b.arena_block, at, at + static_cast<uint32_t>(moved));
     at += static_cast<uint32_t>(moved);
     b.done = at;
   }
@@ -38,15 +38,15 @@ int write_range_of(WriteBlock& b, drain::Range range, bool appending) {
 void write_out(WriteBlock& b, bool appending) {
   b.error = 0;
   b.done = 0;
-  drain::Range range{0, 0};
+  writeback::Range range{0, 0};
   while (b.error == 0 && next_range(state_of(*b.layer), b, range.hi, &range)) b.error = write_range_of(b, range, appending);
 }
 
 // The job of a block with a map is over.
 void settle_map(State& s, WriteBlock& b) {
   if (!b.mapped) return;
-  drain::mark_clean(s.writer->arena, b.arena_block, 0, b.error == 0 ? UINT32_MAX : b.done);
-  b.mapped = drain::is_mapped(s.writer->arena, b.arena_block);
+  writeback::mark_clean(s.writer->arena, b.arena_block, 0, b.error == 0 ? UINT32_MAX : b.done);
+  b.mapped = writeback::is_mapped(s.writer->arena, b.arena_block);
   b.gap = 0;
 }
 
@@ -56,11 +56,11 @@ void write_job(pool::Job* job) {
   Writer& w = *s.writer;
   const bool appending = w.appending;
   if (appending) {
-    for (uint32_t turn = base::load(&w.turn); turn != b.ticket; turn = base::load(&w.turn)) os::futex_wait(&w.turn, turn);
+    for (uint32_t turn = base::load(&w.turn); turn != b.ticket; turn = base::load(&w.turn)) base::futex_wait(&w.turn, turn);
     if ((b.error = w.append_error) == 0) write_out(b, true);
     w.append_error = b.error;
     base::store(&w.turn, b.ticket + 1);
-    os::futex_wake(&w.turn, INT32_MAX);
+    base::futex_wake(&w.turn, INT32_MAX);
   } else {
     write_out(b, false);
   }
@@ -78,7 +78,7 @@ void prepare(State& s, WriteBlock& b) {
 }
 
 void release(State& s, WriteBlock& b) {
-  drain::give_block(s.writer->arena, b.arena_block);
+  writeback::give_block(s.writer->arena, b.arena_block);
   b.state = BlockState::kFree;
   b.failed = false;
   b.count = 0;
@@ -91,7 +91,7 @@ void reap_one(State& s, WriteBlock& b) {
   if (b.error == 0) return release(s, b);
   b.state = BlockState::kDirty;
   b.failed = true;
-  b.count = b.mapped ? 1 : drain::dirty(s.writer->arena, b.arena_block, b.ranges);
+  b.count = b.mapped ? 1 : writeback::dirty(s.writer->arena, b.arena_block, b.ranges);
   if (b.count == 0) release(s, b);
 }
 
@@ -108,7 +108,7 @@ WriteBlock* take(Layer& l, uint64_t base) {
   State& s = state_of(l);
   Writer& w = *s.writer;
   int block = -1;
-  while (w.used >= s.buffers || (block = drain::take_block(w.arena)) < 0) {
+  while (w.used >= s.buffers || (block = writeback::take_block(w.arena)) < 0) {
     if (!make_room(l)) return nullptr;
   }
   uint32_t i = 0;
@@ -117,7 +117,7 @@ WriteBlock* take(Layer& l, uint64_t base) {
   WriteBlock& b = w.blocks[i];
   b.layer = &l;
   b.arena_block = block;
-  b.data = static_cast<char*>(drain::data(w.arena, block));
+  b.data = static_cast<char*>(writeback::data(w.arena, block));
   b.offset = base;
   b.count = 0;
   b.age = 0;
@@ -128,7 +128,7 @@ WriteBlock* take(Layer& l, uint64_t base) {
   b.stamp = ++w.clock;
   b.state = BlockState::kDirty;
   ++w.used;
-  drain::assign(w.arena, block, w.slot, w.appending ? drain::kAtEnd : base);
+  writeback::assign(w.arena, block, w.slot, w.appending ? writeback::kAtEnd : base);
   begin_ageing(l);
   return &b;
 }
@@ -231,9 +231,9 @@ void retry_failed(Layer& l) {
     settle_map(s, *b);
     if (b->error != 0) {
       uint64_t lost = 0;
-      drain::Range left{0, 0};
-      while (drain::next_dirty(w.arena, b->arena_block, left.hi, &left)) lost += left.hi - left.lo;
-      drain::mark_clean(w.arena, b->arena_block);
+      writeback::Range left{0, 0};
+      while (writeback::next_dirty(w.arena, b->arena_block, left.hi, &left)) lost += left.hi - left.lo;
+      writeback::mark_clean(w.arena, b->arena_block);
       stack::defer_error(l, b->error, lost);
     }
     release(s, *b);

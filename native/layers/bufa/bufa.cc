@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 #include "layers/bufa/state.h"
-#include "rules/rules.h"
+#include "layers/machinery/rules/rules.h"
 
 namespace weir::layers {
 namespace {

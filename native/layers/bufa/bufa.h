@@ -2,7 +2,7 @@
 // bufa:bytes:buffers[:direct=1][:always=1]: reads ahead and writes behind, through the process's I/O threads. See README.md here.
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

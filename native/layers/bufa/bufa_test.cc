@@ -7,7 +7,7 @@
 #include <array>
 #include <thread>
 
-#include "drain/client.h"
+#include "layers/writeback/client.h"
 #include "layers/bufa/fake_test.h"
 
 namespace weir::layers::bufa::test {
@@ -291,7 +291,7 @@ TEST_F(Bufa, BytesBehindAFailedAppendDoNotOvertakeIt) {
 
 TEST_F(Bufa, WithoutAHelperWritesGoThrough) {
   helper = false;
-  drain::ensure();
+  writeback::ensure();
   {
     Opened file(65536, 4, true, O_WRONLY);
     for (uint64_t at = 0; at < 1024; at += 64) write_expected(file, at, 64);
@@ -299,7 +299,7 @@ TEST_F(Bufa, WithoutAHelperWritesGoThrough) {
     EXPECT_EQ(noted.aside, stack::Reason::kNoDrain);
   }
   helper = true;
-  drain::ensure();
+  writeback::ensure();
   expect_written(1024);
 }
 

@@ -3,8 +3,8 @@
 // ends that are not go by the program's own. The kernel keeps both coherent.
 #include "base/text.h"
 #include "layers/bufa/state.h"
-#include "os/syscall.h"
-#include "stack/private.h"
+#include "base/syscall.h"
+#include "layers/machinery/stack/private.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -27,9 +27,9 @@ void open_twin(Layer& l) {
   if (!s.direct) return;
   char path[32];
   base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(l.file->descriptor));
-  const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, path, (l.file->flags & O_ACCMODE) | kDirect | O_CLOEXEC);
-  if (os::failed(fd) || !stack::keep_private(static_cast<int>(fd), &s.twin)) {
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(AT_FDCWD, path, (l.file->flags & O_ACCMODE) | kDirect | O_CLOEXEC);
+  if (base::failed(fd) || !stack::keep_private(static_cast<int>(fd), &s.twin)) {
     s.twin = -1;
     stack::note_aside(l, Reason::kUnsupported);
   }

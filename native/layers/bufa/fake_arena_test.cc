@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for drain/arena.cc and drain/client.cc, and for the stack's notes, in tests of bufa. The dirty lists are the real ones.
+// Stands in for layers/writeback/arena.cc and layers/writeback/client.cc, and for the stack's notes, in tests of bufa. The dirty lists are the real ones.
 #include <sys/mman.h>
 
-#include "drain/client.h"
-#include "drain/format.h"
+#include "layers/writeback/client.h"
+#include "layers/writeback/format.h"
 #include "layers/bufa/fake_test.h"
-#include "stack/private.h"
+#include "layers/machinery/stack/private.h"
 
-namespace weir::drain {
+namespace weir::writeback {
 
 namespace {
 Pulse alive{1, 1}, dead{0, 1};
@@ -35,7 +35,7 @@ bool ensure() {
 }
 bool back(const Arena*, uint64_t, uint64_t) { return true; }
 
-}  // namespace weir::drain
+}  // namespace weir::writeback
 
 namespace weir::stack {
 

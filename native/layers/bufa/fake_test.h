@@ -13,9 +13,9 @@
 
 #include "layers/bufa/bufa.h"
 #include "layers/bufa/state.h"
-#include "rules/rules.h"
-#include "stack/file.h"
-#include "stack/lock.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/lock.h"
 
 namespace weir::layers::bufa::test {
 

@@ -3,9 +3,9 @@
 #include <time.h>
 
 #include "layers/bufa/state.h"
-#include "os/clock.h"
-#include "os/futex.h"
-#include "stack/lock.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "layers/machinery/stack/lock.h"
 
 namespace weir::layers::bufa {
 
@@ -53,7 +53,7 @@ WEIR_THREAD PassedOn passed_on[kPassedAtOnce];
 WEIR_THREAD uint32_t passed_on_count;
 
 void one_less(State& s) {
-  if (base::fetch_add(&s.passing, ~0u) == 1) os::futex_wake(&s.passing, INT32_MAX);
+  if (base::fetch_add(&s.passing, ~0u) == 1) base::futex_wake(&s.passing, INT32_MAX);
 }
 
 // here: the frame of a call that has just taken the lock of its file.
@@ -101,7 +101,7 @@ void wait_for_passing(State& s) {
   constexpr uint64_t kLookNs = 100'000'000;
   constexpr int kLooks = 100;  // a jump between two instructions of pass() leaves one counted for good
   uint32_t now;
-  for (int i = 0; i < kLooks && (now = base::load(&s.passing)) != 0; ++i) os::futex_wait(&s.passing, now, kLookNs);
+  for (int i = 0; i < kLooks && (now = base::load(&s.passing)) != 0; ++i) base::futex_wait(&s.passing, now, kLookNs);
 }
 
 Result pass_read(Layer& l, const Transfer& t, bool alone) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "layers/bufa/state.h"
-#include "os/syscall.h"
+#include "base/syscall.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -30,7 +30,7 @@ constinit Reader* kept = nullptr;
 Reader* take_kept(uint64_t bytes) {
   Reader* const r = base::exchange(&kept, static_cast<Reader*>(nullptr));
   if (r == nullptr || r->memory_bytes == bytes) return r;
-  os::unmap(r, r->memory_bytes);
+  base::unmap(r, r->memory_bytes);
   return nullptr;
 }
 
@@ -117,8 +117,8 @@ bool begin_reader(State& s) {
   if (s.reader != nullptr) {
     clear_tables(s.reader);
   } else {
-    const long memory = os::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-    if (os::failed(memory)) return false;
+    const long memory = base::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (base::failed(memory)) return false;
     s.reader = reinterpret_cast<Reader*>(memory);
   }
   s.reader->memory = reinterpret_cast<char*>(s.reader) + tables;
@@ -134,7 +134,7 @@ void end_reader(State& s) {
   Reader* gone = s.reader;
   s.reader = nullptr;
   if (gone->memory_bytes <= kKept) gone = base::exchange(&kept, gone);
-  if (gone != nullptr) os::unmap(gone, gone->memory_bytes);
+  if (gone != nullptr) base::unmap(gone, gone->memory_bytes);
 }
 
 Segment* allocate(State& s, uint64_t bytes, uint64_t piece_bytes, int stream) {

@@ -5,7 +5,7 @@
 
 #include "layers/bufa/cursor.h"
 #include "layers/bufa/state.h"
-#include "os/futex.h"
+#include "base/futex.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -45,7 +45,7 @@ Result read_under(Layer& l, char* to, uint64_t bytes, uint64_t offset) {
   // Dirty bytes that cover all of it need nothing from below.
   if (const WriteBlock* b = first_dirty(s, offset, bytes); b != nullptr) {
     const uint32_t in = offset > b->offset ? static_cast<uint32_t>(offset - b->offset) : 0;
-    drain::Range range;
+    writeback::Range range;
     if (b->offset <= offset && next_range(s, *b, in, &range) && range.lo == in) {
       const uint64_t n = smaller(bytes, range.hi - in);
       memcpy(to, b->data + in, n);

@@ -3,9 +3,9 @@
 // child, where arenas and threads are the parent's.
 #pragma once
 
-#include "drain/arena.h"
+#include "layers/writeback/arena.h"
 #include "layers/ageing/ageing.h"
-#include "pool/pool.h"
+#include "layers/machinery/pool/pool.h"
 
 namespace weir::layers::bufa {
 
@@ -16,7 +16,7 @@ inline constexpr uint32_t kFilesOfArena = 1024;
 struct Shared {
   uint32_t lock;   // of the arenas
   struct {
-    drain::Arena* arena;
+    writeback::Arena* arena;
     uint64_t block_bytes;
   } arenas[kArenas];
   ageing::List dirty;
@@ -25,6 +25,6 @@ struct Shared {
 };
 
 Shared* shared();  // null: no memory
-drain::Arena* arena_for(uint64_t block_bytes);
+writeback::Arena* arena_for(uint64_t block_bytes);
 
 }  // namespace weir::layers::bufa

@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "drain/arena.h"
+#include "layers/writeback/arena.h"
 #include "layers/ageing/ageing.h"
 #include "layers/bufa/patterns.h"
-#include "os/clock.h"
-#include "os/syscall.h"
-#include "pool/pool.h"
-#include "stack/file.h"
-#include "stack/layer.h"
+#include "base/clock.h"
+#include "base/syscall.h"
+#include "layers/machinery/pool/pool.h"
+#include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers::bufa {
 
@@ -103,7 +103,7 @@ struct WriteBlock {
   Layer* layer;
   char* data;
   uint64_t offset;  // of its byte 0 in the file
-  drain::Range ranges[drain::kRanges];  // what the program wrote; mapped: only the last of it
+  writeback::Range ranges[writeback::kRanges];  // what the program wrote; mapped: only the last of it
   uint32_t count;
   uint32_t end;      // mapped: of the last dirty byte
   uint32_t gap;      // mapped: all bytes before it are dirty
@@ -121,7 +121,7 @@ struct WriteBlock {
 
 struct Writer {
   WriteBlock blocks[kBuffers];
-  drain::Arena* arena;
+  writeback::Arena* arena;
   int slot;
   uint32_t used;        // blocks not free
   uint32_t filled;      // counts blocks as they become full
@@ -183,13 +183,13 @@ inline void count_shared(Layer& l, Count what, uint64_t by) { __atomic_fetch_add
 
 // Lists and memory are about to change: a signal handler that jumped away (siglongjmp) would leave them half changed. What the
 // program touches there is its own memory, whose faults go on to it.
-class Changing : os::SignalsBlocked {
+class Changing : base::SignalsBlocked {
  public:
-  Changing() : os::SignalsBlocked(os::kFaults) {}
+  Changing() : base::SignalsBlocked(base::kFaults) {}
 };
 
 // measure.cc: clocks, and what they say of the file below.
-using os::now_ns;
+using base::now_ns;
 void learn(State&, uint64_t bytes, uint64_t ns);
 inline bool quick(const State& s) { return s.quick > 0; }
 // Waits for a job and counts how long.
@@ -249,7 +249,7 @@ void end_writer(Layer&);
 bool any_dirty(const State&);
 uint64_t dirty_end(const State&);
 // What the program wrote of a block: the first range that ends behind byte `from`, cut to begin there. False: none.
-bool next_range(const State&, const WriteBlock&, uint32_t from, drain::Range* to);
+bool next_range(const State&, const WriteBlock&, uint32_t from, writeback::Range* to);
 // The first block with bytes in [offset, offset + bytes), by offset; null: none.
 WriteBlock* first_dirty(const State&, uint64_t offset, uint64_t bytes);
 // Copies what is dirty over what was read from below.

@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "drain/client.h"
+#include "layers/writeback/client.h"
 #include "layers/bufa/cursor.h"
 #include "layers/bufa/shared.h"
 #include "layers/bufa/state.h"
 #include "layers/enrol/enrol.h"
-#include "os/syscall.h"
+#include "base/syscall.h"
 
 namespace weir::layers::bufa {
 namespace {
@@ -39,9 +39,9 @@ Result write_through(Layer& l, const Transfer& t) {
 
 // Bytes [lo, hi) of the block are the program's now. False: no memory for so many ranges.
 bool note(State& s, WriteBlock& b, uint32_t lo, uint32_t hi) {
-  if (!drain::mark_dirty(s.writer->arena, b.arena_block, lo, hi)) return false;
+  if (!writeback::mark_dirty(s.writer->arena, b.arena_block, lo, hi)) return false;
   const uint32_t before = b.mapped ? b.end : b.count != 0 ? b.ranges[b.count - 1].hi : 0;
-  if (!b.mapped && drain::is_mapped(s.writer->arena, b.arena_block)) {
+  if (!b.mapped && writeback::is_mapped(s.writer->arena, b.arena_block)) {
     b.mapped = true;
     b.gap = b.done = b.count = 0;
   }
@@ -51,7 +51,7 @@ bool note(State& s, WriteBlock& b, uint32_t lo, uint32_t hi) {
     b.ranges[0] = {lo, hi};
     b.count = 1;
   } else {
-    b.count = drain::dirty(s.writer->arena, b.arena_block, b.ranges);
+    b.count = writeback::dirty(s.writer->arena, b.arena_block, b.ranges);
   }
   b.end = hi > before ? hi : before;
   return true;
@@ -60,7 +60,7 @@ bool note(State& s, WriteBlock& b, uint32_t lo, uint32_t hi) {
 // Whether all of the block is the program's.
 bool is_full(State& s, WriteBlock& b) {
   if (!b.mapped) return b.count == 1 && b.ranges[0].lo == 0 && b.ranges[0].hi == s.block_bytes;
-  b.gap = drain::first_clean(s.writer->arena, b.arena_block, b.gap);
+  b.gap = writeback::first_clean(s.writer->arena, b.arena_block, b.gap);
   return b.gap == s.block_bytes;
 }
 
@@ -106,13 +106,13 @@ bool worth_buffering(Layer& l, const Transfer& t) {
 // Whether accepted bytes would outlive the process. What is dirty is written first when a helper has to be found again.
 bool is_protected(Layer& l) {
   State& s = state_of(l);
-  if (WEIR_LIKELY(drain::protected_now())) return true;
+  if (WEIR_LIKELY(writeback::protected_now())) return true;
   write_all(l);
   // Looking for one takes time, which a file that is written plainly does not have to spend with each write.
   const uint64_t now = now_ns();
   if (now < s.retry_ns) return false;
   s.retry_ns = now + kRetryNs;
-  if (drain::ensure() && drain::held(s.writer->arena, s.writer->slot)) return true;
+  if (writeback::ensure() && writeback::held(s.writer->arena, s.writer->slot)) return true;
   if (!s.noted) stack::note_aside(l, Reason::kNoDrain);
   s.noted = true;
   return false;
@@ -173,12 +173,12 @@ Result write(Layer& l, const Transfer& t) {
   WriteBlock* b = s.current;
   if (WEIR_LIKELY(b != nullptr && t.count == 1 && t.bytes <= s.write_limit && s.reader == nullptr) && base::load_relaxed(&s.trouble) == 0) {
     const uint64_t lo = t.offset - b->offset;
-    drain::Range& last = b->ranges[b->count - 1];
+    writeback::Range& last = b->ranges[b->count - 1];
     // What fills the block has more to do.
-    if (WEIR_LIKELY(lo == last.hi && t.bytes < s.block_bytes - lo && drain::protected_now())) {
+    if (WEIR_LIKELY(lo == last.hi && t.bytes < s.block_bytes - lo && writeback::protected_now())) {
       const auto hi = static_cast<uint32_t>(lo + t.bytes);
       memcpy(b->data + lo, t.pieces->iov_base, t.bytes);
-      if (WEIR_LIKELY(drain::mark_dirty(s.writer->arena, b->arena_block, static_cast<uint32_t>(lo), hi))) {
+      if (WEIR_LIKELY(writeback::mark_dirty(s.writer->arena, b->arena_block, static_cast<uint32_t>(lo), hi))) {
         last.hi = hi;
         if (t.offset + t.bytes > s.known_size) s.known_size = t.offset + t.bytes;
         count(l, kWritesMerged);
@@ -191,14 +191,14 @@ Result write(Layer& l, const Transfer& t) {
 
 bool begin_writer(Layer& l) {
   State& s = state_of(l);
-  drain::Arena* arena = arena_for(s.block_bytes);
+  writeback::Arena* arena = arena_for(s.block_bytes);
   if (arena == nullptr) return false;
   const stack::File& f = *l.file;
   const int slot = enrol(arena, l, (f.flags & O_APPEND) != 0);
   if (slot < 0) return false;
-  const long memory = drain::held(arena, slot) ? os::map(sizeof(Writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS) : -1;
-  if (os::failed(memory)) {
-    drain::withdraw(arena, slot);
+  const long memory = writeback::held(arena, slot) ? base::map(sizeof(Writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS) : -1;
+  if (base::failed(memory)) {
+    writeback::withdraw(arena, slot);
     return false;
   }
   s.writer = reinterpret_cast<Writer*>(memory);
@@ -213,8 +213,8 @@ void end_writer(Layer& l) {
   if (s.writer == nullptr) return;
   const Changing changing;
   write_all(l);
-  drain::withdraw(s.writer->arena, s.writer->slot);
-  os::unmap(s.writer, sizeof(Writer));
+  writeback::withdraw(s.writer->arena, s.writer->slot);
+  base::unmap(s.writer, sizeof(Writer));
   s.writer = nullptr;
 }
 
@@ -261,8 +261,8 @@ uint64_t dirty_end(const State& s) {
   return end;
 }
 
-bool next_range(const State& s, const WriteBlock& b, uint32_t from, drain::Range* to) {
-  if (b.mapped) return drain::next_dirty(s.writer->arena, b.arena_block, from, to);
+bool next_range(const State& s, const WriteBlock& b, uint32_t from, writeback::Range* to) {
+  if (b.mapped) return writeback::next_dirty(s.writer->arena, b.arena_block, from, to);
   for (uint32_t i = 0; i < b.count; ++i) {
     if (b.ranges[i].hi <= from) continue;
     *to = {b.ranges[i].lo > from ? b.ranges[i].lo : from, b.ranges[i].hi};
@@ -286,7 +286,7 @@ void overlay(const State& s, char* to, uint64_t bytes, uint64_t offset) {
   for (uint32_t i = 0; i < s.writer->high; ++i) {
     const WriteBlock& b = s.writer->blocks[i];
     if (b.state == BlockState::kFree || b.offset >= offset + bytes || b.offset + s.block_bytes <= offset) continue;
-    drain::Range range{0, offset > b.offset ? static_cast<uint32_t>(offset - b.offset) : 0};
+    writeback::Range range{0, offset > b.offset ? static_cast<uint32_t>(offset - b.offset) : 0};
     while (next_range(s, b, range.hi, &range) && b.offset + range.lo < offset + bytes) {
       const uint64_t from = b.offset + range.lo, end = b.offset + range.hi < offset + bytes ? b.offset + range.hi : offset + bytes;
       memcpy(to + (from - offset), b.data + range.lo, end - from);

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "os/syscall.h"
-#include "rules/rules.h"
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
 
 namespace weir::layers {
 namespace {
@@ -34,7 +34,7 @@ uint64_t limit_of(double rate) {
 uint64_t offset_of(const stack::Layer& layer, const stack::Transfer& t) {
   if (t.offset != stack::kKernelOffset) return t.offset;
   const int fd = t.descriptor >= 0 ? t.descriptor : layer.file->descriptor;
-  const long at = os::system_call(SYS_lseek, fd, 0, SEEK_CUR);
+  const long at = base::system_call(SYS_lseek, fd, 0, SEEK_CUR);
   return at >= 0 ? static_cast<uint64_t>(at) : 0;
 }
 

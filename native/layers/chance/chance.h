@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "stack/file.h"
-#include "stack/layer.h"
+#include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "drain/arena.h"
-#include "drain/client.h"
+#include "layers/writeback/arena.h"
+#include "layers/writeback/client.h"
 #include "layers/cos/blocking.h"
 #include "layers/enrol/enrol.h"
-#include "os/syscall.h"
-#include "rules/rules.h"
-#include "stack/file.h"
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/file.h"
 
 namespace weir::layers {
 namespace {
@@ -33,7 +33,7 @@ struct State {
   uint64_t size;         // as the program sees it
   uint64_t ended_at;     // size that the control words at the end speak of; kNothing: there are none
   bool end_is_wrong;     // the control word of the last block was overwritten
-  drain::Arena* arena;   // of a file that is written: the buffer is its block
+  writeback::Arena* arena;   // of a file that is written: the buffer is its block
   int block, slot;
   bool writes;
 };
@@ -52,19 +52,19 @@ bool has_buffer(Layer& layer) {
   State& s = state(layer);
   if (s.buffer != nullptr) return true;
   if (s.writes) {
-    s.arena = drain::create_arena(1, static_cast<uint32_t>(s.bytes), 1);
+    s.arena = writeback::create_arena(1, static_cast<uint32_t>(s.bytes), 1);
     if (s.arena != nullptr) s.slot = enrol(s.arena, layer, false);
-    if (s.arena != nullptr && s.slot >= 0) s.block = drain::take_block(s.arena);
+    if (s.arena != nullptr && s.slot >= 0) s.block = writeback::take_block(s.arena);
     if (s.arena != nullptr && s.slot >= 0 && s.block >= 0) {
-      s.buffer = static_cast<uint8_t*>(drain::data(s.arena, s.block));
+      s.buffer = static_cast<uint8_t*>(writeback::data(s.arena, s.block));
       return true;
     }
-    if (s.arena != nullptr) drain::destroy_arena(s.arena);
+    if (s.arena != nullptr) writeback::destroy_arena(s.arena);
     s.arena = nullptr;
     note_aside(layer, Reason::kNoDrain);  // every write goes down at once
   }
-  const long memory = os::map(s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-  if (os::failed(memory)) return false;
+  const long memory = base::map(s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (base::failed(memory)) return false;
   s.buffer = reinterpret_cast<uint8_t*>(memory);
   return true;
 }
@@ -98,7 +98,7 @@ Result write_dirty(Layer& layer) {
   const Result result = write_whole(layer, s.buffer + s.dirty_from, s.dirty_to - s.dirty_from, s.base + s.dirty_from);
   ++layer.statistics[kWrites];
   if (result < 0) return result;
-  if (s.arena != nullptr) drain::mark_clean(s.arena, s.block);
+  if (s.arena != nullptr) writeback::mark_clean(s.arena, s.block);
   s.dirty_from = s.dirty_to = 0;
   return 0;
 }
@@ -135,7 +135,7 @@ Result flush(Layer& layer) {
   if (result >= 0) result = write_end(layer);
   if (result < 0) {
     const uint64_t lost = s.dirty_to - s.dirty_from;
-    if (s.arena != nullptr) drain::mark_clean(s.arena, s.block);
+    if (s.arena != nullptr) writeback::mark_clean(s.arena, s.block);
     s.dirty_from = s.dirty_to = 0;
     s.ended_at = s.size;
     s.end_is_wrong = false;
@@ -159,7 +159,7 @@ Result move_to(Layer& layer, uint64_t at, uint64_t n, bool load) {
   if (const Result result = write_dirty(layer); result < 0) return result;
   if (s.base != base) s.valid = 0;
   s.base = base;
-  if (s.arena != nullptr) drain::assign(s.arena, s.block, s.slot, base);
+  if (s.arena != nullptr) writeback::assign(s.arena, s.block, s.slot, base);
   if (!load) return 0;
   const Result got = read_whole(layer, s.buffer, s.bytes, base);
   ++layer.statistics[kReads];
@@ -223,7 +223,7 @@ Result put(Layer& layer, const uint8_t* from, uint64_t n, uint64_t at) {
   if (s.dirty_from == s.dirty_to) s.dirty_from = s.dirty_to = from_byte;
   if (in + n > s.dirty_to) s.dirty_to = in + n;
   if (s.valid >= from_byte && in + n > s.valid) s.valid = in + n;
-  if (s.arena != nullptr) drain::mark_dirty(s.arena, s.block, static_cast<uint32_t>(s.dirty_from), static_cast<uint32_t>(s.dirty_to));
+  if (s.arena != nullptr) writeback::mark_dirty(s.arena, s.block, static_cast<uint32_t>(s.dirty_from), static_cast<uint32_t>(s.dirty_to));
   return 0;
 }
 
@@ -252,9 +252,9 @@ Result write(Layer& layer, const Transfer& t) {
   if (!has_buffer(layer)) return -ENOMEM;
   if (const Result result = fill_up_to(layer, t.offset); result < 0) return result;
   const Result done = put_all(layer, t);
-  const bool is_safe = s.arena != nullptr && drain::held(s.arena, s.slot) && drain::protected_now();
+  const bool is_safe = s.arena != nullptr && writeback::held(s.arena, s.slot) && writeback::protected_now();
   if (done > 0 && !is_safe) {
-    drain::ensure();
+    writeback::ensure();
     if (const Result result = write_dirty(layer); result < 0) return result;
   }
   return done;
@@ -310,8 +310,8 @@ Result understand(Layer& layer) {
 Result ready(Layer& layer) {
   const Result result = understand(layer);
   if (result < 0 && (layer.file->flags & O_APPEND) != 0) {
-    const long flags = os::system_call(SYS_fcntl, layer.file->descriptor, F_GETFL);
-    if (flags >= 0) os::system_call(SYS_fcntl, layer.file->descriptor, F_SETFL, flags | O_APPEND);
+    const long flags = base::system_call(SYS_fcntl, layer.file->descriptor, F_GETFL);
+    if (flags >= 0) base::system_call(SYS_fcntl, layer.file->descriptor, F_SETFL, flags | O_APPEND);
   }
   return result;
 }
@@ -326,14 +326,14 @@ void close(Layer& layer) {
   State& s = state(layer);
   if (s.dirty_from != s.dirty_to) {
     defer_error(layer, EIO, s.dirty_to - s.dirty_from);
-    if (s.arena != nullptr) drain::mark_clean(s.arena, s.block);
+    if (s.arena != nullptr) writeback::mark_clean(s.arena, s.block);
   }
   if (s.arena != nullptr) {
-    drain::give_block(s.arena, s.block);
-    drain::withdraw(s.arena, s.slot);
-    drain::destroy_arena(s.arena);
+    writeback::give_block(s.arena, s.block);
+    writeback::withdraw(s.arena, s.slot);
+    writeback::destroy_arena(s.arena);
   } else if (s.buffer != nullptr) {
-    os::unmap(s.buffer, s.bytes);
+    base::unmap(s.buffer, s.bytes);
   }
   s.arena = nullptr;
   s.buffer = nullptr;

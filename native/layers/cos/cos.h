@@ -2,7 +2,7 @@
 // Layer cos: files blocked as on Cray, through one buffer (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

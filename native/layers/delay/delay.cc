@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "layers/chance/chance.h"
-#include "os/syscall.h"
-#include "rules/rules.h"
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
 
 namespace weir::layers {
 namespace {
@@ -35,11 +35,11 @@ Result create(Layer& layer) {
 // Until the instant, whatever signals come in between.
 void sleep_for(uint64_t ns) {
   timespec until;
-  os::system_call(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&until));
+  base::system_call(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&until));
   const int64_t sum = until.tv_nsec + static_cast<int64_t>(ns);
   until.tv_sec += sum / kNsPerSecond;
   until.tv_nsec = sum % kNsPerSecond;
-  while (os::system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, reinterpret_cast<long>(&until)) == -EINTR) {
+  while (base::system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, reinterpret_cast<long>(&until)) == -EINTR) {
   }
 }
 

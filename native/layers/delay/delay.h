@@ -2,7 +2,7 @@
 // Layer delay: requests that take longer (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

@@ -5,8 +5,8 @@
 
 #include <fcntl.h>
 
-#include "drain/arena.h"
-#include "stack/file.h"
+#include "layers/writeback/arena.h"
+#include "layers/machinery/stack/file.h"
 
 namespace weir::layers {
 
@@ -19,10 +19,10 @@ inline bool stands_on_plain_bytes(const stack::Layer& layer) {
 }
 
 // The slot, or -1: bytes must not wait here.
-inline int enrol(drain::Arena* arena, const stack::Layer& layer, bool append) {
+inline int enrol(writeback::Arena* arena, const stack::Layer& layer, bool append) {
   const stack::File& f = *layer.file;
   if (!stands_on_plain_bytes(layer)) return -1;
-  return drain::enrol(arena, {&f.descriptor, f.device, f.inode, f.path, append, stack::level_of(layer)});
+  return writeback::enrol(arena, {&f.descriptor, f.device, f.inode, f.path, append, stack::level_of(layer)});
 }
 
 }  // namespace weir::layers

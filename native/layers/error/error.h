@@ -2,7 +2,7 @@
 // Layer error: requests that fail as asked for (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

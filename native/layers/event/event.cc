@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers/event/event.h"
 
-#include "os/clock.h"
-#include "record/log.h"
-#include "stack/file.h"
+#include "base/clock.h"
+#include "trace/log.h"
+#include "layers/machinery/stack/file.h"
 
 namespace weir::layers {
 namespace {
@@ -21,10 +21,10 @@ struct Passing {
 // In no total of the program's calls, whoever's thread it is: hence both flags, always.
 template <typename Below>
 WEIR_INLINE Result passing(const Layer& layer, const Passing& what, Below below) {
-  if (WEIR_UNLIKELY(!record::recording())) return below();
-  const uint64_t start = os::ticks();
+  if (WEIR_UNLIKELY(!trace::recording())) return below();
+  const uint64_t start = base::ticks();
   const Result result = below();
-  record::Call call{what.op, wire::event_at(layer.position), wire::kBelow | wire::kNested, 0, layer.file->name, start, os::ticks(),
+  trace::Call call{what.op, wire::event_at(layer.position), wire::kBelow | wire::kNested, 0, layer.file->name, start, base::ticks(),
                     what.offset <= wire::kUnknownOffset ? what.offset : wire::kUnknownOffset, what.wanted};
   if (result < 0) {
     call.flags |= wire::kError;
@@ -33,7 +33,7 @@ WEIR_INLINE Result passing(const Layer& layer, const Passing& what, Below below)
     call.size = static_cast<uint64_t>(result);
     if (call.size < what.wanted) call.flags |= wire::kShort;
   }
-  record::keep(call);
+  trace::keep(call);
   return result;
 }
 

@@ -2,7 +2,7 @@
 // Layer event: records what passes it (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

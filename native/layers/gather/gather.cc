@@ -2,7 +2,7 @@
 #include "layers/gather/gather.h"
 
 #include "layers/global/shared_file.h"
-#include "rules/rules.h"
+#include "layers/machinery/rules/rules.h"
 
 namespace weir::layers {
 namespace {

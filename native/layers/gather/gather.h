@@ -2,7 +2,7 @@
 // Layer gather: small writes of a node's ranks become whole stripes (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers/global/global.h"
 
-#include "cache/job.h"
+#include "layers/cache/job.h"
 #include "layers/global/shared_file.h"
-#include "rules/rules.h"
+#include "layers/machinery/rules/rules.h"
 
 namespace weir::layers {
 namespace {

@@ -2,7 +2,7 @@
 // Layer global: one cache for all ranks that have the file open (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

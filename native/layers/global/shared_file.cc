@@ -5,13 +5,13 @@
 #include <fcntl.h>
 
 #include "base/text.h"
-#include "cache/between.h"
-#include "cache/job.h"
+#include "layers/cache/between.h"
+#include "layers/cache/job.h"
 #include "layers/enrol/enrol.h"
-#include "node/registry.h"
-#include "os/syscall.h"
-#include "rules/rules.h"
-#include "stack/file.h"
+#include "layers/machinery/node/registry.h"
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/file.h"
 
 namespace weir::layers::shared_file {
 namespace {
@@ -39,7 +39,7 @@ bool is_local(uint32_t type) {
 bool in_kernel(int fd, uint64_t offset) {
   char byte;
   const iovec piece{&byte, 1};
-  return os::system_call(SYS_preadv2, fd, reinterpret_cast<long>(&piece), 1, static_cast<long>(offset), 0, kNoWait) == 1;
+  return base::system_call(SYS_preadv2, fd, reinterpret_cast<long>(&piece), 1, static_cast<long>(offset), 0, kNoWait) == 1;
 }
 
 // A block about to be read: when the kernel has had so many of them, the layer is of no use.
@@ -66,7 +66,7 @@ bool about_file(void* context, cache::Stamp* to) {
   const Result size = stack::size_below(l);
   stack::stat_for_layer = nullptr;
   if (size < 0) return false;
-  if (s.st_nlink == UINT64_MAX && os::system_call(SYS_fstat, l.file->descriptor, reinterpret_cast<long>(&s)) != 0) return false;
+  if (s.st_nlink == UINT64_MAX && base::system_call(SYS_fstat, l.file->descriptor, reinterpret_cast<long>(&s)) != 0) return false;
   *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
          static_cast<uint32_t>(s.st_ctim.tv_nsec)};
   return true;

@@ -3,8 +3,8 @@
 // whom in it, is cache/; here is decided which files are worth it, and what goes past it.
 #pragma once
 
-#include "cache/cache.h"
-#include "stack/layer.h"
+#include "layers/cache/cache.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers::shared_file {
 

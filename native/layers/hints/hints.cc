@@ -4,9 +4,9 @@
 #include <errno.h>
 
 #include "layers/hints/lustre.h"
-#include "os/syscall.h"
-#include "rules/rules.h"
-#include "stack/file.h"
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/file.h"
 
 namespace weir::layers {
 namespace {
@@ -17,7 +17,7 @@ enum Statistics { kStriped, kRefused, kCount };
 
 bool is_on_lustre(int fd) {
   struct statfs about;
-  return os::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) == 0 && static_cast<uint32_t>(about.f_type) == lustre::kFileSystem;
+  return base::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) == 0 && static_cast<uint32_t>(about.f_type) == lustre::kFileSystem;
 }
 
 // Lustre alone has layouts that an open can put off; elsewhere the flags would mean something else, or nothing.
@@ -27,11 +27,11 @@ bool would_be_on_lustre(const Opening& o, const char* absolute) {
   base::Text path = base::text(absolute);
   while (path.size > 1 && path.data[path.size - 1] != '/') --path.size;
   if (o.path == nullptr || writer.add(path).cut()) return false;
-  const os::HoldsDescriptor held;
-  const long fd = os::open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (os::failed(fd)) return false;
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (base::failed(fd)) return false;
   const bool is = is_on_lustre(static_cast<int>(fd));
-  os::close_fd(static_cast<int>(fd));
+  base::close_fd(static_cast<int>(fd));
   return is;
 }
 
@@ -46,7 +46,7 @@ Result open(Layer& layer, Opening& o) {
   lustre::Layout layout{lustre::kLayoutMagic, lustre::kRaid0, {}, 0, 0, lustre::kAnyTarget};
   layout.stripe_bytes = static_cast<uint32_t>(rules::option_number(*layer.spec, "striping_unit", 0));
   layout.stripe_count = static_cast<uint16_t>(rules::option_number(*layer.spec, "striping_factor", 0));
-  const long result = os::system_call(SYS_ioctl, fd, static_cast<long>(lustre::kSetStripe), reinterpret_cast<long>(&layout));
+  const long result = base::system_call(SYS_ioctl, fd, static_cast<long>(lustre::kSetStripe), reinterpret_cast<long>(&layout));
   ++layer.statistics[result < 0 ? kRefused : kStriped];
   return fd;
 }

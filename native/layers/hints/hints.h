@@ -2,7 +2,7 @@
 // Layer hints: how a file lies on Lustre, decided when it is made (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "rules/rules.h"
-#include "stack/file.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/file.h"
 
 namespace weir::layers {
 namespace {

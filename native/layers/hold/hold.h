@@ -2,7 +2,7 @@
 // Layer hold, for tests of what stands above layers: the smallest thing that holds bytes. It is in no library that is installed.
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

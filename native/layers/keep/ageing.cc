@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What keep's files share: the arena, and the list of those with bytes that wait (layers/ageing).
 #include "layers/keep/state.h"
-#include "os/lock.h"
-#include "os/syscall.h"
-#include "stack/park.h"
+#include "base/lock.h"
+#include "base/syscall.h"
+#include "layers/machinery/stack/park.h"
 
 namespace weir::layers::keep {
 namespace {
@@ -22,14 +22,14 @@ void sweep(pool::Job*) { stack::drop_left(); }
 
 Shared* shared() { return ageing::wiped_by_fork(&shared_page); }
 
-drain::Arena* arena(uint64_t bytes) {
+writeback::Arena* arena(uint64_t bytes) {
   Shared* all = shared();
   if (all == nullptr) return nullptr;
-  if (drain::Arena* made = base::load(&all->arena); WEIR_LIKELY(made != nullptr)) return made;
-  const os::Locked lock(&all->lock);
+  if (writeback::Arena* made = base::load(&all->arena); WEIR_LIKELY(made != nullptr)) return made;
+  const base::Locked lock(&all->lock);
   if (all->arena == nullptr) {
     const uint64_t blocks = bytes < kBlockBytes ? 1 : bytes / kBlockBytes;
-    base::store(&all->arena, drain::create_arena(static_cast<uint32_t>(blocks), kBlockBytes, kFilesOfArena));
+    base::store(&all->arena, writeback::create_arena(static_cast<uint32_t>(blocks), kBlockBytes, kFilesOfArena));
   }
   return all->arena;
 }

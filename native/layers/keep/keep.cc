@@ -7,9 +7,9 @@
 
 #include "layers/enrol/enrol.h"
 #include "layers/keep/state.h"
-#include "os/syscall.h"
-#include "rules/rules.h"
-#include "stack/park.h"
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/park.h"
 
 namespace weir::layers::keep {
 namespace {
@@ -60,18 +60,18 @@ Result size(Layer& l) {
 // Room for so many bytes in a block whose owner's death loses nothing. False: write through.
 bool have_room(Layer& l, uint64_t bytes) {
   State& s = state(l);
-  drain::Arena* a = arena(rules::option_number(*l.spec, "bytes", kDefaultBytes));
+  writeback::Arena* a = arena(rules::option_number(*l.spec, "bytes", kDefaultBytes));
   if (a == nullptr) return false;
   if (!s.enrolled) {
     s.slot = enrol(a, l, true);
     s.enrolled = s.slot >= 0;
   }
-  if (!s.enrolled || !drain::held(a, s.slot)) return false;
+  if (!s.enrolled || !writeback::held(a, s.slot)) return false;
   if (s.block >= 0 && s.filled + bytes > kBlockBytes && write_out(l) < 0) return false;
   if (s.block >= 0) return true;
-  s.block = drain::take_block(a);
+  s.block = writeback::take_block(a);
   if (s.block < 0) return false;
-  drain::assign(a, s.block, s.slot, drain::kAtEnd);
+  writeback::assign(a, s.block, s.slot, writeback::kAtEnd);
   s.filled = s.written = 0;
   return true;
 }
@@ -88,13 +88,13 @@ Result pass(Layer& l, const Transfer& t) {
 Result write(Layer& l, const Transfer& t) {
   State& s = state(l);
   if (!s.appends || (l.file->flags & O_APPEND) == 0 || t.bytes > kLargest || (!s.waiting.listed && !pool::ready()) || !have_room(l, t.bytes)) return pass(l, t);
-  auto* to = static_cast<char*>(drain::data(shared()->arena, s.block)) + s.filled;
+  auto* to = static_cast<char*>(writeback::data(shared()->arena, s.block)) + s.filled;
   for (int i = 0; i < t.count; ++i) {
     memcpy(to, t.pieces[i].iov_base, t.pieces[i].iov_len);
     to += t.pieces[i].iov_len;
   }
   const auto bytes = static_cast<uint32_t>(t.bytes);
-  if (!drain::mark_dirty(shared()->arena, s.block, s.filled, s.filled + bytes)) return pass(l, t);
+  if (!writeback::mark_dirty(shared()->arena, s.block, s.filled, s.filled + bytes)) return pass(l, t);
   s.filled += bytes;
   s.size = t.offset + t.bytes;
   count(l, kAppended);
@@ -134,8 +134,8 @@ void close(Layer& l) {
   State& s = state(l);
   end_waiting(l);
   if (Shared* all = s.enrolled ? shared() : nullptr; all != nullptr && all->arena != nullptr) {
-    if (s.block >= 0) drain::give_block(all->arena, s.block);
-    drain::withdraw(all->arena, s.slot);
+    if (s.block >= 0) writeback::give_block(all->arena, s.block);
+    writeback::withdraw(all->arena, s.slot);
   }
   s.block = -1;
   s.enrolled = false;
@@ -147,16 +147,16 @@ void close(Layer& l) {
 Result write_out(Layer& l) {
   State& s = state(l);
   if (s.block < 0) return 0;
-  drain::Arena* a = shared()->arena;
+  writeback::Arena* a = shared()->arena;
   Result result = 0;
   for (int failures = 0; s.written < s.filled;) {
     const Result end = size_below(l);
-    if (end >= 0) drain::begin_append(a, s.block, static_cast<uint64_t>(end));
-    const auto* from = static_cast<const char*>(drain::data(a, s.block)) + s.written;
+    if (end >= 0) writeback::begin_append(a, s.block, static_cast<uint64_t>(end));
+    const auto* from = static_cast<const char*>(writeback::data(a, s.block)) + s.written;
     result = end < 0 ? end : write_below(l, from, s.filled - s.written, static_cast<uint64_t>(end));
     count(l, kSystemWrites);
     if (result > 0) {
-      drain::mark_clean(a, s.block, s.written, s.written + static_cast<uint32_t>(result));
+      writeback::mark_clean(a, s.block, s.written, s.written + static_cast<uint32_t>(result));
       s.written += static_cast<uint32_t>(result);
       continue;
     }
@@ -165,10 +165,10 @@ Result write_out(Layer& l) {
   }
   if (s.written < s.filled) {
     stack::defer_error(l, result < 0 ? static_cast<int>(-result) : EIO, s.filled - s.written);
-    drain::mark_clean(a, s.block);
+    writeback::mark_clean(a, s.block);
     s.knows_size = false;
   }
-  drain::give_block(a, s.block);
+  writeback::give_block(a, s.block);
   s.block = -1;
   s.filled = s.written = 0;
   return 0;

@@ -2,11 +2,11 @@
 // What keep knows of one file, and what its files share. A file's state is touched with the file's lock held.
 #pragma once
 
-#include "drain/arena.h"
+#include "layers/writeback/arena.h"
 #include "layers/ageing/ageing.h"
-#include "pool/pool.h"
-#include "stack/file.h"
-#include "stack/layer.h"
+#include "layers/machinery/pool/pool.h"
+#include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers::keep {
 
@@ -34,7 +34,7 @@ struct State {
 // Gone in a forked child, where arena and threads are the parent's.
 struct Shared {
   uint32_t lock;
-  drain::Arena* arena;
+  writeback::Arena* arena;
   ageing::List waiting;
   pool::Job sweep;
 };
@@ -44,7 +44,7 @@ inline void count(Layer& l, Count what, uint64_t n = 1) { l.statistics[what] += 
 
 // ageing.cc
 Shared* shared();
-drain::Arena* arena(uint64_t bytes);
+writeback::Arena* arena(uint64_t bytes);
 void begin_waiting(Layer&);
 void end_waiting(Layer&);
 void sweep_soon();

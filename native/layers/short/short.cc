@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "layers/chance/chance.h"
-#include "rules/rules.h"
+#include "layers/machinery/rules/rules.h"
 
 namespace weir::layers {
 namespace {

@@ -2,7 +2,7 @@
 // Layer short: transfers that move fewer bytes than asked for (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

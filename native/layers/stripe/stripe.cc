@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "layers/stripe/index.h"
-#include "os/syscall.h"
-#include "rules/rules.h"
-#include "stack/file.h"
-#include "stack/private.h"
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/private.h"
 
 namespace weir::layers {
 namespace {
@@ -49,7 +49,7 @@ long open_piece(base::Text path, int flags, unsigned mode) {
   char name[4096];
   base::Writer writer(name, sizeof name);
   if (writer.add(path).cut()) return -ENAMETOOLONG;
-  return os::open_at(AT_FDCWD, name, flags, static_cast<int>(mode));
+  return base::open_at(AT_FDCWD, name, flags, static_cast<int>(mode));
 }
 
 // The pieces are opened for reading too: their bytes may have to be read for a size.
@@ -60,9 +60,9 @@ Result open_pieces(State& s, const Index& index, int flags, unsigned mode) {
   s.writes = access == O_RDWR;
   for (uint32_t i = 0; i < index.pieces; ++i) {
     const long fd = open_piece(index.path[i], access | made | (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC, mode);
-    if (os::failed(fd) || !keep_private(static_cast<int>(fd), &s.descriptor[i])) {
+    if (base::failed(fd) || !keep_private(static_cast<int>(fd), &s.descriptor[i])) {
       close_pieces(s);
-      return os::failed(fd) ? fd : -EMFILE;
+      return base::failed(fd) ? fd : -EMFILE;
     }
     s.pieces = i + 1;
   }
@@ -75,7 +75,7 @@ enum class Found { nothing, index, other, unknown };
 long read_text(int fd, char* text) {
   size_t n = 0;
   while (n < kIndexBytes && is_cut({text, n})) {
-    const long got = os::read_at(fd, text + n, kIndexBytes - n, n);
+    const long got = base::read_at(fd, text + n, kIndexBytes - n, n);
     if (got == -EINTR) continue;
     if (got < 0) return got;
     if (got == 0) break;
@@ -88,17 +88,17 @@ bool is_regular(int directory, const char* path) {
   struct stat about;
   const auto to = reinterpret_cast<long>(&about);
   const auto name = reinterpret_cast<long>(path);
-  return os::system_call(SYS_newfstatat, directory, name, to, 0) == 0 && S_ISREG(about.st_mode);
+  return base::system_call(SYS_newfstatat, directory, name, to, 0) == 0 && S_ISREG(about.st_mode);
 }
 
 // unknown: a regular file that cannot be read, *error says why. Taken for a plain one, an index
 // would be overwritten.
 Found look_at(int directory, const char* path, char* text, Index* index, Result* error) {
-  const os::HoldsDescriptor held;
-  const long fd = os::open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd == -ENOENT) return Found::nothing;
-  const long size = os::failed(fd) ? fd : read_text(static_cast<int>(fd), text);
-  if (!os::failed(fd)) os::close_fd(static_cast<int>(fd));
+  const long size = base::failed(fd) ? fd : read_text(static_cast<int>(fd), text);
+  if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
   if (size == 0) return Found::nothing;
   if (size > 0) {
     return parse({text, static_cast<size_t>(size)}, index) ? Found::index : Found::other;
@@ -111,7 +111,7 @@ Found look_at(int directory, const char* path, char* text, Index* index, Result*
 // ranks that open it at once find the same.
 uint64_t identity_of(int fd) {
   struct statx about = {};
-  const long failed = os::system_call(SYS_statx, fd, reinterpret_cast<long>(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, reinterpret_cast<long>(&about));
+  const long failed = base::system_call(SYS_statx, fd, reinterpret_cast<long>(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, reinterpret_cast<long>(&about));
   if (failed < 0) return 0;
   const uint64_t what[] = {about.stx_ino, static_cast<uint64_t>(about.stx_btime.tv_sec), about.stx_btime.tv_nsec};
   return base::hash({reinterpret_cast<const char*>(what), sizeof what}, 0);
@@ -125,7 +125,7 @@ Result make(Layer& layer, const Opening& o, char* text, Index* index, int fd) {
   const Result result = open_pieces(state(layer), *index, o.flags | O_TRUNC, o.mode & kPermissions);
   if (result < 0) return result;
   const size_t size = strlen(text);
-  const long written = os::write_at(fd, text, size, 0);
+  const long written = base::write_at(fd, text, size, 0);
   return written == static_cast<long>(size) ? 0 : written < 0 ? written : -ENOSPC;
 }
 
@@ -147,7 +147,7 @@ Result open(Layer& layer, Opening& o) {
   const Result result = makes ? make(layer, o, text, &index, static_cast<int>(fd)) : open_pieces(s, index, o.flags, o.mode & kPermissions);
   if (result >= 0) return fd;
   close_pieces(s);
-  os::close_fd(static_cast<int>(fd));
+  base::close_fd(static_cast<int>(fd));
   return result;
 }
 
@@ -167,7 +167,7 @@ Result size(Layer& layer) {
   base::fetch_add(&layer.statistics[kSizeRequests], uint64_t{s.pieces});
   for (uint32_t i = 0; i < s.pieces; ++i) {
     struct stat about;
-    const long failed = os::system_call(SYS_fstat, s.descriptor[i], reinterpret_cast<long>(&about));
+    const long failed = base::system_call(SYS_fstat, s.descriptor[i], reinterpret_cast<long>(&about));
     if (failed < 0) return failed;
     const uint64_t whole = file_bytes(static_cast<uint64_t>(about.st_size), s.unit, s.pieces, i);
     if (whole > most) most = whole;
@@ -276,7 +276,7 @@ Result truncate(Layer& layer, uint64_t bytes) {
   State& s = state(layer);
   base::store(&s.known_bytes, uint64_t{0});
   for (uint32_t i = 0; i < s.pieces; ++i) {
-    const long result = os::system_call(SYS_ftruncate, s.descriptor[i], static_cast<long>(piece_bytes(bytes, s.unit, s.pieces, i)));
+    const long result = base::system_call(SYS_ftruncate, s.descriptor[i], static_cast<long>(piece_bytes(bytes, s.unit, s.pieces, i)));
     if (result < 0) return result;
   }
   return 0;
@@ -285,7 +285,7 @@ Result truncate(Layer& layer, uint64_t bytes) {
 Result sync(Layer& layer, bool data_only) {
   const State& s = state(layer);
   for (uint32_t i = 0; i < s.pieces; ++i) {
-    const long result = os::system_call(data_only ? SYS_fdatasync : SYS_fsync, s.descriptor[i]);
+    const long result = base::system_call(data_only ? SYS_fdatasync : SYS_fsync, s.descriptor[i]);
     if (result < 0) return result;
   }
   return sync_below(layer, data_only);

@@ -2,7 +2,7 @@
 // Layer stripe: one file over several directories (README.md here).
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers/system/system.h"
 
-#include "os/syscall.h"
-#include "record/log.h"
-#include "stack/file.h"
+#include "base/syscall.h"
+#include "trace/log.h"
+#include "layers/machinery/stack/file.h"
 
 namespace weir::layers {
 namespace {
@@ -18,24 +18,24 @@ enum Statistics { kReads, kWrites, kSizes, kTruncates, kSyncs, kCount };
 
 // With a trace alone, which has them: the requests themselves are then counted for what they are, whichever layer made them.
 WEIR_INLINE void count(Layer& l, Statistics what) {
-  if (WEIR_UNLIKELY(record::recording())) base::fetch_add(&l.statistics[what], uint64_t{1});
+  if (WEIR_UNLIKELY(trace::recording())) base::fetch_add(&l.statistics[what], uint64_t{1});
 }
 
 int descriptor(const Layer& l, const Transfer& t) { return t.descriptor >= 0 ? t.descriptor : l.file->descriptor; }
 long address(const void* p) { return reinterpret_cast<long>(p); }
 
-Result open(Layer&, Opening& o) { return os::open_at(o.directory, o.path, o.flags, static_cast<int>(o.mode)); }
+Result open(Layer&, Opening& o) { return base::open_at(o.directory, o.path, o.flags, static_cast<int>(o.mode)); }
 
 // One piece or many, at an offset or at the kernel's position: four calls each way.
 Result move(Layer& l, const Transfer& t, long plain, long vector, long at, long vector_at) {
   const int fd = descriptor(l, t);
   if (t.offset == kKernelOffset) {
-    if (t.count == 1) return os::system_call(plain, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len));
-    return os::system_call(vector, fd, address(t.pieces), t.count);
+    if (t.count == 1) return base::system_call(plain, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len));
+    return base::system_call(vector, fd, address(t.pieces), t.count);
   }
   const long offset = static_cast<long>(t.offset);
-  if (t.count == 1) return os::system_call(at, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len), offset);
-  return os::system_call(vector_at, fd, address(t.pieces), t.count, offset, 0);
+  if (t.count == 1) return base::system_call(at, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len), offset);
+  return base::system_call(vector_at, fd, address(t.pieces), t.count, offset, 0);
 }
 
 Result read(Layer& l, const Transfer& t) {
@@ -52,7 +52,7 @@ Result size(Layer& l) {
   const struct stat* is = stack::stat_of_program;
   if (is == nullptr) {
     count(l, kSizes);
-    const long result = os::system_call(SYS_fstat, l.file->descriptor, address(&about));
+    const long result = base::system_call(SYS_fstat, l.file->descriptor, address(&about));
     if (result < 0) return result;
     is = &about;
   }
@@ -62,12 +62,12 @@ Result size(Layer& l) {
 
 Result truncate(Layer& l, uint64_t bytes) {
   count(l, kTruncates);
-  return os::system_call(SYS_ftruncate, l.file->descriptor, static_cast<long>(bytes));
+  return base::system_call(SYS_ftruncate, l.file->descriptor, static_cast<long>(bytes));
 }
 Result flush(Layer&) { return 0; }
 Result sync(Layer& l, bool data_only) {
   count(l, kSyncs);
-  return os::system_call(data_only ? SYS_fdatasync : SYS_fsync, l.file->descriptor);
+  return base::system_call(data_only ? SYS_fdatasync : SYS_fsync, l.file->descriptor);
 }
 void invalidate(Layer&) {}
 

@@ -2,7 +2,7 @@
 // The bottom of every stack: the kernel.
 #pragma once
 
-#include "stack/layer.h"
+#include "layers/machinery/stack/layer.h"
 
 namespace weir::layers {
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes that programs had accepted when they died: where they lie, waiting until the helper has written them, and what it
-could not write. The helper itself is the program ``weir-drain`` (native/helper); the files are those of
+could not write. The helper itself is the program ``weir-drain`` (native/layers/writeback/daemon); the files are those of
 docs/formats/arena.md. All of this is about one node, the one it runs on."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weir._errors import InputError
 from weir._native import DRAIN, LibraryMissing, library_path
 
 SHARED_MEMORY = Path("/dev/shm")
-# As native/node/place.cc has them: the first that is set names the job.
+# As native/layers/machinery/node/place.cc has them: the first that is set names the job.
 JOB_VARIABLES = ("WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID")
 
 

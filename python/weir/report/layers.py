@@ -40,7 +40,7 @@ def layer_table(report: Report, top: int | None = 20) -> Table:
     return Table(f"Files under layers{of}", columns, rows, (("logical", 3), ("system", 3), ("", 1)))
 
 
-# Why a layer bypasses a file (Reason of native/stack/layer.h), for people.
+# Why a layer bypasses a file (Reason of native/layers/machinery/stack/layer.h), for people.
 REASONS = {
     "large_requests": "requests of half a buffer and more: the layer would only copy",
     "shared": "a file system of this node alone: its ranks share the kernel's cache already (always=1 uses the layer)",

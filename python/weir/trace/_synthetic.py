@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes trace files from Python, for tests and benches alone: what native/record writes, without a program to measure."""
+"""Writes trace files from Python, for tests and benches alone: what native/trace writes, without a program to measure."""
 
 from __future__ import annotations
 

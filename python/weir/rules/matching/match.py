@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rule an open gets, as native/rules/match.cc decides it, and why others do not."""
+"""Which rule an open gets, as native/layers/machinery/rules/match.cc decides it, and why others do not."""
 
 from __future__ import annotations
 

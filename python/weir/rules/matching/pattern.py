@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File-name patterns, as native/rules/pattern.cc has them: fnmatch(3) without flags, in the C locale, over bytes."""
+"""File-name patterns, as native/layers/machinery/rules/pattern.cc has them: fnmatch(3) without flags, in the C locale, over bytes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that must not show in the program's table of descriptors.
+#pragma once
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+namespace weir::base {
+
+// Calls body(what). In a thread of weir's own that is done with a copy of the table of descriptors, while the thread waits: a program's
+// open() in another thread would otherwise get the next number. The body must close what it opens, and its /proc/self is another.
+WEIR_COLD void run_apart(void (*body)(void*), void* what);
+
+// As read_file(), apart. Not for files below /proc/self.
+WEIR_COLD long read_file_apart(const char* path, char* to, size_t size);
+
+}  // namespace weir::base

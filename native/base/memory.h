@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether memory at an address can be read or written, asked of the kernel without changing a byte of it.
+#pragma once
+
+#include <linux/futex.h>
+#include <stdint.h>
+
+#include "base/syscall.h"
+
+namespace weir::base {
+
+// Whether the aligned word around an address can be written: the kernel ors zero to it (futex(2), FUTEX_WAKE_OP). A thread that
+// waits for this very word with the value 0x7ff is woken, as any may be for nothing.
+inline bool can_write(uintptr_t at) {
+  uint32_t nobody = 0;
+  const long all = static_cast<long>(FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0x7ff));
+  const long result = system_call(SYS_futex, reinterpret_cast<long>(&nobody), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 1, 1,
+                                  static_cast<long>(at & ~uintptr_t{3}), all);
+  return !failed(result);
+}
+
+// Whether no page of it is missing; one that is there may still refuse a copy (mprotect).
+inline bool is_mapped(uintptr_t at, size_t bytes) { return system_call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), MS_ASYNC) == 0; }
+
+// Whether all pages of an aligned range can be read or written: the kernel makes them present (madvise(2), since Linux 5.14). False also
+// where the kernel cannot tell.
+inline bool can_copy_all(uintptr_t at, uint64_t bytes, bool writes) {
+  return system_call(SYS_madvise, static_cast<long>(at), static_cast<long>(bytes), writes ? 23 /* POPULATE_WRITE */ : 22 /* POPULATE_READ */) == 0;
+}
+
+}  // namespace weir::base

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// netCDF-C and PnetCDF: one interface in two spellings (nc_, ncmpi_), so one way to tell a variable's name and the bytes of a call.
+#pragma once
+
+#include "hook/library/library.h"
+#include "hook/mpi/handles.h"
+
+namespace weir::hook {
+
+// What a call moves. one: an element; whole: all of the variable; counts: a hyperslab of so many along each dimension; pieces: several.
+enum class Extent : uint8_t { one, whole, counts, pieces };
+struct NetcdfAccess {
+  Op op;
+  Library library;
+  int file, variable;
+  Extent extent;
+  uint32_t element_bytes;  // in memory; 0: as in the file, or as `type` says
+  const int64_t* counts = nullptr;
+  const int64_t* const* piece_counts = nullptr;
+  int64_t elements = -1;  // of `type`, MPI's; -1: not said
+  Handle type = 0;
+  int pieces = 0;
+};
+void end_netcdf_access(const CallSite& site, const NetcdfAccess& access, int result, uint64_t begun);
+
+// A call on a whole file. Its name is asked for before the call, which may close it.
+uint32_t name_of_netcdf(const CallSite& site, Library library, int file);
+void end_netcdf_call(Op op, Library library, uint32_t name, int result, uint64_t begun);
+
+// Files come and go, and with them what their numbers mean.
+void forget_netcdf_variables();
+
+}  // namespace weir::hook

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the dynamic symbols of what is loaded: an undefined one is a function that somebody may call.
+#include "hook/mpi/needs.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "hook/object.h"
+
+namespace weir::hook {
+namespace {
+
+bool is_of_mpi(const char* file) {
+  constexpr const char* kPrefixes[] = {"libmpi", "libpmpi", "libompi", "libopen-", "mca_", "libweir-preload"};
+  for (const char* prefix : kPrefixes) {
+    if (strncmp(file, prefix, strlen(prefix)) == 0) return true;
+  }
+  return false;
+}
+
+bool needs(const Object& object, const char* prefix) {
+  const size_t size = strlen(prefix);
+  for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
+    const ElfW(Sym)& symbol = object.symbols[i];
+    if (symbol.st_shndx == SHN_UNDEF && strncmp(object.names + symbol.st_name, prefix, size) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool program_needs(const char* prefix, const char* other_prefix) {
+  return for_each_object([&](const Object& object) {
+    return !is_of_mpi(object.file()) && (needs(object, prefix) || needs(object, other_prefix));
+  });
+}
+
+}  // namespace weir::hook

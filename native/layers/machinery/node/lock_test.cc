@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/machinery/node/lock.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/apart.h"
+#include "base/thread.h"
+
+using namespace weir::node;
+
+namespace {
+
+template <typename T>
+T* shared() {
+  return static_cast<T*>(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+}
+
+// Looks at one process again and again, by the whole way and by what is remembered of it.
+Identity looked_at{};
+uint32_t looks = 0, lived = 0, over = 0;
+void* look(void*) {
+  weir::base::begin_thread("weir-test");
+  while (weir::base::load(&over) == 0) {
+    char text[512];
+    weir::base::read_file_apart("/proc/1/stat", text, sizeof text);
+    if (alive(looked_at)) weir::base::fetch_add(&lived, 1u);
+    weir::base::fetch_add(&looks, 1u);
+  }
+  weir::base::store(&over, 2u);
+  return nullptr;
+}
+
+}  // namespace
+
+TEST(Lock, a_thread_of_weirs_own_takes_no_number_from_the_program) {
+  looked_at = self();
+  ASSERT_TRUE(weir::base::start_thread(look, 256 << 10));
+  const int lowest = dup(0);
+  close(lowest);
+  int wrong = 0;
+  while (weir::base::load(&looks) < 4000) {
+    const int fd = dup(0);
+    wrong += fd != lowest;
+    close(fd);
+  }
+  weir::base::store(&over, 1u);
+  while (weir::base::load(&over) != 2) sched_yield();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(lived, looks);
+}
+
+TEST(Lock, is_taken_from_the_dead) {
+  Lock* lock = shared<Lock>();
+  const pid_t child = fork();
+  if (child == 0) {
+    forked();
+    acquire(*lock);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_FALSE(try_acquire(*lock));
+  EXPECT_TRUE(acquire(*lock)) << "says that its owner was dead";
+  release(*lock);
+  EXPECT_TRUE(try_acquire(*lock));
+  release(*lock);
+}
+
+TEST(Lock, a_zombie_is_dead) {
+  int stop[2];
+  ASSERT_EQ(pipe(stop), 0);
+  auto* who = shared<Identity>();
+  const pid_t child = fork();
+  if (child == 0) {
+    forked();
+    *who = self();
+    char byte;
+    close(stop[1]);
+    _exit(read(stop[0], &byte, 1) == 1 ? 1 : 0);
+  }
+  close(stop[0]);
+  while (who->start == 0) usleep(1000);
+  EXPECT_TRUE(alive(*who));
+  EXPECT_FALSE(alive({who->pid, who->start + 1})) << "a number used again is somebody else";
+  close(stop[1]);
+  siginfo_t about;
+  waitid(P_PID, static_cast<id_t>(child), &about, WEXITED | WNOWAIT);
+  EXPECT_FALSE(alive(*who));
+  waitpid(child, nullptr, 0);
+}
+
+// In another root directory nobody's start time can be read: numbers are all there is.
+TEST(Lock, of_the_living_is_not_taken_where_proc_is_not_seen) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can change its root directory";
+  setenv("WEIR_LOCK_WAIT_MS", "5", 1);
+  read_lock_wait();
+  char root[] = "/tmp/weir-lock-XXXXXX";
+  ASSERT_NE(mkdtemp(root), nullptr);
+  struct Both {
+    Lock ours, theirs;
+    Identity parent, child, dead;
+  };
+  Both* both = shared<Both>();
+  both->parent = self();
+  ASSERT_TRUE(try_acquire(both->ours));
+  const pid_t gone = fork();
+  if (gone == 0) {
+    forked();
+    both->dead = self();
+    _exit(0);
+  }
+  waitpid(gone, nullptr, 0);
+  int stop[2];
+  ASSERT_EQ(pipe(stop), 0);
+  for (const bool knows_itself : {true, false}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      forked();
+      if (knows_itself) self();
+      if (chroot(root) != 0 || chdir("/") != 0) _exit(1);
+      const Identity me = self();
+      if ((me.start != 0) != knows_itself || alive(both->dead)) _exit(2);
+      if (!alive(both->parent) || !runs(both->parent.pid)) _exit(2);
+      if (take(both->ours) != Taken::kNot || release_if_dead(both->ours)) _exit(3);
+      if (take(both->theirs) == Taken::kNot) _exit(4);
+      __atomic_store(&both->child, &me, __ATOMIC_SEQ_CST);
+      char byte;
+      _exit(read(stop[0], &byte, 1) == 1 ? 0 : 5);
+    }
+    const auto runs_still = [=] { return waitpid(child, nullptr, WNOHANG) == 0; };
+    while (weir::base::load(&both->child.pid) == 0 && runs_still()) usleep(1000);
+    EXPECT_TRUE(alive(both->child));
+    EXPECT_EQ(take(both->theirs), Taken::kNot);
+    EXPECT_EQ(write(stop[1], "x", 1), 1);
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_FALSE(alive(both->child));
+    EXPECT_EQ(take(both->theirs), Taken::kFromDead);
+    release(both->theirs);
+    both->child = {};
+  }
+  release(both->ours);
+  rmdir(root);
+}
+
+TEST(Lock, excludes_others_while_some_of_them_are_killed) {
+  struct Both {
+    Lock lock;
+    volatile uint64_t a, b;
+  };
+  Both* both = shared<Both>();
+  for (int i = 0; i < 24; ++i) {
+    if (fork() != 0) continue;
+    forked();
+    for (int k = 0; k < 2000; ++k) {
+      const bool from_dead = acquire(both->lock);
+      if (from_dead) both->b = both->a;  // what the last owner left half done
+      if (both->a != both->b) _exit(1);
+      both->a = both->a + 1;
+      if (i % 4 == 0 && k == 500 + i) kill(getpid(), SIGKILL);
+      both->b = both->b + 1;
+      release(both->lock);
+    }
+    _exit(0);
+  }
+  int killed = 0, wrong = 0, status = 0;
+  while (wait(&status) > 0) {
+    killed += WIFSIGNALED(status);
+    wrong += WIFEXITED(status) && WEXITSTATUS(status) != 0;
+  }
+  EXPECT_EQ(killed, 6);
+  EXPECT_EQ(wrong, 0);
+  if (acquire(both->lock)) both->b = both->a;  // the last to come may have been one of the killed
+  EXPECT_EQ(both->a, both->b);
+}

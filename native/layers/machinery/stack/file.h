@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file under layers: one for each open(2) that a rule matched, shared by all descriptors that dup made of it (the kernel's open
+// file description). The table says in one load whether a descriptor has one.
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "layers/machinery/stack/layer.h"
+
+namespace weir::stack {
+
+struct File {
+  Ways enter;          // per operation the first layer that takes part
+  Layer* top;
+  Layer* bottom;       // system
+  int descriptor;      // of the kernel, one of the program's; stack/posix moves it on when that number is closed
+  int flags;           // of open, as fcntl changed them (O_APPEND, O_SYNC, ...)
+  uint32_t references; // descriptors
+  int last_copy;       // the number that was made last, when there are several
+  bool holds;          // a layer has kHolds or kTransforms: the position below is the file's; else the kernel's is
+  bool transforms;     // a layer has kTransforms
+  bool shares;         // a layer has kSharesNode
+  bool empty;          // its layers keep no byte yet: who else wants the file does not wait for it, and is seen at the next call
+  bool coherent;       // every rank that may have the file sees the same bytes in the layers: locks need no trip to the file
+  bool left;           // its layers are gone: calls go to the kernel
+  uint16_t parks;      // not 0: its last close may keep it (layers/machinery/stack/park.h)
+  bool locked;         // a lock was taken on it, which its last close must end
+  bool aside;          // opening is cheap where it lies: layers that save opens have nothing to do
+  bool syncs;          // every write is flushed at once: the process is ending
+  uint8_t leaving;     // Reason: leave at the next chance
+  int32_t error;       // deferred, positive; 0: none
+  uint64_t lost_bytes; // accepted, not written
+  uint64_t position;   // of the program, when holds
+  uint64_t device, inode;
+  uint64_t size_at_open, block_bytes;  // st_blksize
+  uint32_t fs_type;    // statfs f_type
+  uint32_t name;       // id in the trace's names, 0 without a trace
+  uint32_t lock;       // layers/machinery/stack/lock.h; held during every call that enters a stack that holds. A signal handler that comes in between
+                       // goes straight to the kernel
+  uintptr_t frame;     // stack pointer of the call that has the lock
+  int unit;            // Fortran unit, -1 none
+  void* lease;         // node/: this opening in the node's registry
+  uint64_t published;  // size that the node knows, 0: none
+  File *next_alike, *previous_alike, *next_list;  // layers/machinery/stack/openings.h
+  uint32_t alike;      // as what it is listed there
+  uint32_t pages;      // of memory
+  uint16_t layer_count;
+  uint16_t rule;       // index of the rule
+  char path[];         // absolute, zero-terminated
+};
+
+inline constexpr int kFiles = 1 << 16;  // descriptors above it have no layers
+// The lowest bits of an entry: what is the kernel's alone although the file is known.
+enum EntryBit : uintptr_t {
+  kAllPass = 1,     // everything: the file is there for the node's registry
+  kReadsPass = 2,   // no layer takes part in
+  kWritesPass = 4,
+  kSeeksPass = 8,
+  kEntryBits = 15,
+};
+extern WEIR_OWN File* files[kFiles];
+
+WEIR_INLINE uintptr_t entry_at(int fd) {
+  if (WEIR_UNLIKELY(static_cast<unsigned>(fd) >= kFiles)) return 0;
+  return reinterpret_cast<uintptr_t>(base::load_relaxed(&files[static_cast<unsigned>(fd)]));
+}
+WEIR_INLINE File* file_of_entry(uintptr_t entry) { return reinterpret_cast<File*>(entry & ~uintptr_t{kEntryBits}); }
+
+// Null: no layers. One load for the usual file.
+WEIR_INLINE File* file_at(int fd) {
+  const uintptr_t entry = entry_at(fd);
+  return WEIR_LIKELY(entry == 0) || (entry & kAllPass) != 0 ? nullptr : file_of_entry(entry);
+}
+
+// Also those without layers.
+WEIR_INLINE File* known_at(int fd) {
+  return file_of_entry(entry_at(fd));
+}
+
+}  // namespace weir::stack

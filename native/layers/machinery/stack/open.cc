@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Openings: which rule a file has, and what has to happen before it may have its layers.
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "layers/machinery/node/registry.h"
+#include "base/clock.h"
+#include "base/directory_path.h"
+#include "base/scratch.h"
+#include "base/syscall.h"
+#include "trace/process.h"
+#include "layers/machinery/stack/aside.h"
+#include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/inside.h"
+#include "layers/machinery/stack/names.h"
+#include "layers/machinery/stack/notes.h"
+#include "layers/machinery/stack/process.h"
+#include "layers/machinery/stack/sharing.h"
+#include "layers/machinery/stack/table.h"
+
+namespace weir::stack {
+namespace {
+
+const rules::Rules* rules_in_force = nullptr;
+constinit int rank_of_rank = -1;
+constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
+constinit bool some_keep = false;
+constinit bool some_always = false;       // a rule has keep:always=1
+constinit bool keeps_alone = true;        // no rule has another layer that does anything, and names alone decide who has which
+constinit bool mode_decides = false;      // the same name may be under layers or not, by how it is opened
+
+constexpr size_t kLongestPath = 4096;
+
+// Layers whose files nobody else can read have to be found also where the process filters its system calls.
+bool keeps_forms() { return base::load_relaxed(&forms_kept) != 0; }
+
+bool make_absolute(int directory, const char* path, char* to) {
+  if (path[0] == '/') return rules::make_absolute({"/", 1}, base::text(path), to, base::Scratch::kBytes);
+  const base::Scratch room(keeps_forms());
+  if (room.data() == nullptr) return false;
+  const base::Text begin = base::directory_path(directory, room.data(), base::Scratch::kBytes);
+  return begin.size != 0 && rules::make_absolute(begin, base::text(path), to, base::Scratch::kBytes);
+}
+
+const rules::Rule* match(const char* path, int flags, int fd) {
+  rules::Open what{path};
+  what.flags = flags;
+  what.fd = fd;
+  what.rank = rank_of_rank;
+  what.fortran = fortran_opening.within;
+  what.unit = fortran_opening.within ? fortran_opening.unit : -1;
+  what.access = fortran_opening.access;
+  what.form = fortran_opening.form;
+  const rules::Rule* rule = rules::match(*rules_in_force, what);
+  return rule == nullptr || rule->stack.plain() ? nullptr : rule;
+}
+
+bool is_ordered(const rules::Stack& stack) {
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    const Kind* kind = find_kind(stack.layers[i].name);
+    if (kind != nullptr && (kind->flags & kOrdered) != 0) return true;
+  }
+  return false;
+}
+
+bool is_always(const rules::LayerSpec& layer) { return rules::option_number(layer, "always", 0) != 0; }
+
+bool keeps_always(const rules::Stack& stack) {
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    if (rules::is(stack.layers[i].name, "keep") && is_always(stack.layers[i])) return true;
+  }
+  return false;
+}
+
+bool is_keep_alone(const rules::Stack& stack) {
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    const base::Text name = stack.layers[i].name;
+    if (!rules::is(name, "keep") && !rules::is(name, "event") && !rules::is(name, "system")) return false;
+  }
+  return true;
+}
+
+// Files of the kernel's own making are no files: they change without being written.
+bool is_special(uint32_t fs_type) {
+  switch (fs_type) {
+    case 0x9fa0: case 0x62656572: case 0x27e0eb: case 0x63677270: case 0x64626720: case 0x74726163: case 0x73636673: case 0x6e736673:
+      return true;  // proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, nsfs
+  }
+  return false;
+}
+
+struct About {
+  struct stat file;
+  uint32_t fs_type;
+};
+
+// The kind of the file system on a device, asked for once: the answer of most is a request to a server. 0: not known yet.
+struct TypeOfDevice {
+  uint64_t device;
+  uint64_t type;
+};
+constinit TypeOfDevice types[16] = {};
+
+uint32_t type_of_device(int fd, uint64_t device) {
+  TypeOfDevice& row = types[device % 16];
+  if (const uint64_t type = base::load(&row.type); type != 0 && base::load(&row.device) == device && base::load(&row.type) == type) {
+    return static_cast<uint32_t>(type);
+  }
+  struct statfs about;
+  if (base::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) != 0) return 0;
+  base::store(&row.type, uint64_t{0});
+  base::store(&row.device, device);
+  base::store(&row.type, uint64_t{static_cast<uint32_t>(about.f_type)});
+  return static_cast<uint32_t>(about.f_type);
+}
+
+bool look_at(int fd, About* to) {
+  if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&to->file)) != 0 || !S_ISREG(to->file.st_mode)) return false;
+  to->fs_type = type_of_device(fd, to->file.st_dev);
+  return to->fs_type != 0 && !is_special(to->fs_type);
+}
+
+void know(File* f, int fd, int flags, const About& about) {
+  f->flags = flags;
+  f->device = about.file.st_dev;
+  f->inode = about.file.st_ino;
+  f->size_at_open = static_cast<uint64_t>(about.file.st_size);
+  f->block_bytes = static_cast<uint64_t>(about.file.st_blksize);
+  f->fs_type = about.fs_type;
+  f->unit = fortran_opening.within ? fortran_opening.unit : -1;
+  f->descriptor = fd;
+  f->references = 1;
+}
+
+// A layer that saves opens has nothing to save where they are cheap.
+void judge(File* f, uint64_t took) {
+  const rules::LayerSpec* keep = nullptr;
+  for (int i = 0; i < f->layer_count; ++i) {
+    if (strcmp(f->top[i].kind->name, "keep") == 0) keep = f->top[i].spec;
+  }
+  if (keep == nullptr || is_always(*keep)) return;
+  const bool made = (f->flags & O_CREAT) != 0 && f->size_at_open == 0;  // perhaps by this open: that takes longer
+  const bool measured = took != 0 && !made && (f->flags & O_TRUNC) == 0;
+  const bool cheap = measured && was_cheap(took);
+  if (measured && learn_open(f->device, cheap)) drop_parked();
+  f->aside = cheap || stands_aside(f->device) || (took != 0 && took < kDearNs && (made || !is_dear(f->device)));
+}
+
+bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY; }
+bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+// Becomes a file of which only the node's registry knows.
+void make_plain(File* f) {
+  close_layers(f);
+  f->left = true;
+  f->holds = false;
+  f->layer_count = 0;
+}
+
+// The file has its descriptor and what is known of it: with its layers or without, it enters the table.
+void admit(File* f, int fd, int flags) {
+  const bool direct = (flags & O_DIRECT) != 0;
+  if (f->holds && !f->transforms && (direct || base::sealed())) {
+    note_left(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
+    make_plain(f);
+  }
+  const bool alone = f->aside && f->layer_count == 2 && !trace::recording();  // with a trace the layer stays, to be seen
+  if (alone) make_plain(f);
+  if (!f->left && f->holds) {
+    if (!may_hold(f, reads(flags), writes(flags)) && !f->transforms) {
+      note_left(f, nullptr, f->lease != nullptr ? Reason::kConflict : Reason::kNoMemory);
+      make_plain(f);
+    }
+  } else {
+    admit_plain(f, reads(flags), writes(flags));
+  }
+  if (!f->left && !make_ready(f)) {
+    make_plain(f);
+    if (f->shares) {  // admitted as one of those that share their layers: as a plain one it may be in their way
+      end_lease(f);
+      admit_plain(f, reads(flags), writes(flags));
+    } else if (f->lease != nullptr) {
+      leave_lease(f);
+    }
+  }
+  link(f);
+  enter_table(fd, f);
+  if (f->transforms && !f->left) {
+    if ((flags & O_TRUNC) != 0) cut_published(f->device, f->inode, 0);
+    publish(f);
+  }
+}
+
+int name_file(File* f, int directory, const char* path) {
+  if (trace::recording() && f->name == 0) f->name = name_of_path(directory, path);
+  return 0;
+}
+
+// A file that nobody layers; those that others must know of become known.
+void finish_plain(const Ticket& t, int fd) {
+  if (!writes(t.flags) && !mode_decides && !anybody_holds()) return;
+  About about;
+  if (!look_at(fd, &about)) return;
+  File* f = build_plain({});
+  if (f == nullptr) return;
+  know(f, fd, t.flags, about);
+  admit(f, fd, t.flags);
+}
+
+File* build_for(const char* whole, int flags, int fd) {
+  const rules::Rule* rule = match(whole, flags, fd);
+  if (rule == nullptr) return nullptr;
+  bool alone = false;
+  return build(*rule, base::text(whole), &alone);
+}
+
+}  // namespace
+
+const rules::Rule* rule_for(const char* absolute_path) { return match(absolute_path, O_RDONLY, -1); }
+
+bool make_path_absolute(int directory, const char* path, char* to) { return make_absolute(directory, path, to); }
+
+constinit uint32_t in_force = 0;
+uint32_t (*name_of_path)(int, const char*) = nullptr;
+WEIR_THREAD FortranOpening fortran_opening;
+
+void set_rules(const rules::Rules& rules, int rank) {
+  rules_in_force = &rules;
+  rank_of_rank = rank;
+  for (uint32_t i = 0; i < rules.rule_count; ++i) {
+    const rules::Conditions& when = rules.rules[i].when;
+    some_are_ordered |= is_ordered(rules.rules[i].stack);
+    keep_forms(rules.rules[i].stack);
+    some_keep |= rules::has_layer(rules.rules[i].stack, "keep");
+    some_always |= keeps_always(rules.rules[i].stack);
+    keeps_alone &= is_keep_alone(rules.rules[i].stack);
+    mode_decides |= when.modes != 0 || when.units.count != 0 || when.min_bytes != 0 || when.max_bytes != UINT64_MAX ||
+                    when.access != rules::Access::kUnknown || when.form != rules::Form::kUnknown;
+  }
+  if (some_keep) {
+    base::store(&names_kept, 1u);
+    base::store(&names_always, some_always ? 1u : 0u);
+  }
+  keeps_alone &= !mode_decides;
+  base::store(&in_force, rules.rule_count != 0 ? 1u : 0u);
+}
+
+namespace {
+
+bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
+  t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0, false};
+  if (t.skip) return false;
+  if ((flags & O_TRUNC) != 0) settle(directory, path);
+  if (!some_are_ordered || (any_aside() && keeps_alone && !any_parked() && !trace::recording())) return false;
+  const base::SignalsBlocked blocked;
+  const base::Scratch given(keeps_forms()), whole(keeps_forms());
+  if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
+  if (!base::copy_text(given.data(), path, kLongestPath) || !make_absolute(directory, given.data(), whole.data())) return false;
+  if (any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr) return t.parked = true;
+  const rules::Rule* rule = match(whole.data(), flags, -1);
+  if (rule == nullptr || !is_ordered(rule->stack)) return false;
+  bool alone = false;
+  t.file = build(*rule, base::text(whole.data()), &alone);
+  return t.file != nullptr;
+}
+
+}  // namespace
+
+bool begin_open(Ticket& t, int directory, const char* path, int flags) {
+  const bool ordered = prepare_open(t, directory, path, flags);
+  if (some_keep) t.started = base::now_ns();
+  return ordered;
+}
+
+Ticket unordered(const char* path, int flags) {
+  return {nullptr, AT_FDCWD, path, flags, !may_change(), false};
+}
+
+int open_ordered(Ticket& t, unsigned mode) {
+  if (t.parked) return t.file->descriptor;
+  t.file->flags = t.flags;
+  name_file(t.file, t.directory, t.path);
+  Opening o{t.directory, t.path, t.flags, mode};
+  Layer* first = t.file->enter.open;
+  const Result fd = first->kind->open(*first, o);
+  if (fd >= 0) return static_cast<int>(fd);
+  errno = static_cast<int>(-fd);
+  return -1;
+}
+
+int finish_open(Ticket& t, int fd, const char* path) {
+  if (t.parked) return fd;
+  if (WEIR_UNLIKELY((t.flags & O_TRUNC) != 0 && !writes(t.flags)) && !t.skip && fd >= 0) node::names_changed();  // as truncate(2); no writer is seen
+  const uint64_t took = t.started != 0 ? base::now_ns() - t.started : 0;
+  const bool usual = !t.skip && t.file == nullptr && fd >= 0 && fd < kFiles;
+  if (any_aside() && usual && known_at(fd) == nullptr && !trace::recording() && is_aside(t.directory, path, t.flags)) return fd;
+  if (t.skip || fd < 0 || fd >= kFiles) {
+    if (t.file != nullptr) {
+      close_layers(t.file);
+      give_back(t.file);
+    }
+    return fd;
+  }
+  const int before = errno;
+  if (known_at(fd) != nullptr) drop_unseen(fd);
+  File* f = t.file;
+  if (f == nullptr) {
+    const base::Scratch whole(keeps_forms());
+    if (whole.data() != nullptr && path != nullptr && make_absolute(t.directory, path, whole.data())) f = build_for(whole.data(), t.flags, fd);
+  }
+  About about;
+  if (f == nullptr) {
+    finish_plain(t, fd);
+  } else if (look_at(fd, &about)) {
+    know(f, fd, t.flags, about);
+    name_file(f, t.directory, path);
+    judge(f, took);
+    admit(f, fd, t.flags);
+    if (f->aside && f->left && keeps_alone && stands_aside(about.file.st_dev)) put_aside(t.directory, path, t.flags);
+  } else {
+    close_layers(f);
+    give_back(f);
+  }
+  errno = before;
+  return fd;
+}
+
+void settle(int directory, const char* path, bool follow) {
+  if (!active() || path == nullptr || !may_change() || !anybody_holds()) return;
+  struct stat about;
+  const int flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
+  if (base::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), flags) != 0) return;
+  if (!S_ISREG(about.st_mode)) return;
+  recall(about.st_dev, about.st_ino);
+}
+
+}  // namespace weir::stack

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arenas that the helper has mapped, and the descriptors it holds for their files. One lock: the main thread takes over and
+// lets go, drainers look up.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "layers/writeback/format.h"
+
+namespace weir::daemon {
+
+struct Held {
+  std::string name;
+  writeback::Arena arena{};
+  std::vector<int> files;   // descriptor by slot, -1: none
+  std::vector<node::Identity> givers;  // whose open file each of them is a copy of
+  std::mutex lock;          // of the two
+  std::atomic<int> ending{0};  // copies that another one has replaced and that are not closed yet
+  bool gone = false;        // its file has been removed
+
+  ~Held();
+  bool shared() const { return arena.header->shared != 0; }
+  node::Identity* participants() const;
+  // The participant's number, or -1.
+  int find(node::Identity who) const;
+  bool any_dirty() const;
+  uint64_t dirty_bytes() const;
+};
+
+class Arenas {
+ public:
+  // Of the directory that node::use_directory() named. What is done there is done by a descriptor of it that was checked once: a directory that
+  // is put under its name later is another one.
+  explicit Arenas(std::string directory);
+  ~Arenas();
+  Arenas(const Arenas&) = delete;
+  Arenas& operator=(const Arenas&) = delete;
+  // -1: it is not the user's alone, or has no secret.
+  int directory_descriptor() const { return descriptor_; }
+
+  // The arena of that name, mapped now if it was not; null when it is none, or refused() with a reason.
+  std::shared_ptr<Held> get(const std::string& name);
+  // Why the file is not trusted; empty: it is, or it is no arena.
+  std::string refused(const std::string& name) const;
+  void forget(const std::string& name);
+  std::vector<std::shared_ptr<Held>> all() const;
+  // Names of all arenas: those that are mapped, and those whose files are in the directory.
+  std::vector<std::string> list() const;
+  void remove_file(Held& held);
+  const std::string& directory() const { return directory_; }
+
+ private:
+  writeback::Header* map(const std::string& name, uint64_t* bytes, std::string* refusal) const;
+
+  std::string directory_;
+  int descriptor_;
+  node::Secret secret_{};
+  mutable std::mutex lock_;
+  std::vector<std::shared_ptr<Held>> arenas_;
+};
+
+}  // namespace weir::daemon

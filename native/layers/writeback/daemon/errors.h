@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What could not be written: one line of JSON for each file, in the node's directory and in the run's when there is one.
+#pragma once
+
+#include <stdint.h>
+
+#include <mutex>
+#include <string>
+
+namespace weir::daemon {
+
+class Errors {
+ public:
+  Errors(const std::string& directory, const std::string& run);
+  void add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid);
+
+ private:
+  std::mutex lock_;
+  std::string files_[2];
+};
+
+}  // namespace weir::daemon
