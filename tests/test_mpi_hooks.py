@@ -101,8 +101,8 @@ def test_barriers_are_not_counted_at_levels_without_records(mpi, preload_env, we
     counted = decode.read_trace(directory).counters
     assert sum(counter.calls for counter in counted if counter.op == "MPI_Init") == 2
     assert "sync" not in {counter.op for counter in counted}
-    told = weir("report", directory, "--tables", "all").ok().stdout
-    assert "damaged" not in told and "INCOMPLETE" not in told
+    printed = weir("report", directory, "--tables", "all").ok().stdout
+    assert "damaged" not in printed and "INCOMPLETE" not in printed
 
 
 @pytest.mark.parametrize("way", ["MPIFH", "F90", "F08"])

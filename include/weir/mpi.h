@@ -17,7 +17,7 @@ extern "C" {
  *   *context is set; the caller frees neither, weir_finalize does.
  *   On servers the call returns when the model has called weir_finalize and all is written, with *model_comm MPI_COMM_NULL and *context
  *   null: such a rank goes on to MPI_Finalize. Its result is WEIR_OK, or why it could not serve to the end (WEIR_E_LOST, WEIR_E_ORDER);
- *   what became of single frames and files is told to the model alone.
+ *   what became of single frames and files is reported to the model alone.
  * fails: WEIR_E_CONFIG, with the same message on every rank, before anything is written; WEIR_E_ORDER a rank of world serves another
  *   context that has not been finalized.
  * A program that comes to MPI_Finalize without weir_finalize ends: its servers are let go, files keep their temporary names, stderr says so. */

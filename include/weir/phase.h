@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Phases of a program for `weir report`: what lies between weir_phase_begin("9write") and weir_phase_end("9write") is told apart in the
+ * Phases of a program for `weir report`: what lies between weir_phase_begin("9write") and weir_phase_end("9write") is distinguished in the
  * table of phases. This header is all there is to it: nothing is linked, and without weir's preload library in the process a call does nothing (one
  * look-up by name the first time, then a test). In a static program calls do nothing. The same name in all ranks makes one phase; phases may lie in one another.
  *

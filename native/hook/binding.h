@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a hook of an optional library was called instead of. Such a hook is reached through an entry of its own for each real function
-// that it stands in front of: two copies of a library, or a wrapper library of another tool and the library itself, are told apart by
+// that it stands in front of: two copies of a library, or a wrapper library of another tool and the library itself, are distinguished by
 // the place that was called, not by who called. The entry leaves its number with the thread, and the hook picks it up first of all.
 #pragma once
 

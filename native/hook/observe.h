@@ -56,7 +56,7 @@ inline uint64_t advance(Descriptor* d, uint64_t moved, bool writes) {
 
 inline constexpr int64_t kImplicit = -1;
 
-// read, write and their kin on a descriptor. wanted: bytes asked for; offset: as given, or kImplicit. Here: any outcome.
+// The read and write families on a descriptor. wanted: bytes asked for; offset: as given, or kImplicit. Here: any outcome.
 WEIR_COLD void keep_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span);
 
 // The usual outcome, inlined: bytes moved on a known file.
@@ -177,7 +177,7 @@ inline auto on_path(Op op, int directory, const char* path, uint64_t size, Real 
   return result;
 }
 
-// open and its kin; failure is a negative result, else it is the new descriptor.
+// The open family; failure is a negative result, else it is the new descriptor.
 template <typename Real>
 inline int opening(Op op, int directory, const char* path, int flags, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libweir tells of output (native/output/core/trace.h): an event becomes a record of layer output, and what is done within it to
-// files bears the flag OUTPUT, so that it can be told from the program's own I/O.
+// files bears the flag OUTPUT, so that it can be distinguished from the program's own I/O.
 #include "base/text.h"
 #include "hook/observe.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "hook/library/kernel_aio.h"
-#include "layers/machinery/stack/aside.h"
+#include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/table.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // vfork: the child borrows its parent's memory and stack until exec or _exit. It must not change what weir knows of the parent's
-// descriptors, so it is told apart. The call returns twice into one stack frame; so it is made here, as glibc makes it: what must
+// descriptors, so it is distinguished. The call returns twice into one stack frame; so it is made here, as glibc makes it: what must
 // outlive the child waits in registers, which each of the two has for itself. Elsewhere than on x86-64 vfork is not hooked.
 #include <errno.h>
 

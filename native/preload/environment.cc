@@ -40,7 +40,7 @@ int small_number(const char* name, int otherwise) {
   return static_cast<int>(value);
 }
 
-void find_rank(Wishes& w) {
+void find_rank(Options& w) {
   w.rank = -1;
   w.ranks = 0;
   for (const char* daemon : kDaemons) {
@@ -76,8 +76,8 @@ bool read_share(const char* text, uint32_t* mode) {
 
 }  // namespace
 
-Wishes read_environment(char* node, size_t node_bytes) {
-  Wishes w{};
+Options read_environment(char* node, size_t node_bytes) {
+  Options w{};
   const char* directory = getenv("WEIR_TRACE_DIR");
   const char* quiet = getenv("WEIR_QUIET");
   w.quiet = quiet != nullptr && *quiet != 0 && !same(quiet, "0");

@@ -6,7 +6,7 @@
 
 namespace weir::preload {
 
-struct Wishes {
+struct Options {
   bool record;             // WEIR_TRACE_DIR is set and everything else makes sense
   const char* mistake;     // the variable that does not, or null
   trace::Settings settings;
@@ -19,6 +19,6 @@ struct Wishes {
 };
 
 // node: buffer for the name of the node, which outlives the result.
-Wishes read_environment(char* node, size_t node_bytes);
+Options read_environment(char* node, size_t node_bytes);
 
 }  // namespace weir::preload

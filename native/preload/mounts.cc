@@ -25,14 +25,14 @@ class Lines {
       if (length_ < kHalf) line_[length_++] = c;
       return;
     }
-    if (length_ > kHeadBytes && told_++ < kMounts) trace::process().names().id({line_, length_}, wire::NameSource::kGiven);
+    if (length_ > kHeadBytes && reported_++ < kMounts) trace::process().names().id({line_, length_}, wire::NameSource::kGiven);
     length_ = kHeadBytes;
   }
 
  private:
   char* line_;
   size_t length_ = kHeadBytes;
-  int told_ = 0;
+  int reported_ = 0;
 };
 
 }  // namespace

@@ -36,9 +36,9 @@ namespace {
 constexpr int kStandardError = 2;
 constinit bool quiet = false;  // WEIR_QUIET
 
-void say(const Wishes& wishes, const char* what, base::Text on, const char* why) {
+void say(const Options& options, const char* what, base::Text on, const char* why) {
   // One voice is enough for a parallel program: the first rank speaks, and nobody it starts.
-  if (wishes.quiet || wishes.rank > 0) return;
+  if (options.quiet || options.rank > 0) return;
   char message[1024];
   base::Writer text(message, sizeof message);
   text.add("weir: ").add(what).add(on).add(why).add("\n");
@@ -62,29 +62,29 @@ const char* reason(long error) {
   return ": cannot be written; the program runs without a trace";
 }
 
-void begin_trace(const Wishes& wishes) {
-  hook::mpi_barriers = wishes.mpi_barriers;
-  hook::mpi_wait_s = wishes.mpi_wait_s;
-  hook::mpi_events_wanted = wishes.mpi_events;
+void begin_trace(const Options& options) {
+  hook::mpi_barriers = options.mpi_barriers;
+  hook::mpi_wait_s = options.mpi_wait_s;
+  hook::mpi_events_wanted = options.mpi_events;
   trace::begin_logs();
-  bool speaks = !wishes.quiet && wishes.rank <= 0;
-  const long begun = trace::process().begin(wishes.settings, &speaks);
+  bool speaks = !options.quiet && options.rank <= 0;
+  const long begun = trace::process().begin(options.settings, &speaks);
   if (begun < 0) {
-    if (speaks) say(wishes, "cannot write a trace in ", wishes.settings.directory, reason(begun));
+    if (speaks) say(options, "cannot write a trace in ", options.settings.directory, reason(begun));
     return;
   }
-  hand_on(trace::process().launch(), wishes.settings.launch.open);
-  if (wishes.rank >= 0) trace::process().set_rank(wishes.rank, wishes.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
+  hand_on(trace::process().launch(), options.settings.launch.open);
+  if (options.rank >= 0) trace::process().set_rank(options.rank, options.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
   note_mounts();
 }
 
 // Rules of another version of weir may name layers that this library does not have: such a rule would do nothing.
-bool knows_all_layers(const Wishes& wishes, const rules::Rules& rules) {
+bool knows_all_layers(const Options& options, const rules::Rules& rules) {
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Stack& layers = rules.rules[i].stack;
     for (uint32_t k = 0; k < layers.count; ++k) {
       if (stack::find_kind(layers.layers[k].name) != nullptr) continue;
-      say(wishes, "WEIR_RULES: this library has no layer ", layers.layers[k].name, "; the program runs without layers");
+      say(options, "WEIR_RULES: this library has no layer ", layers.layers[k].name, "; the program runs without layers");
       return false;
     }
   }
@@ -92,45 +92,45 @@ bool knows_all_layers(const Wishes& wishes, const rules::Rules& rules) {
 }
 
 // Before the trace begins, and without one: what the program opens is under layers from its first open on.
-bool begin_layers(const Wishes& wishes) {
+bool begin_layers(const Options& options) {
   static rules::Rules rules;
   const char* mistake = nullptr;
   if (!rules::parse_environment(&rules, &mistake)) {
     char line[32];
     base::Writer text(line, sizeof line);
     text.add(" (line ").add_number(rules.mistake_line).add(")");
-    say(wishes, "WEIR_RULES: ", base::text(mistake), line);
+    say(options, "WEIR_RULES: ", base::text(mistake), line);
     return false;
   }
-  if (rules.hint_count != 0) hook::set_hints(rules, wishes.rank);
+  if (rules.hint_count != 0) hook::set_hints(rules, options.rank);
   if (rules.rule_count == 0) return false;
   register_kinds();
-  if (!knows_all_layers(wishes, rules)) return false;
+  if (!knows_all_layers(options, rules)) return false;
   pool::begin();
   writeback::begin();
   stack::name_of_path = hook::path_at;
   node::read_lock_wait();
   node::on_dead_holder(writeback::hurry);
-  stack::losses_are_said = !wishes.quiet;
-  stack::begin(rules, wishes.rank);
+  stack::losses_are_said = !options.quiet;
+  stack::begin(rules, options.rank);
   hook::want_between(rules);
   return true;
 }
 
 void begin() {
   static char node[64];
-  const Wishes wishes = read_environment(node, sizeof node);
-  quiet = wishes.quiet;
-  const bool layers = begin_layers(wishes);
-  if (wishes.mistake != nullptr) say(wishes, wishes.mistake, {}, "; the program runs without a trace");
-  if (!wishes.record && !layers) {
+  const Options options = read_environment(node, sizeof node);
+  quiet = options.quiet;
+  const bool layers = begin_layers(options);
+  if (options.mistake != nullptr) say(options, options.mistake, {}, "; the program runs without a trace");
+  if (!options.record && !layers) {
     if (hook::has_hints()) hook::begin_redirecting();  // MPI_File_open alone
     return;
   }
-  base::clock_state = {base::counter_is_invariant(), wishes.skew_ns};
+  base::clock_state = {base::counter_is_invariant(), options.skew_ns};
   hook::resolve_libc();
   pthread_atfork(hook::before_fork, hook::after_fork_in_parent, hook::in_forked_child);
-  if (wishes.record) begin_trace(wishes);
+  if (options.record) begin_trace(options);
   hook::begin_redirecting();
 }
 

@@ -156,7 +156,7 @@ struct Stretch {
   uint64_t begin, end;
 };
 
-// A place in all files: what the memory does not hold in one pass is told apart by it.
+// A place in all files: what the memory does not hold in one pass is distinguished by it.
 struct Place {
   uint32_t name;
   uint64_t offset;

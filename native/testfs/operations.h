@@ -11,7 +11,7 @@ void set_attribute_operations(fuse_lowlevel_ops& operations);  // getattr, setat
 void set_name_operations(fuse_lowlevel_ops& operations);       // lookup, rename, unlink, ...: names in directories
 void set_directory_operations(fuse_lowlevel_ops& operations);     // readdir and its like
 
-// What the kernel is told of a file that was found or made, and for how long it may believe it.
+// What the kernel is notified of a file that was found or made, and for how long it may believe it.
 [[nodiscard]] fuse_entry_param entry_of(const Options& options, const Inode& inode, const struct stat& status);
 [[nodiscard]] double seconds(const Word& timeout_ns);
 

@@ -103,11 +103,11 @@ def test_a_worker_that_does_not_see_a_file_is_named(cluster, nodes_run, tmp_path
     (tmp_path / "empty").mkdir()
     cluster.client.run(os.chdir, str(tmp_path / "empty"))
     monkeypatch.chdir(nodes_run)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as printed:
         build("/proc/self/cwd", reader=cluster)
     workers = cluster.client.scheduler_info(n_workers=-1)["workers"]
-    assert "/proc/self/cwd/" in str(told.value) and "No such file" in str(told.value)
-    assert any(f"worker {address} on {os.uname().nodename}" in str(told.value) for address in workers)
+    assert "/proc/self/cwd/" in str(printed.value) and "No such file" in str(printed.value)
+    assert any(f"worker {address} on {os.uname().nodename}" in str(printed.value) for address in workers)
 
 
 def test_a_worker_that_sees_another_file_there_is_named(cluster, nodes_run, tmp_path, monkeypatch):

@@ -89,7 +89,7 @@ def expected(run) -> Counter:
         )
 
 
-def told(read: Read) -> Counter:
+def printed(read: Read) -> Counter:
     return Counter(
         (begin, length, op, layer, d.get("file"), d.get("offset"), d["bytes"], d.get("error")) for _, begin, length, op, layer, d in read.slices
     )
@@ -98,7 +98,7 @@ def told(read: Read) -> Counter:
 def test_slices_are_the_records_and_tracks_their_threads(weir, tmp_path):
     run = write_run(tmp_path / "run", TWO_STEPS)
     read = exported(weir, run, tmp_path / "trace.pftrace")
-    assert told(read) == expected(run)
+    assert printed(read) == expected(run)
     assert sorted(read.processes.values()) == sorted([
         "traj0: rank 0, model on n1", "traj0: rank 1, model on n1", "traj0: no rank, mpirun on n2", "traj0: no rank, cp on n2",
     ])  # fmt: skip
@@ -125,7 +125,7 @@ def test_calls_that_cross_get_a_track_of_their_own(weir, tmp_path):
         read /a at=2010 for=10 bytes=7
     """)
     read = exported(weir, run, tmp_path / "t")
-    assert told(read) == expected(run)
+    assert printed(read) == expected(run)
     (uuid,) = read.threads
     assert read.threads[uuid] == (7, 8)
     assert [(one[0] in read.parents, one[5]["bytes"]) for one in sorted(read.slices, key=lambda one: one[5]["bytes"])] == [
@@ -137,13 +137,13 @@ def test_a_long_run_in_batches_is_whole(weir, tmp_path):
     run = write_run(tmp_path / "run", "step s\nnode n\nprocess pid=7\nread /a at=0 for=5 bytes=300 offset=70000 x=150000")
     read = exported(weir, run, tmp_path / "t")
     assert len(read.slices) == 150_000
-    assert told(read) == expected(run)
+    assert printed(read) == expected(run)
 
 
 @pytest.mark.parametrize("name", ["</script>", "a\nb", "ü" * 2000])
 def test_any_name_passes(weir, tmp_path, name):
     one_read(tmp_path / "run", f"/{name}")
-    assert told(exported(weir, tmp_path / "run", tmp_path / "t")) == expected(tmp_path / "run")
+    assert printed(exported(weir, tmp_path / "run", tmp_path / "t")) == expected(tmp_path / "run")
 
 
 spans = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 12)), max_size=25)

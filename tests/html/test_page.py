@@ -148,19 +148,19 @@ def test_rates_are_told_by_file_system(tmp_path):
 
 def test_the_most_important_sentences_come_first(plain_run):
     report = build(plain_run)
-    told = list(sentences(report, file_groups(report)))
-    assert told[0].startswith("At least one rank was in I/O during ")
-    assert any("Rank 0 spends" in one for one in told)
-    assert not any(one.startswith("Step ") for one in told)  # each has its share
-    assert any("Most I/O time goes to the 12 files named like TRAJHR00/trajspecL<N>" in one for one in told)
+    printed = list(sentences(report, file_groups(report)))
+    assert printed[0].startswith("At least one rank was in I/O during ")
+    assert any("Rank 0 spends" in one for one in printed)
+    assert not any(one.startswith("Step ") for one in printed)  # each has its share
+    assert any("Most I/O time goes to the 12 files named like TRAJHR00/trajspecL<N>" in one for one in printed)
 
 
 def test_files_that_a_run_waits_for_are_told_together(plain_run, tmp_path):
     """Twelve files that ranks read and write evenly cost more than any of them; where there is one, it is that one."""
     report = build(plain_run)
     critical = sum(step.synchronisation.waits.critical_ns for step in report.steps)
-    told = list(sentences(report, file_groups(report)))[1]
-    assert told.endswith(f"{seconds(critical / 1e9)}, is I/O on the 12 files named like TRAJHR00/trajspecL<N>.")
+    printed = list(sentences(report, file_groups(report)))[1]
+    assert printed.endswith(f"{seconds(critical / 1e9)}, is I/O on the 12 files named like TRAJHR00/trajspecL<N>.")
     write_step(tmp_path / "run" / "main", 0, ["/scratch/an/field"])
     alone = build(tmp_path / "run")
     critical = alone.steps[0].synchronisation.waits.critical_ns
@@ -171,8 +171,8 @@ def test_a_step_with_much_more_than_its_share_is_told(tmp_path):
     for i, name in enumerate(("before", "worst", "after")):
         write_step(tmp_path / "run" / name, i, ["/scratch/an/f"], calls=2000 if name == "worst" else 100)
     report = build(tmp_path / "run")
-    (told,) = [one for one in sentences(report, file_groups(report)) if one.startswith("Step ")]
-    assert told.startswith("Step worst has ") and told.endswith("ms of its 3\u00a0s wall time.")
+    (printed,) = [one for one in sentences(report, file_groups(report)) if one.startswith("Step ")]
+    assert printed.startswith("Step worst has ") and printed.endswith("ms of its 3\u00a0s wall time.")
 
 
 def test_the_page_of_one_rank_speaks_of_that_rank(plain_run):
@@ -227,9 +227,9 @@ def test_what_a_run_without_names_of_files_moved_is_told(tmp_path):
 
 
 def test_a_run_that_failed_says_so_above_its_figures(tmp_path):
-    told = '<p class="note grave">step failed: the command ended with status 137</p>'
+    printed = '<p class="note grave">step failed: the command ended with status 137</p>'
     page = page_of_a_command(tmp_path / "failed", 137, ("read", 5, 100), level=2)
-    assert told in page and page.index(told) < page.index('<div class="told">')
+    assert printed in page and page.index(printed) < page.index('<div class="told">')
     assert 'class="note grave">step' not in page_of_a_command(tmp_path / "well", 0, ("read", 5, 100), level=2)
 
 

@@ -79,7 +79,7 @@ static void in_turn(const char* path, long rounds, long n) {
   if (close(fd) != 0) fail("close", 0);
 }
 
-// Writes until somebody is told of an error; each rank says what it saw.
+// Writes until somebody is notified of an error; each rank says what it saw.
 static void until_error(const char* path, long piece, long total) {
   const int fd = open_file(path, O_RDWR | O_CREAT);
   unsigned char* data = malloc(piece);

@@ -205,11 +205,11 @@ def test_what_messages_cost_is_not_the_programs(apart, layered, tmp_path, mpi):
     done.ok()
     assert is_once(seen, SIZE)
     [file] = trace.glob("*.weir")
-    told = decode.read_trace(file)
-    assert sum(p.lost_events + p.failures for p in told.processes.values()) == 0
-    reads = [r for r in told.of("pread64", file="a.dat") + told.of("pread", file="a.dat") if not r.below]
+    printed = decode.read_trace(file)
+    assert sum(p.lost_events + p.failures for p in printed.processes.values()) == 0
+    reads = [r for r in printed.of("pread64", file="a.dat") + printed.of("pread", file="a.dat") if not r.below]
     assert len(reads) == 2 * -(-SIZE // 10_000)
-    assert sum(r.size for r in told.of("statistic_3", file="a.dat")) >= SIZE // 262_144
+    assert sum(r.size for r in printed.of("statistic_3", file="a.dat")) >= SIZE // 262_144
 
 
 FORTRAN = """

@@ -227,7 +227,7 @@ def test_files_of_the_local_file_system_are_left_alone(share, layered, tmp_path)
     from decode import read_trace
 
     [file] = trace.glob("*.weir")
-    notes = {(r.layer, r.op) for r in read_trace(file).records if "left" in str(r.op) or "aside" in str(r.op)}
+    notes = {(r.layer, r.op) for r in read_trace(file).records if "left" in str(r.op)}
     assert any("shared" in str(op) for _, op in notes), notes
 
 

@@ -186,7 +186,7 @@ said("sizes", lambda: {os.stat("m%d.log" % i).st_size for i in range(300)})
 """
 
 
-# What the program itself changes of a file is what it is told of it next, however long names are believed.
+# What the program itself changes of a file is what it is notified of it next, however long names are believed.
 ATTRIBUTES = SAID + r"""
 def about(name="a.log"):
     is_ = os.stat(name), os.lstat(name)
@@ -352,12 +352,12 @@ def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
 
 @pytest.mark.parametrize("stack", ["keep:valid_ms=60000:always=1|system", "event|keep:valid_ms=60000:always=1|event|system"])
 def test_a_program_sees_its_own_changes_at_once_and_closed_is_closed(execute, layered, tmp_path, stack):
-    told = []
+    printed = []
     for name, env in (("plain", {}), ("layered", layered(stack).env)):
         (tmp_path / name).mkdir()
-        told.append(execute(["python3", "-c", ATTRIBUTES], cwd=tmp_path / name, env=env).ok().stdout.splitlines())
-    assert told[1] == told[0]
-    assert sum(line.endswith("EBADF") for line in told[0]) == 22
+        printed.append(execute(["python3", "-c", ATTRIBUTES], cwd=tmp_path / name, env=env).ok().stdout.splitlines())
+    assert printed[1] == printed[0]
+    assert sum(line.endswith("EBADF") for line in printed[0]) == 22
 
 
 def test_a_truncate_is_seen_though_nobody_has_the_file_open(execute, layered, tmp_path):

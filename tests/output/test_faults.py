@@ -134,9 +134,9 @@ def test_a_mean_that_a_dead_server_had_begun_says_where_it_begins(model):
     """Steps 1 to 8 make the first frame; the server that has the first of them is killed at step 4."""
     launcher_ends_all(model)
     ran = model(5, "servers", survive=True, WEIR_OUTPUT_GROUPS=2, steps=12, every_steps=8, mean=1, kill_step=4, kill_rank=3, pause_ms=20, path="o.nc")
-    told = [[m for _, _, m in ran.said[r] if "means, sums and extremes ('f0') cover" in m] for r in (0, 1, 2)]
-    assert told[0] and told[0] == told[1] == told[2]
-    (message,) = told[0]
+    printed = [[m for _, _, m in ran.said[r] if "means, sums and extremes ('f0') cover" in m] for r in (0, 1, 2)]
+    assert printed[0] and printed[0] == printed[1] == printed[2]
+    (message,) = printed[0]
     assert "stream 'history', step 8, file o.nc" in message and "the values of the steps before were lost with the server" in message
     covered, since = map(int, re.search(r"cover (\d) of 8 steps, from (\d+) s on", message).groups())
     left_out = {int(step) for r in (0, 1, 2) for _, _, m in ran.said[r] for step in re.findall(r"step (\d+)(?: is lost on this rank|: field)", m)}

@@ -86,9 +86,9 @@ def test_windows_that_would_be_confused_are_refused(model):
         ran.fine()
         return
     assert ran.done.returncode != 0
-    told = [said for rank in ran.said for said in ran.said[rank] if said[1] == "WEIR_E_MPI"]
-    assert {call for call, _, _ in told} == {"weir_context_end_definition"}
-    assert all('transport = "auto"' in text for _, _, text in told)
+    printed = [said for rank in ran.said for said in ran.said[rank] if said[1] == "WEIR_E_MPI"]
+    assert {call for call, _, _ in printed} == {"weir_context_end_definition"}
+    assert all('transport = "auto"' in text for _, _, text in printed)
 
 
 @pytest.mark.parametrize("transport", ["shared", "two-sided"])

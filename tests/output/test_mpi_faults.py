@@ -70,8 +70,8 @@ def check(directory: Path, said: str, runs: int) -> int:
             continue
         lacking += 1
         computes = set(re.findall(rf"^run {number} rank (\d+): computes", said, re.M))
-        told = set(re.findall(rf"^run {number} rank (\d+): WEIR_E_", said, re.M))
-        assert told and computes <= told, failed
+        printed = set(re.findall(rf"^run {number} rank (\d+): WEIR_E_", said, re.M))
+        assert printed and computes <= printed, failed
     return lacking
 
 

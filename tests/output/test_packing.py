@@ -54,9 +54,9 @@ def test_cdo_reads_what_was_put(model):
 @pytest.mark.parametrize("mode", MODES)
 def test_values_beyond_the_integers_are_told_and_missing(model, mode):
     ran = model(4, mode, levels=3, packed=300, path="o.nc", steps=2)
-    told = [message for _, code, message in ran.said[0] if code == "WEIR_E_VALUE"]
-    assert told and set(ran.codes(0)) == {"WEIR_E_VALUE"}
-    text = "\n".join(told)
+    printed = [message for _, code, message in ran.said[0] if code == "WEIR_E_VALUE"]
+    assert printed and set(ran.codes(0)) == {"WEIR_E_VALUE"}
+    text = "\n".join(printed)
     assert (
         "field 'f1': 480 values are outside of what int16 packed with scale_factor 0.3 and add_offset 99990 holds "
         "(the first: level 1, row 0, column 0, counted from 0, is 110000), written as the missing value -32767" in text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages name the right rank, by one numbering, and are told once."""
+"""Messages name the right rank, by one numbering, and are reported once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def test_when_output_has_ended_the_reason_is_told_once(model):
     ended = ("nothing is written any more; why was told before", "no server is left: nothing is written any more")
     later = []
     for rank in (0, 2):  # the first that ends with an error may take the others with it, by the launcher
-        told = Counter(message for _, _, message in ran.said[rank])
-        later.append(sum(told.pop(text, 0) for text in ended))
-        assert set(told.values()) == {1}, told
+        printed = Counter(message for _, _, message in ran.said[rank])
+        later.append(sum(printed.pop(text, 0) for text in ended))
+        assert set(printed.values()) == {1}, printed
         assert set(ran.codes(rank)) == {"WEIR_E_LOST"}
     assert max(later) > 5
     assert "step 3: ranks that did not end the step within 2 s (time_limit_s): 1" in ran.said[0][0][2]

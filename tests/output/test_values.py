@@ -66,10 +66,10 @@ def test_values_that_a_type_cannot_hold_are_told_once_for_each_field_and_file(va
     ran = values(mode, 5, "o.nc", "cdf5")
     clients = range(3 if mode.startswith("servers") else 5)
     for rank in clients:
-        told = [(call, code) for call, code, _ in ran.said[rank]]
-        assert told[-3:] == AFTER and f"rank {rank}: costs in all" in ran.done.stdout
+        printed = [(call, code) for call, code, _ in ran.said[rank]]
+        assert printed[-3:] == AFTER and f"rank {rank}: costs in all" in ran.done.stdout
         messages = [m for _, code, m in ran.said[rank] if code == "WEIR_E_VALUE"]
-        assert len(messages) == len(told) - 3, told
+        assert len(messages) == len(printed) - 3, printed
         text = "\n".join(messages)
         assert [re.findall(rf"step (\d), file o.nc: (?:(?!step ).)*field '{name}'", text) for name in ("added", "plain", "single", "marked", "big")] == [
             ["1"], ["2"], ["3"], ["3"], []], text  # fmt: skip

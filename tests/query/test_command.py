@@ -116,9 +116,9 @@ def test_usage(weir, two_steps, tmp_path):
 def test_the_schema_names_every_table_and_column(weir, two_steps):
     from weir.query.schema import TABLES
 
-    told = weir("query", two_steps, "--schema").ok().stdout
+    printed = weir("query", two_steps, "--schema").ok().stdout
     for table in TABLES:
-        lines = told.split(f"{table.name}: ")[1].split("\n\n")[0].splitlines()[1:]
+        lines = printed.split(f"{table.name}: ")[1].split("\n\n")[0].splitlines()[1:]
         assert [line.split()[0] for line in lines] == [column.name for column in table.columns]
 
 
@@ -148,9 +148,9 @@ def test_ctrl_c_in_a_question_is_what_it_is_elsewhere():
     duckdb = pytest.importorskip("duckdb", reason="needs the test extra, on Python 3.11 or newer")
     from weir.query.run import interruptible
 
-    for told in (RuntimeError("Query interrupted"), duckdb.InterruptException("INTERRUPT Error: Interrupted!")):
+    for printed in (RuntimeError("Query interrupted"), duckdb.InterruptException("INTERRUPT Error: Interrupted!")):
         with pytest.raises(KeyboardInterrupt), interruptible():
-            raise told
+            raise printed
     with pytest.raises(RuntimeError, match="another"), interruptible():
         raise RuntimeError("another")
 
@@ -185,10 +185,10 @@ def test_what_memory_is_told_in_weirs_words(weir, two_steps):
 
 
 @pytest.mark.parametrize(("told", "shown"), [("/tmp/\udcff\udcfe", r"/tmp/\xff\xfe"), ("\u65e5\udcff", "\u65e5\\xff"), ("\ud800", r"\ud800")])
-def test_arguments_that_are_no_utf_8_are_told_as_names_are(weir, tmp_path, told, shown):
+def test_arguments_that_are_no_utf_8_are_told_as_names_are(weir, tmp_path, printed, shown):
     run = write_run(tmp_path / "run", "step main wall=1\nnode n0\nprocess pid=1\nread /data/a at=0 for=10 bytes=1\n")
     job = run / "main" / "job.json"
-    job.write_text(json.dumps({**json.loads(job.read_text()), "command": ["ls", told], "cwd": told}))
+    job.write_text(json.dumps({**json.loads(job.read_text()), "command": ["ls", printed], "cwd": printed}))
     done = weir("query", run, "SELECT command, cwd FROM steps", "--format", "json").ok()
     assert json.loads(done.stdout) == [{"command": f"ls {shown}", "cwd": shown}]
     weir("export", run, "--to", "csv", "-o", tmp_path / "csv").ok()

@@ -39,12 +39,12 @@ def test_events_are_the_records_with_names_units_and_nulls(two_steps):
     with weir.open(two_steps, step="traj0") as run:
         rows = run.events.to_arrow().to_pylist()
     begin = min(row["start_ns"] for row in rows) - 100
-    told = [
+    printed = [
         (r["node"], r["pid"], r["rank"], r["start_ns"] - begin, r["duration_ns"], r["op"], r["class"], r["file"], r["offset_bytes"], r["bytes"], r["unit"],
          r["error"])
         for r in rows
     ]  # fmt: skip
-    assert told[:8] == [
+    assert printed[:8] == [
         ("n1", 10, 0, 1000, 10, "open", "open", "/data/a", None, 0, None, None),
         ("n1", 10, 0, 2000, 100, "write", "write", "/data/a", 0, 4096, None, None),
         ("n1", 10, 0, 3000, 200, "write", "write", "/data/a", 4096, 100, None, None),
@@ -63,10 +63,10 @@ def test_events_are_the_records_with_names_units_and_nulls(two_steps):
 
 def test_sums_over_io_are_the_report(golden_run, report):
     """At level trace, where every call has a record; each golden file has a tick of 1 ns, so nothing is rounded."""
-    told = report(golden_run)
+    printed = report(golden_run)
     with weir.open(golden_run) as run:
         sums = {r["step"]: r for r in run.sql("SELECT step, sum(calls) calls, sum(bytes) bytes, sum(ns) ns FROM io GROUP BY step").to_pylist()}
-        levels = {step["name"]: step for step in told["steps"]}
+        levels = {step["name"]: step for step in printed["steps"]}
     checked = 0
     for name, step in levels.items():
         if step["level"] == "trace" and not step["lost_events"]:
@@ -78,7 +78,7 @@ def test_sums_over_io_are_the_report(golden_run, report):
 
 
 def test_files_and_steps_are_the_report_at_every_level(golden_run, report):
-    told = report(golden_run)
+    printed = report(golden_run)
     with weir.open(golden_run) as run:
         files = run.sql(
             "SELECT file, sum(calls) calls, sum(bytes_read) r, sum(bytes_written) w, sum(ns) ns FROM files WHERE file IS NOT NULL "
@@ -87,9 +87,9 @@ def test_files_and_steps_are_the_report_at_every_level(golden_run, report):
         steps = run.steps.to_arrow().to_pylist()
     assert [(f["file"], f["calls"], f["r"], f["w"], f["ns"]) for f in files] == [
         (f["file"], f["calls"], f["bytes_read"], f["bytes_written"], round(f["seconds"] * 1e9))
-        for f in sorted(told["files"], key=lambda one: one["file"])
+        for f in sorted(printed["files"], key=lambda one: one["file"])
     ]
-    for made, step in zip(steps, told["steps"], strict=True):
+    for made, step in zip(steps, printed["steps"], strict=True):
         assert (made["step"], made["level"], made["calls"], made["bytes"]) == (
             step["name"], step["level"], step["all"]["calls"], step["all"]["bytes"],
         )  # fmt: skip
@@ -98,12 +98,12 @@ def test_files_and_steps_are_the_report_at_every_level(golden_run, report):
 
 
 def test_processes_are_the_report_s(golden_run, report):
-    told = report(golden_run, everything=True)["processes"]
+    printed = report(golden_run, everything=True)["processes"]
     with weir.open(golden_run) as run:
         made = run.processes.to_arrow().to_pylist()
     keys = {"kernel_read": "kernel_bytes_read", "kernel_written": "kernel_bytes_written", "seen_read": "seen_bytes_read", "calls": "calls"}
     assert [(m["step"], m["node"], m["pid"], m["rank"], m["end_kind"], *(m[k] for k in keys)) for m in made] == [
-        (t["step"], t["node"], t["pid"], t["rank"], t["end"], *(t[k] for k in keys.values())) for t in told
+        (t["step"], t["node"], t["pid"], t["rank"], t["end"], *(t[k] for k in keys.values())) for t in printed
     ]
 
 

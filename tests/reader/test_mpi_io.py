@@ -129,10 +129,10 @@ words = st.lists(st.sampled_from(["a", "b", "c"]), max_size=4)
 
 @given(st.lists(words, max_size=6), words)
 def test_a_file_lies_on_the_longest_mount_point_above_it(points, path):
-    told = ["/" + "/".join(point) for point in points]
-    mounts = Mounts(f"mount\n{i} 1 0:{i} / {point} rw - kind{i} source rw" for i, point in enumerate(told))
+    printed = ["/" + "/".join(point) for point in points]
+    mounts = Mounts(f"mount\n{i} 1 0:{i} / {point} rw - kind{i} source rw" for i, point in enumerate(printed))
     name = "/" + "/".join([*path, "file"])
-    above = [(len(point), i) for i, point in enumerate(told) if point == "/" or name.startswith(point + "/")]
+    above = [(len(point), i) for i, point in enumerate(printed) if point == "/" or name.startswith(point + "/")]
     found = mounts.of(name)
-    assert found == (UNKNOWN if not above else Mount(told[max(above)[1]], f"kind{max(above)[1]}", "source"))
+    assert found == (UNKNOWN if not above else Mount(printed[max(above)[1]], f"kind{max(above)[1]}", "source"))
     assert mounts.of("pipe:[3]") == UNKNOWN

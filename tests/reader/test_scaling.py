@@ -22,20 +22,20 @@ def run(ranks: int, exec_s: float, write_s: float, nodes: int = 1) -> RunTimes:
     return RunTimes(f"r{ranks}.{nodes}", ranks, nodes, sum(times.values()), times)
 
 
-def test_a_program_that_scales_does_not_halt():
+def test_a_program_that_scales_does_not_stop():
     [curve] = scaling([run(n, 64 / n, 8 / n) for n in (4, 1, 2)]).curves
     assert [(point.run.ranks, point.speedup, point.efficiency) for point in curve.points] == [(1, 1, 1), (2, 2, 1), (4, 4, 1)]
-    assert curve.halt is None
+    assert curve.stop is None
 
 
-def test_output_that_takes_longer_with_more_ranks_halts_the_curve():
+def test_output_that_takes_longer_with_more_ranks_stops_the_curve():
     """The OLAM study's program: it computes in 1/n of the time, and each rank writes a file of its own."""
     found = scaling([run(n, 64 / n, n / 4) for n in (1, 2, 4, 8, 16, 32)])
     [curve] = found.curves
-    assert curve.halt is not None
-    assert (curve.halt.before.ranks, curve.halt.after.ranks) == (16, 32)
-    assert [loss.part for loss in curve.halt.losses] == ["9write", "8exec"]
-    assert [loss.lost_ns for loss in curve.halt.losses] == [(8 - 2) * SECOND, 0]
+    assert curve.stop is not None
+    assert (curve.stop.before.ranks, curve.stop.after.ranks) == (16, 32)
+    assert [loss.part for loss in curve.stop.losses] == ["9write", "8exec"]
+    assert [loss.lost_ns for loss in curve.stop.losses] == [(8 - 2) * SECOND, 0]
     assert curve.points[-1].efficiency == pytest.approx(64.25 / 10 / 32)
 
 
@@ -45,7 +45,7 @@ def test_one_rank_a_node_and_several_are_two_curves_from_one_beginning():
     apart, together = found.curves
     assert (apart.placement, [point.run.ranks for point in apart.points]) == ("one rank per node", [1, 2, 4, 8])
     assert (together.placement, [point.run.ranks for point in together.points]) == ("several ranks per node", [1, 2, 4, 8])
-    assert apart.halt is None and together.halt is not None and together.halt.losses[0].part == "9write"
+    assert apart.stop is None and together.stop is not None and together.stop.losses[0].part == "9write"
     assert [(one.apart.ranks, one.losses[0].part, one.losses[0].lost_ns) for one in found.crowding] == [
         (2, "9write", 2 * SECOND), (4, "9write", 5 * SECOND), (8, "9write", 11 * SECOND),
     ]  # fmt: skip
@@ -73,16 +73,16 @@ def written(directory, ranks: int, nodes: int = 1):
     return program.write(directory / f"run{ranks}" / "s")
 
 
-def test_the_command_reads_runs_and_says_what_halts(tmp_path):
+def test_the_command_reads_runs_and_says_what_stops_it(tmp_path):
     runs = [str(written(tmp_path, ranks)) for ranks in (2, 4, 8, 16)]
     done = CliRunner().invoke(app, ["scaling", *runs])
     assert done.exit_code == 0, done.output
-    assert "the curve halts at 8 ranks: 16 ranks are slower" in done.output
-    assert "9write halts it: 8.000 s became 16.000 s, 100% of all that was lost" in done.output
+    assert "it stops scaling at 8 ranks: 16 ranks are slower" in done.output
+    assert "9write stops it: 8.000 s became 16.000 s, 100% of all that was lost" in done.output
     assert ["run4", "4", "1", "20.000", "1.70", "2.00", "85%", "4.000"] in [line.split() for line in done.output.splitlines()]
     figures = json.loads(CliRunner().invoke(app, ["scaling", *runs, "--json"]).output)
     assert figures["parts"] == ["9write", "(rest)"]
-    assert figures["curves"][0]["halt"]["at_ranks"] == 8
+    assert figures["curves"][0]["stop"]["at_ranks"] == 8
     assert [point["wall_s"] for point in figures["curves"][0]["points"]] == [34.0, 20.0, 16.0, 20.0]
 
 

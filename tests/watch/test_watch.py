@@ -58,7 +58,7 @@ class Told:
 
 
 @contextmanager
-def told(directory: Path, *command: object):
+def printed(directory: Path, *command: object):
     """Ends the program with the test, whatever happens."""
     process = subprocess.Popen(
         list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory, env=clean_environment(), start_new_session=True
@@ -81,7 +81,7 @@ def all_of(report: str) -> dict:
 
 @pytest.mark.parametrize("level", ["trace", "detail"])
 def test_a_look_gives_what_was_done_since_the_last_one(weir, cc, tmp_path, level):
-    with told(tmp_path, WEIR, "trace", "--quiet", "--level", level, "-o", "run", "--", cc(PROGRAM)) as program:
+    with printed(tmp_path, WEIR, "trace", "--quiet", "--level", level, "-o", "run", "--", cc(PROGRAM)) as program:
         watch = wait_for(tmp_path / "run", 20)
         program.writes(5, "a")
         first = watch.look()
@@ -103,7 +103,7 @@ def test_a_look_gives_what_was_done_since_the_last_one(weir, cc, tmp_path, level
 
 
 def test_the_command_prints_lines_and_ends_with_the_run(weir, cc, execute, tmp_path):
-    with told(tmp_path, WEIR, "trace", "--quiet", "-o", "run", "--", cc(PROGRAM)) as program:
+    with printed(tmp_path, WEIR, "trace", "--quiet", "-o", "run", "--", cc(PROGRAM)) as program:
         with subprocess.Popen(
             [str(WEIR), "watch", "run", "--interval", "0.1", "--wait", "20"], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment()
         ) as watching:
@@ -134,7 +134,7 @@ def test_ranks_of_a_parallel_program(weir, mpi, tmp_path):
 
 
 def test_a_run_whose_launcher_was_killed_is_over_when_nothing_lives(cc, tmp_path):
-    with told(tmp_path, WEIR, "trace", "--quiet", "-o", "run", "--", cc(PROGRAM)) as program:
+    with printed(tmp_path, WEIR, "trace", "--quiet", "-o", "run", "--", cc(PROGRAM)) as program:
         watch = wait_for(tmp_path / "run", 20)
         program.writes(1, "a")
         assert not any(watch.look().is_over for _ in range(5)), "it lives"

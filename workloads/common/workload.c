@@ -83,7 +83,7 @@ int workload_end(struct workload *w) {
   return all_counts[2] != 0;
 }
 
-/* A launcher that is told of an abort drops what it has not read from its pipes: the message is safe when the pipe is empty. */
+/* A launcher that is notified of an abort drops what it has not read from its pipes: the message is safe when the pipe is empty. */
 static void wait_for_launcher(void) {
   struct stat is;
   if (fstat(STDERR_FILENO, &is) != 0 || !S_ISFIFO(is.st_mode)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Fortran statement is about to open: told to the rules while libgfortran runs it. A statement on a unit that is not connected
+// What a Fortran statement is about to open: reported to the rules while libgfortran runs it. A statement on a unit that is not connected
 // opens fort.N by itself.
 #pragma once
 

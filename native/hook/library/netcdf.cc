@@ -152,9 +152,9 @@ void end_netcdf_access(const CallSite& site, const NetcdfAccess& access, int res
   const Variable variable = look_up(site, access);
   uint64_t bytes = 0;
   if (result == 0) {
-    const int64_t told = bytes_of_buffer(access);
+    const int64_t reported = bytes_of_buffer(access);
     const uint32_t unit = access.element_bytes != 0 ? access.element_bytes : variable.element_bytes;
-    bytes = told >= 0 ? static_cast<uint64_t>(told) : unit * elements_of(site, access, variable.dimensions);
+    bytes = reported >= 0 ? static_cast<uint64_t>(reported) : unit * elements_of(site, access, variable.dimensions);
   }
   end_library_call({access.op, layer_of(access.library), variable.name, bytes, result != 0}, span);
   errno = before;

@@ -5,7 +5,7 @@
 
 #include "layers/cache/between.h"
 #include "layers/cache/job.h"
-#include "layers/remote/courier.h"
+#include "layers/remote/transport.h"
 #include "hook/mpi/handles.h"
 #include "hook/mpi/needs.h"
 #include "hook/observe.h"

@@ -14,7 +14,7 @@ namespace weir::hook {
 extern WEIR_OWN bool between_wanted;
 void want_between(const rules::Rules& rules);
 
-// One call of MPI_Init or its kin: what is asked for, and what the program is told of what it got, as if it had got what it asked for.
+// One call of MPI_Init or MPI_Init_thread: what is asked for, and what the program is notified of what it got, as if it had got what it asked for.
 class Level {
  public:
   // function: MPI_Init_thread in the program's language; without it nothing is raised.

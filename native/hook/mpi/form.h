@@ -33,7 +33,7 @@ struct Form {
   wire::MpiRoutine routine{};
   int8_t words = 0;
   Kind kind = Kind::collective;
-  int8_t group = -1;  // communicator, or window; of Comm_free and its kin by reference
+  int8_t group = -1;  // communicator, or window; of Comm_free and other calls by reference
   bool window = false, ending = false;
   Bytes here, root_has;
   int8_t root = -1;

@@ -17,8 +17,8 @@ using wire::MpiKind;
 constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
 
 bool is_of_mpich() {
-  constexpr const char* kKin[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation"};
-  for (const char* name : kKin) {
+  constexpr const char* kDerivatives[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation"};
+  for (const char* name : kDerivatives) {
     if (strstr(mpi_version(), name) != nullptr) return true;
   }
   return false;

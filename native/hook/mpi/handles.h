@@ -12,7 +12,7 @@
 
 namespace weir::hook {
 
-// A pointer for Open MPI, an int for MPICH and its kin, of which only the low half is meant; files are pointers in both. Both fit
+// A pointer for Open MPI, an int for MPICH and libraries derived from it, of which only the low half is meant; files are pointers in both. Both fit
 // and travel in one register.
 using Handle = uintptr_t;
 

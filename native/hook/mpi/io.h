@@ -65,7 +65,7 @@ int accessing(const FileAccess& access, Real real) {
   return error;
 }
 
-// After a successful open: what the program asked for (info) and what it got, told by the first rank for all.
+// After a successful open: what the program asked for (info) and what it got, reported by the first rank for all.
 struct OpenedMpiFile {
   Handle communicator, info, file;
   const char* path;

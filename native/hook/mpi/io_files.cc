@@ -100,8 +100,8 @@ void look_through(Handle file, const View& view, int64_t filetype_bytes) {
   int64_t lower = 0, extent = 0;
   const int64_t unit = bytes_of_type(view.etype);
   const auto bounds = type_extent.get();
-  const bool told = filetype_bytes >= 0 && bounds != nullptr && bounds(view.filetype, &lower, &extent) == 0;
-  const bool plain = told && lower == 0 && extent == filetype_bytes && unit > 0 && unit <= UINT32_MAX && view.displacement >= 0;
+  const bool reported = filetype_bytes >= 0 && bounds != nullptr && bounds(view.filetype, &lower, &extent) == 0;
+  const bool plain = reported && lower == 0 && extent == filetype_bytes && unit > 0 && unit <= UINT32_MAX && view.displacement >= 0;
   known->view_bytes = plain ? static_cast<uint32_t>(unit) : 0;
   known->displacement = view.displacement;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of a file when it is opened through MPI-IO: how many ranks open it, the hints that were given and those in force, and
-// what the file system says of its layout. Names without records, told by the communicator's first rank (docs/formats/trace.md, 3.8).
+// What is notified of a file when it is opened through MPI-IO: how many ranks open it, the hints that were given and those in force, and
+// what the file system says of its layout. Names without records, reported by the communicator's first rank (docs/formats/trace.md, 3.8).
 #include <string.h>
 #include <strings.h>
 #include <sys/syscall.h>

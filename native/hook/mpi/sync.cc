@@ -181,7 +181,7 @@ void call_send(MpiCall& call) {
   keep_mpi(Op::kMpiSend, call, on->name, span, peer_offset(peer), bytes_of(call, f.here, *on));
 }
 
-// MPI_Isend and its kin: no record, the wait for it has one. Where nobody is the peer (MPI_PROC_NULL) nothing is waited for.
+// The MPI_Isend family: no record, the wait for it has one. Where nobody is the peer (MPI_PROC_NULL) nothing is waited for.
 void call_post(MpiCall& call) {
   const Form& f = call.form;
   Request message{};

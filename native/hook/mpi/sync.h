@@ -72,8 +72,8 @@ void keep_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t off
 // A rank as records have it.
 inline uint64_t peer_offset(int rank) { return rank >= 0 ? static_cast<uint64_t>(rank) : kUnknownOffset; }
 
-void call_wait(MpiCall& call);  // Kind::wait and its kin
-void call_test(MpiCall& call);  // Kind::test and its kin: no record; what is done is forgotten
+void call_wait(MpiCall& call);  // Kind::wait family
+void call_test(MpiCall& call);  // Kind::test family: no record; what is done is forgotten
 
 // What every hook does when somebody looks. caller: the code that called it.
 int mpi_called(const Form& form, bool fortran, uintptr_t* words, void* real, const void* caller);

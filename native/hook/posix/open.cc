@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors come and go: open, close, dup and their kin.
+// Descriptors come and go: the families of open, close and dup.
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>

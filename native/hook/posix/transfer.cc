@@ -54,8 +54,8 @@ constexpr bool kWrites = true;
   }
 
 // The hooks that programs call most: without a trace a file costs a few loads and a jump, to the function when no layer takes part in
-// the call (pass: the bit that says so), else to its layers. What is rare is a function of its own, so that nothing has to be put
-// aside before.
+// the call (pass: the bit that says so), else to its layers. What is rare is a function of its own, so that nothing has to be
+// saved before.
 #define WEIR_QUICK_HOOK(R, symbol, layered, pass, parameters, ...)                                                                    \
   static R seen_##symbol(parameters);                                                                                                \
   WEIR_HOOK(R, symbol, parameters) {                                                                                                 \

@@ -302,7 +302,7 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old, FILE* (*real
   if (flags < 0) return real(path, mode, old);
   stack::Ticket t;
   bool ordered = stack::begin_open(t, AT_FDCWD, path, flags);
-  if (ordered && s == nullptr) {  // a stream of glibc's own: no layers, but others are told of it
+  if (ordered && s == nullptr) {  // a stream of glibc's own: no layers, but others are notified of it
     if (t.parked) close_number(t.file->descriptor);
     else stack::finish_open(t, -1, path);
     t = stack::unordered(path, flags);

@@ -92,7 +92,7 @@ WEIR_HOOK(int, fgetpos64, FILE* f, fpos_t* position) {
   return on_stream(Op::kFtell, f, [=] { return WEIR_REAL(fgetpos64)(f, position); }, negative_fails);
 }
 
-// rewind has no result: that it failed cannot be told from its return.
+// rewind has no result: that it failed cannot be distinguished from its return.
 WEIR_HOOK(void, rewind, FILE* f) {
   const auto real = [=] {
     WEIR_REAL(rewind)(f);

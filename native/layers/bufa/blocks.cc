@@ -129,7 +129,7 @@ WriteBlock* take(Layer& l, uint64_t base) {
   b.state = BlockState::kDirty;
   ++w.used;
   writeback::assign(w.arena, block, w.slot, w.appending ? writeback::kAtEnd : base);
-  begin_ageing(l);
+  begin_flush_timer(l);
   return &b;
 }
 

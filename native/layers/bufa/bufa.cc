@@ -75,7 +75,7 @@ void invalidate(Layer& l) {
 
 void close(Layer& l) {
   end_writer(l);
-  end_ageing(l);
+  end_flush_timer(l);
   drop_all(l);
   end_reader(state_of(l));
   close_twin(l);

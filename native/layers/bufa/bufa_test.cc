@@ -296,7 +296,7 @@ TEST_F(Bufa, WithoutAHelperWritesGoThrough) {
     Opened file(65536, 4, true, O_WRONLY);
     for (uint64_t at = 0; at < 1024; at += 64) write_expected(file, at, 64);
     EXPECT_EQ(below_.writes, 16u);
-    EXPECT_EQ(noted.aside, stack::Reason::kNoDrain);
+    EXPECT_EQ(noted.bypass, stack::Reason::kNoDrain);
   }
   helper = true;
   writeback::ensure();
@@ -324,7 +324,7 @@ TEST_F(Bufa, WhatTheKernelHasInMemoryIsLeftToItWhenRead) {
   EXPECT_EQ(noted.left, stack::Reason::kRandom);
 }
 
-// Each has a part of the file for itself; all share buffers, streams and the ageing of blocks.
+// Each has a part of the file for itself; all share buffers, streams and the flush timer of blocks.
 TEST_F(Bufa, ThreadsReadAndWriteOneFileSideBySide) {
   constexpr uint64_t kPart = 256 << 10, kThreads = 4;
   fill(kThreads * kPart);

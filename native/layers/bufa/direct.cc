@@ -31,7 +31,7 @@ void open_twin(Layer& l) {
   const long fd = base::open_at(AT_FDCWD, path, (l.file->flags & O_ACCMODE) | kDirect | O_CLOEXEC);
   if (base::failed(fd) || !stack::keep_private(static_cast<int>(fd), &s.twin)) {
     s.twin = -1;
-    stack::note_aside(l, Reason::kUnsupported);
+    stack::note_bypass(l, Reason::kUnsupported);
   }
 }
 

@@ -26,9 +26,9 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t) {
   a->maps = static_cast<uint64_t*>(mmap(nullptr, uint64_t{blocks} * map_bytes(block_bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   return a;
 }
-int enrol(Arena*, const Enrolment&) { return layers::bufa::test::helper ? 0 : -1; }
+int register_file(Arena*, const Registration&) { return layers::bufa::test::helper ? 0 : -1; }
 bool held(Arena*, int) { return layers::bufa::test::helper; }
-void withdraw(Arena*, int, const int*) {}
+void unregister_file(Arena*, int, const int*) {}
 bool ensure() {
   pulse = layers::bufa::test::helper ? &alive : &dead;
   return layers::bufa::test::helper;
@@ -40,7 +40,7 @@ bool back(const Arena*, uint64_t, uint64_t) { return true; }
 namespace weir::stack {
 
 void ask_to_leave(Layer&, Reason reason) { layers::bufa::test::noted.left = reason; }
-void note_aside(Layer&, Reason reason) { layers::bufa::test::noted.aside = reason; }
+void note_bypass(Layer&, Reason reason) { layers::bufa::test::noted.bypass = reason; }
 void defer_error(Layer&, int error, uint64_t lost) {
   auto& n = layers::bufa::test::noted;
   n.error = error;

@@ -37,7 +37,7 @@ struct Noted {
   int error = 0;
   uint64_t lost_bytes = 0;
   int errors = 0;
-  stack::Reason left{}, aside{};
+  stack::Reason left{}, bypass{};
 };
 inline Noted noted;
 inline bool helper = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the layer helps at all: told from what requests below it cost.
+// Whether the layer helps at all: derived from what requests below it cost.
 #include <time.h>
 
 #include "layers/bufa/state.h"
@@ -122,7 +122,7 @@ void of_no_use(Layer& l, Reason reason) {
     stack::ask_to_leave(l, reason);
   } else if (!s.noted) {
     s.noted = true;
-    stack::note_aside(l, reason);
+    stack::note_bypass(l, reason);
   }
 }
 

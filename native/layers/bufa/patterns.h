@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program walks through a file, told from its last requests. No memory of its own, no clock: a request in, a shape out.
+// How a program walks through a file, derived from its last requests. No memory of its own, no clock: a request in, a shape out.
 #pragma once
 
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "layers/writeback/arena.h"
-#include "layers/ageing/ageing.h"
+#include "layers/flush_timer/flush_timer.h"
 #include "layers/machinery/pool/pool.h"
 
 namespace weir::layers::bufa {
@@ -19,7 +19,7 @@ struct Shared {
     writeback::Arena* arena;
     uint64_t block_bytes;
   } arenas[kArenas];
-  ageing::List dirty;
+  flush_timer::List dirty;
   pool::Job soon;  // for full blocks
   uint32_t looking_soon;
 };

@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 #include "layers/writeback/arena.h"
-#include "layers/ageing/ageing.h"
+#include "layers/flush_timer/flush_timer.h"
 #include "layers/bufa/patterns.h"
 #include "base/clock.h"
 #include "base/syscall.h"
@@ -168,7 +168,7 @@ struct State {
   Reader* reader;
   Writer* writer;
   Layer* layer;
-  ageing::Member ageing;
+  flush_timer::Member flush_timer;
 };
 
 inline constexpr uint64_t kUnknownEnd = ~uint64_t{0};
@@ -262,9 +262,9 @@ WriteBlock* block_for(Layer&, uint64_t offset);
 bool make_room(Layer&);
 void retry_failed(Layer&);
 
-// ageing.cc: dirty blocks are written after a second, whatever the program does.
-void begin_ageing(Layer&);
-void end_ageing(Layer&);
+// flush_timer.cc: dirty blocks are written after a second, whatever the program does.
+void begin_flush_timer(Layer&);
+void end_flush_timer(Layer&);
 void look_soon();  // for full blocks
 
 // direct.cc

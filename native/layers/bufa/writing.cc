@@ -8,7 +8,7 @@
 #include "layers/bufa/cursor.h"
 #include "layers/bufa/shared.h"
 #include "layers/bufa/state.h"
-#include "layers/enrol/enrol.h"
+#include "layers/registration/register_file.h"
 #include "base/syscall.h"
 
 namespace weir::layers::bufa {
@@ -113,7 +113,7 @@ bool is_protected(Layer& l) {
   if (now < s.retry_ns) return false;
   s.retry_ns = now + kRetryNs;
   if (writeback::ensure() && writeback::held(s.writer->arena, s.writer->slot)) return true;
-  if (!s.noted) stack::note_aside(l, Reason::kNoDrain);
+  if (!s.noted) stack::note_bypass(l, Reason::kNoDrain);
   s.noted = true;
   return false;
 }
@@ -127,7 +127,7 @@ bool has_writer(Layer& l, const Transfer& t) {
   const Changing changing;
   if (begin_writer(l)) return true;
   s.no_writer = true;
-  stack::note_aside(l, Reason::kNoDrain);
+  stack::note_bypass(l, Reason::kNoDrain);
   return false;
 }
 
@@ -135,7 +135,7 @@ bool has_writer(Layer& l, const Transfer& t) {
 Result buffer(Layer& l, const Transfer& t) {
   State& s = state_of(l);
   // Without a thread, as in a signal handler, nobody would write what waits here.
-  if (!is_protected(l) || (!s.ageing.listed && !pool::ready())) return write_through(l, t);
+  if (!is_protected(l) || (!s.flush_timer.listed && !pool::ready())) return write_through(l, t);
   const bool append = (l.file->flags & O_APPEND) != 0;
   if (s.writer->appending != append) {
     write_all(l);
@@ -194,11 +194,11 @@ bool begin_writer(Layer& l) {
   writeback::Arena* arena = arena_for(s.block_bytes);
   if (arena == nullptr) return false;
   const stack::File& f = *l.file;
-  const int slot = enrol(arena, l, (f.flags & O_APPEND) != 0);
+  const int slot = register_file(arena, l, (f.flags & O_APPEND) != 0);
   if (slot < 0) return false;
   const long memory = writeback::held(arena, slot) ? base::map(sizeof(Writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS) : -1;
   if (base::failed(memory)) {
-    writeback::withdraw(arena, slot);
+    writeback::unregister_file(arena, slot);
     return false;
   }
   s.writer = reinterpret_cast<Writer*>(memory);
@@ -213,7 +213,7 @@ void end_writer(Layer& l) {
   if (s.writer == nullptr) return;
   const Changing changing;
   write_all(l);
-  writeback::withdraw(s.writer->arena, s.writer->slot);
+  writeback::unregister_file(s.writer->arena, s.writer->slot);
   base::unmap(s.writer, sizeof(Writer));
   s.writer = nullptr;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores between nodes that share no memory: each node's part lies in the rank that serves for it (layers/remote/courier.h), and every rank,
+// Stores between nodes that share no memory: each node's part lies in the rank that serves for it (layers/remote/transport.h), and every rank,
 // that one's neighbours included, reaches it by messages. A store is named by its shape, and made when somebody first asks for it.
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "layers/cache/between.h"
 #include "layers/cache/job.h"
-#include "layers/remote/courier.h"
+#include "layers/remote/transport.h"
 #include "layers/machinery/node/lock.h"
 #include "layers/machinery/node/place.h"
 #include "base/syscall.h"
@@ -38,7 +38,7 @@ uint32_t making = 0;
 
 uint64_t name_of(uint32_t places, uint32_t place_bytes) { return uint64_t{places} << 32 | place_bytes; }
 
-// Called by the courier's thread alone.
+// Called by the transport's thread alone.
 char* memory_of(uint64_t name, uint64_t at, uint64_t bytes) {
   for (Part& p : parts) {
     if (p.name == 0) {

@@ -53,14 +53,14 @@ inline constexpr int64_t kBusy = -EAGAIN;  // being read by another node, and th
 int64_t between_get(Opening& o, const iovec* pieces, int count, uint64_t block);
 void between_put(Opening& o, const iovec* pieces, int count, uint64_t block, int64_t got);
 
-// How blocks of this size reach this rank from other nodes: by messages where the courier is up, else through memory where the job's
+// How blocks of this size reach this rank from other nodes: by messages where the transport is up, else through memory where the job's
 // nodes are emulated on one host. slots: of the rule, for all ranks of a node. Null: not at all, each node reads for itself.
 Between* between_nodes(uint32_t slots, uint32_t place_bytes);
 
 // A store in memory that all nodes of the job on this host map: for nodes emulated by WEIR_NODE_RANKS. Null: none.
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes);
 
-// [collective] When MPI has begun: finds out whether messages can carry blocks between this job's nodes (layers/remote/courier.h).
+// [collective] When MPI has begun: finds out whether messages can carry blocks between this job's nodes (layers/remote/transport.h).
 void begin_messages(const remote::Mpi& mpi, bool able, void (*in_thread)());
 // What WEIR_BETWEEN asks for: nothing, or one way and no other.
 enum class Way : uint8_t { kAny, kNone, kMessages };

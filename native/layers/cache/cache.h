@@ -36,7 +36,7 @@ struct Below {
   const int* descriptor;
   const char* path;
   bool reads, writes;
-  uint32_t level = 0;  // as in writeback::Enrolment
+  uint32_t level = 0;  // as in writeback::Registration
 };
 
 // Blocks that other nodes have read already (layers/cache/between.h). Null: only the file system.
@@ -76,7 +76,7 @@ struct Opening {
   Between* between;
   uint64_t* counts;     // kCounts
   uint32_t file;        // its entry
-  int32_t enrolled;     // slot in the arena, -1
+  int32_t registered;     // slot in the arena, -1
   bool unprotected;     // nobody would drain: writes go through
   uint64_t errors_seen;
   uint64_t next_block;  // where a sequential reader goes on

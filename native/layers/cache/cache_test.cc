@@ -239,7 +239,7 @@ TEST_F(CacheTest, a_failed_write_is_told_to_every_writer_once_and_counted_once) 
     if (!u.open(path_, {16384, 8}, 1)) _exit(3);
     t.fail_writes = ENOSPC;
     if (cache::write(t.o, "lost", 4, 100) != 4) {
-      if (t.o.enrolled < 0) _exit(0);  // nobody to drain: nothing is accepted, nothing can be lost later
+      if (t.o.registered < 0) _exit(0);  // nobody to drain: nothing is accepted, nothing can be lost later
       _exit(4);
     }
     if (flush(t.o, false) != -ENOSPC || t.lost != 4) _exit(5);

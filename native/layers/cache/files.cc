@@ -242,7 +242,7 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   }
   node::release(d.files_lock);
   if (!known) return -EIO;
-  o.enrolled = -1;
+  o.registered = -1;
   if (changed) invalidate(o);
   return 0;
 }
@@ -250,8 +250,8 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
 void close(Opening& o) {
   if (o.spare != nullptr) base::unmap(o.spare, o.cache->block_bytes);
   o.spare = nullptr;
-  if (o.enrolled >= 0) writeback::withdraw(o.cache->arena, o.enrolled, o.below.descriptor);
-  o.enrolled = -1;
+  if (o.registered >= 0) writeback::unregister_file(o.cache->arena, o.registered, o.below.descriptor);
+  o.registered = -1;
   Directory& d = *o.cache->directory;
   const base::SignalsBlocked blocked;
   if (node::take(d.files_lock) == node::Taken::kNot) return;  // as if this rank had been killed

@@ -16,13 +16,13 @@ constexpr int kWriteFirst = 3;  // attempts to write what is dirty before other 
 // Whether bytes lying dirty here would outlive this process.
 bool accepting(Opening& o) {
   if (o.unprotected) return false;
-  if (o.enrolled < 0) {
+  if (o.registered < 0) {
     const FileEntry& e = entry(o);
-    o.enrolled = writeback::enrol(o.cache->arena, {o.below.descriptor, e.device, e.inode, o.below.path, false, o.below.level});
-    if (o.enrolled < 0) return false;
+    o.registered = writeback::register_file(o.cache->arena, {o.below.descriptor, e.device, e.inode, o.below.path, false, o.below.level});
+    if (o.registered < 0) return false;
   }
-  if (WEIR_LIKELY(writeback::protected_now())) return writeback::held(o.cache->arena, o.enrolled);
-  return writeback::ensure() && writeback::held(o.cache->arena, o.enrolled);
+  if (WEIR_LIKELY(writeback::protected_now())) return writeback::held(o.cache->arena, o.registered);
+  return writeback::ensure() && writeback::held(o.cache->arena, o.registered);
 }
 
 void grow(Opening& o, uint64_t end) {
@@ -43,7 +43,7 @@ uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
     const int block = c.arena_block(s, piece);
     if (s.writing != 0) note_again(s, lo + done, lo + done + part);
     writeback::lock_block(c.arena, block);
-    if ((s.touched >> piece & 1) == 0) writeback::assign(c.arena, block, o.enrolled, begin + piece * c.piece_bytes);
+    if ((s.touched >> piece & 1) == 0) writeback::assign(c.arena, block, o.registered, begin + piece * c.piece_bytes);
     memcpy(c.bytes_of(s, piece) + within, from + done, part);
     const bool marked = writeback::mark_dirty(c.arena, block, within, within + part);
     const bool complete = marked && writeback::is_all_dirty(c.arena, block, 0, c.piece_bytes);

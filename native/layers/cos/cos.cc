@@ -7,7 +7,7 @@
 #include "layers/writeback/arena.h"
 #include "layers/writeback/client.h"
 #include "layers/cos/blocking.h"
-#include "layers/enrol/enrol.h"
+#include "layers/registration/register_file.h"
 #include "base/syscall.h"
 #include "layers/machinery/rules/rules.h"
 #include "layers/machinery/stack/file.h"
@@ -53,7 +53,7 @@ bool has_buffer(Layer& layer) {
   if (s.buffer != nullptr) return true;
   if (s.writes) {
     s.arena = writeback::create_arena(1, static_cast<uint32_t>(s.bytes), 1);
-    if (s.arena != nullptr) s.slot = enrol(s.arena, layer, false);
+    if (s.arena != nullptr) s.slot = register_file(s.arena, layer, false);
     if (s.arena != nullptr && s.slot >= 0) s.block = writeback::take_block(s.arena);
     if (s.arena != nullptr && s.slot >= 0 && s.block >= 0) {
       s.buffer = static_cast<uint8_t*>(writeback::data(s.arena, s.block));
@@ -61,7 +61,7 @@ bool has_buffer(Layer& layer) {
     }
     if (s.arena != nullptr) writeback::destroy_arena(s.arena);
     s.arena = nullptr;
-    note_aside(layer, Reason::kNoDrain);  // every write goes down at once
+    note_bypass(layer, Reason::kNoDrain);  // every write goes down at once
   }
   const long memory = base::map(s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (base::failed(memory)) return false;
@@ -330,7 +330,7 @@ void close(Layer& layer) {
   }
   if (s.arena != nullptr) {
     writeback::give_block(s.arena, s.block);
-    writeback::withdraw(s.arena, s.slot);
+    writeback::unregister_file(s.arena, s.slot);
     writeback::destroy_arena(s.arena);
   } else if (s.buffer != nullptr) {
     base::unmap(s.buffer, s.bytes);

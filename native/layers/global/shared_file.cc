@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "layers/cache/between.h"
 #include "layers/cache/job.h"
-#include "layers/enrol/enrol.h"
+#include "layers/registration/register_file.h"
 #include "layers/machinery/node/registry.h"
 #include "base/syscall.h"
 #include "layers/machinery/rules/rules.h"
@@ -98,7 +98,7 @@ void join_nodes(Layer& l) {
   const cache::FileEntry& e = o.cache->directory->files[o.file];
   if (e.fresh != 0) return;  // it may change without a sign
   o.between = cache::between_nodes(s.slots, o.cache->block_bytes);
-  if (o.between == nullptr) stack::note_aside(l, Reason::kNoMessages);
+  if (o.between == nullptr) stack::note_bypass(l, Reason::kNoMessages);
   o.share_key = key_of(*l.file, e);
 }
 
@@ -130,14 +130,14 @@ void note_held_up(Layer& l) {
   State& s = state_of(l);
   if (WEIR_LIKELY(!s.opening.held_up) || s.noted_held_up) return;
   s.noted_held_up = true;
-  stack::note_aside(l, Reason::kHeldUp);
+  stack::note_bypass(l, Reason::kHeldUp);
 }
 
 // A large request of a file that nobody else has open: the layer would only copy it.
 bool passes(Layer& l, const Transfer& t) {
   State& s = state_of(l);
   if (s.always || t.bytes < s.block_bytes / 2 || s.opening.policy.several_nodes || !cache::alone(s.opening)) return false;
-  if (!s.noted_large) stack::note_aside(l, Reason::kLargeRequests);
+  if (!s.noted_large) stack::note_bypass(l, Reason::kLargeRequests);
   s.noted_large = true;
   return true;
 }
@@ -148,7 +148,7 @@ void note_bypass(Layer& l) {
   const uint32_t now = cache::bypassed(s.opening);
   if (WEIR_LIKELY(now == s.noted_bypass)) return;
   s.noted_bypass = now;
-  if (now != 0) stack::note_aside(l, Reason::kRandom);
+  if (now != 0) stack::note_bypass(l, Reason::kRandom);
 }
 
 // Calls move(pieces, count, bytes, offset) for the pieces of a request that are not empty, as many
@@ -203,7 +203,7 @@ Result ready(Layer& l) {
   File& f = *l.file;
   if (!stands_on_plain_bytes(l)) {  // the node knows a file by what the kernel says of it, which is the stored form's
     s.tried = true;
-    stack::note_aside(l, Reason::kUnsupported);
+    stack::note_bypass(l, Reason::kUnsupported);
     return 0;
   }
   const bool one_node = cache::job().nodes <= 1;
@@ -213,7 +213,7 @@ Result ready(Layer& l) {
   if ((f.flags & O_APPEND) != 0) reason = Reason::kUnsupported;  // the kernel alone knows where the end is for all
   else if (!s.always && is_local(f.fs_type) && (one_node || cache::job().one_host)) reason = Reason::kShared;
   if (reason == Reason::kNone) return 0;
-  stack::note_aside(l, reason);
+  stack::note_bypass(l, reason);
   return -EINVAL;
 }
 

@@ -14,7 +14,7 @@ struct State {
   uint32_t vain_blocks;  // cache::Policy
   uint64_t patience_ns;
   bool keeps_reads;
-  bool always;    // never steps aside: for tests, and for who knows better
+  bool always;    // never bypasses a file: for tests, and for who knows better
   bool tried, attached;
   bool noted_large, noted_held_up;
   uint32_t noted_bypass;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hold:bytes keeps one run of written bytes and one of read bytes, each at most so long (16 without the argument), and the size. It
-// believes what it knows until it is told to forget, so that whoever forgets to tell it is found out.
+// believes what it knows until it is notified to forget, so that whoever forgets to tell it is found out.
 #include "layers/hold/hold.h"
 
 #include <string.h>

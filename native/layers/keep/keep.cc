@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "layers/enrol/enrol.h"
+#include "layers/registration/register_file.h"
 #include "layers/keep/state.h"
 #include "base/syscall.h"
 #include "layers/machinery/rules/rules.h"
@@ -33,8 +33,8 @@ Result ready(Layer& l) {
   State& s = state(l);
   stack::File* f = l.file;
   const bool reads_only = (f->flags & O_ACCMODE) == O_RDONLY;
-  if (f->aside || (stack::house_is_full() && rules::option_number(*l.spec, "always", 0) == 0)) {
-    stack::note_aside(l, Reason::kCached);
+  if (f->bypass || (stack::house_is_full() && rules::option_number(*l.spec, "always", 0) == 0)) {
+    stack::note_bypass(l, Reason::kCached);
     return 0;
   }
   s.appends = !reads_only && (f->flags & O_APPEND) != 0;
@@ -62,11 +62,11 @@ bool have_room(Layer& l, uint64_t bytes) {
   State& s = state(l);
   writeback::Arena* a = arena(rules::option_number(*l.spec, "bytes", kDefaultBytes));
   if (a == nullptr) return false;
-  if (!s.enrolled) {
-    s.slot = enrol(a, l, true);
-    s.enrolled = s.slot >= 0;
+  if (!s.registered) {
+    s.slot = register_file(a, l, true);
+    s.registered = s.slot >= 0;
   }
-  if (!s.enrolled || !writeback::held(a, s.slot)) return false;
+  if (!s.registered || !writeback::held(a, s.slot)) return false;
   if (s.block >= 0 && s.filled + bytes > kBlockBytes && write_out(l) < 0) return false;
   if (s.block >= 0) return true;
   s.block = writeback::take_block(a);
@@ -133,12 +133,12 @@ void invalidate(Layer& l) {
 void close(Layer& l) {
   State& s = state(l);
   end_waiting(l);
-  if (Shared* all = s.enrolled ? shared() : nullptr; all != nullptr && all->arena != nullptr) {
+  if (Shared* all = s.registered ? shared() : nullptr; all != nullptr && all->arena != nullptr) {
     if (s.block >= 0) writeback::give_block(all->arena, s.block);
-    writeback::withdraw(all->arena, s.slot);
+    writeback::unregister_file(all->arena, s.slot);
   }
   s.block = -1;
-  s.enrolled = false;
+  s.registered = false;
   sweep_soon();  // one that was called back while it was parked
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "layers/writeback/arena.h"
-#include "layers/ageing/ageing.h"
+#include "layers/flush_timer/flush_timer.h"
 #include "layers/machinery/pool/pool.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/layer.h"
@@ -21,28 +21,28 @@ enum Count { kReopened, kRevalidated, kAppended, kSystemWrites, kPassedOn, kCoun
 struct State {
   bool appends;      // the file is open for appending: what is written may wait
   bool knows_size;
-  bool enrolled;
+  bool registered;
   int slot;
   int block;         // -1: none
   uint32_t filled;   // of the block
   uint32_t written;  // of these, by now
   uint64_t size;     // of the file with what waits
   uint8_t age;       // ticks
-  ageing::Member waiting;
+  flush_timer::Member waiting;
 };
 
 // Gone in a forked child, where arena and threads are the parent's.
 struct Shared {
   uint32_t lock;
   writeback::Arena* arena;
-  ageing::List waiting;
+  flush_timer::List waiting;
   pool::Job sweep;
 };
 
 inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
 inline void count(Layer& l, Count what, uint64_t n = 1) { l.statistics[what] += n; }
 
-// ageing.cc
+// flush_timer.cc
 Shared* shared();
 writeback::Arena* arena(uint64_t bytes);
 void begin_waiting(Layer&);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the courier's files: what a rank knows of the others, the messages, and the operations under way.
+// Shared by the transport's files: what a rank knows of the others, the messages, and the operations under way.
 #pragma once
 
-#include "layers/remote/courier.h"
+#include "layers/remote/transport.h"
 #include "layers/machinery/node/lock.h"
 #include "base/clock.h"
 
@@ -30,7 +30,7 @@ inline constexpr uint64_t kAskBytes = sizeof(Ask) + kMostBytes, kAnswerBytes = s
 
 enum CallState : uint32_t { kIdle, kFilling, kAsked, kUnderWay, kOver, kFailed, kAbandoned };
 
-// A thread of the program fills it and waits on `state`; the courier's thread does the rest. One that came too late stays as it is:
+// A thread of the program fills it and waits on `state`; the transport's thread does the rest. One that came too late stays as it is:
 // MPI may still write into its memory.
 struct Call {
   uint32_t state;
@@ -41,7 +41,7 @@ struct Call {
   Answer* answer;
 };
 
-struct Courier {
+struct Transport {
   Mpi mpi;
   Handle communicator;
   Memory memory;
@@ -56,7 +56,7 @@ struct Courier {
   uint32_t bell;     // changes when there is something to do
   Call calls[kCalls];
 };
-extern WEIR_OWN Courier courier;
+extern WEIR_OWN Transport transport;
 
 using base::now_ns;
 // The thread, and its end: false when it did not end within the time.

@@ -29,7 +29,7 @@ T* room_for(uint64_t count) {
 bool wait_for(Handle& request, uint64_t patience_ns) {
   const uint64_t begun = now_ns();
   for (uint64_t looks = 0;; ++looks) {
-    const Tested now = tested(courier.mpi, &request);
+    const Tested now = tested(transport.mpi, &request);
     if (now != Tested::kPending) return now == Tested::kDone;
     if (patience_ns != 0 && now_ns() - begun > patience_ns) return false;
     uint32_t nothing = 0;
@@ -41,7 +41,7 @@ bool wait_for(Handle& request, uint64_t patience_ns) {
 // Everybody's word, in the order of ranks; null: not everybody came.
 template <typename T>
 T* tell_all(Handle communicator, const T& mine) {
-  const Mpi& mpi = courier.mpi;
+  const Mpi& mpi = transport.mpi;
   T* const room = room_for<T>(static_cast<uint64_t>(mpi.ranks) + 1);
   if (room == nullptr) return nullptr;
   static Handle request;
@@ -53,7 +53,7 @@ T* tell_all(Handle communicator, const T& mine) {
 
 // The nodes in the order of their first ranks. False: somebody may not take part, or there is one node alone.
 bool meet(const Presence* all) {
-  Courier& c = courier;
+  Transport& c = transport;
   const auto ranks = static_cast<uint32_t>(c.mpi.ranks), own = static_cast<uint32_t>(c.mpi.rank);
   auto* leaders = room_for<uint32_t>(ranks);
   if (leaders == nullptr) return false;
@@ -75,13 +75,13 @@ bool meet(const Presence* all) {
 }
 
 bool begin_thread() {
-  Courier& c = courier;
+  Transport& c = transport;
   return (!c.leads || begin_serving()) && start_thread();
 }
 
 // Nothing that MPI could still write into is under way, so the communicator may go.
 void part(bool ended) {
-  Courier& c = courier;
+  Transport& c = transport;
   base::store(&c.off, 1u);
   bool quiet = ended;
   for (const Call& call : c.calls) quiet = quiet && base::load(&call.state) == kIdle;
@@ -92,7 +92,7 @@ void part(bool ended) {
 }  // namespace
 
 bool begin(const Mpi& mpi, bool able, uint64_t node, uint32_t ranks, const Memory& memory, void (*in_thread)()) {
-  Courier& c = courier;
+  Transport& c = transport;
   if (c.communicator != 0 || base::load(&c.stopping) != 0) return false;
   c.mpi = mpi;
   c.memory = memory;
@@ -117,7 +117,7 @@ bool begin(const Mpi& mpi, bool able, uint64_t node, uint32_t ranks, const Memor
 }
 
 void end() {
-  Courier& c = courier;
+  Transport& c = transport;
   if (c.communicator == 0 || !(c.owner == node::self())) return;
   static Handle request;
   const bool all = c.mpi.barrier(c.communicator, &request) == 0 && wait_for(request, 0);
@@ -128,7 +128,7 @@ void end() {
 }
 
 void stop() {
-  if (base::load(&courier.running) != 0 && courier.owner == node::self()) stop_thread(1000 * kMillisecond);
+  if (base::load(&transport.running) != 0 && transport.owner == node::self()) stop_thread(1000 * kMillisecond);
 }
 
 }  // namespace weir::remote

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the courier needs of the program's MPI, found at run time by who calls begin(). Handles are passed as they come: a pointer for
-// Open MPI, an int for MPICH and its kin; both fit and travel in one register.
+// What the transport needs of the program's MPI, found at run time by who calls begin(). Handles are passed as they come: a pointer for
+// Open MPI, an int for MPICH and libraries derived from it; both fit and travel in one register.
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The serving side: one receive is always posted; what comes is done at once in this rank's memory, and the answer is on its way while
-// the next is received. All of it in the courier's thread.
+// the next is received. All of it in the transport's thread.
 #include "layers/remote/inside.h"
 #include "base/syscall.h"
 
@@ -23,13 +23,13 @@ struct Server {
 constinit Server server{};
 
 void post() {
-  const Mpi& mpi = courier.mpi;
-  server.posted = mpi.receive(server.asked, static_cast<int>(kAskBytes), mpi.byte, mpi.any_source, kAskTag, courier.communicator, &server.request) == 0;
+  const Mpi& mpi = transport.mpi;
+  server.posted = mpi.receive(server.asked, static_cast<int>(kAskBytes), mpi.byte, mpi.any_source, kAskTag, transport.communicator, &server.request) == 0;
   server.wedged = !server.posted;
 }
 
-bool obey(const Ask& ask, Answer& answer) {
-  const Memory& memory = courier.memory;
+bool execute(const Ask& ask, Answer& answer) {
+  const Memory& memory = transport.memory;
   if (ask.bytes > kMostBytes) return false;
   switch (ask.op) {
     case Op::kLook: return true;
@@ -41,19 +41,19 @@ bool obey(const Ask& ask, Answer& answer) {
 }
 
 void answer_to(const Ask& ask, Sending& s) {
-  const Mpi& mpi = courier.mpi;
+  const Mpi& mpi = transport.mpi;
   if (ask.from >= static_cast<uint32_t>(mpi.ranks) || ask.bytes > kMostBytes) return;
-  s.answer->fine = obey(ask, *s.answer) ? 1 : 0;
+  s.answer->fine = execute(ask, *s.answer) ? 1 : 0;
   const auto bytes = static_cast<int>(sizeof(Answer) + (ask.op == Op::kGet ? ask.bytes : 0));
   const int to = static_cast<int>(ask.from), tag = static_cast<int>(ask.tag);
-  s.under_way = mpi.send(s.answer, bytes, mpi.byte, to, tag, courier.communicator, &s.request) == 0;
+  s.under_way = mpi.send(s.answer, bytes, mpi.byte, to, tag, transport.communicator, &s.request) == 0;
 }
 
 // An answer's place; null while all are on their way.
 Sending* free_place(bool* moved) {
   Sending* found = nullptr;
   for (Sending& s : server.sending) {
-    if (s.under_way && tested(courier.mpi, &s.request) != Tested::kPending) {
+    if (s.under_way && tested(transport.mpi, &s.request) != Tested::kPending) {
       s.under_way = false;
       *moved = true;
     }
@@ -83,7 +83,7 @@ bool serve() {
     post();
     return true;
   }
-  const Tested now = tested(courier.mpi, &server.request);
+  const Tested now = tested(transport.mpi, &server.request);
   if (now == Tested::kPending) return moved;
   if (now == Tested::kFailed) {
     server.wedged = true;
@@ -95,7 +95,7 @@ bool serve() {
 }
 
 void end_serving() {
-  const Mpi& mpi = courier.mpi;
+  const Mpi& mpi = transport.mpi;
   const uint64_t limit = now_ns() + 1000 * kMillisecond;
   bool all = false;
   while (!all && now_ns() < limit) {

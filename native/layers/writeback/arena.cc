@@ -67,7 +67,7 @@ void drop_handle(Arena* arena) {
   base::unmap(arena, arena->handle_bytes);
 }
 
-bool enlist(Arena* arena) {
+bool register_arena(Arena* arena) {
   const base::SignalsBlocked blocked;
   node::acquire(own_lock);
   bool found = false;
@@ -169,7 +169,7 @@ bool anybody_left(const Arena* arena) {
 }
 
 Arena* settled(Arena* arena) {
-  if (enlist(arena)) {
+  if (register_arena(arena)) {
     announce(arena);
     return arena;
   }

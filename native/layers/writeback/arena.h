@@ -7,7 +7,7 @@
 // Order for who writes into a block: data first, then mark_dirty(), then report success to the program. Order for who cleans: pwrite,
 // then mark_clean(). A process killed at any instruction between leaves a list that is sound: either before or after.
 //
-// Threads: blocks and files are taken, enrolled and given back by any thread. What is said about one block (assign, mark, clean) is
+// Threads: blocks and files are taken, registered and given back by any thread. What is said about one block (assign, mark, clean) is
 // said by one thread at a time: under the owner's lock in an arena of one process, under lock_block() in a shared one.
 // Nothing here sets errno or is for signal handlers. Failure is false, -1 or null, and means: write through.
 #pragma once
@@ -34,7 +34,7 @@ struct Range {
 
 struct Arena;  // as this process has it mapped
 
-// An arena of this process alone: blocks of `block_bytes` (a multiple of 4 KiB), and room for that many enrolled files. Memory is taken
+// An arena of this process alone: blocks of `block_bytes` (a multiple of 4 KiB), and room for that many registered files. Memory is taken
 // as blocks are (tmpfs pages, allocated: never a SIGBUS). Null when there is no shared memory.
 Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files);
 // One that all processes of the node and job use under this name (a file name; letters, digits, '.', '-'); made by the first;
@@ -47,22 +47,22 @@ void destroy_arena(Arena* arena);
 
 // Files. -------------------------------------------------------------------------------------------------------------------
 
-struct Enrolment {
-  const int* descriptor;  // open for writing; the address stays good, and the number current, until withdraw()
+struct Registration {
+  const int* descriptor;  // open for writing; the address stays good, and the number current, until unregister_file()
   uint64_t device, inode;
   const char* path;  // absolute: for reports and recovery
   bool append;       // O_APPEND
   uint32_t level = 0;  // layers between the one that holds the bytes and the system: those of a lower level are older
 };
 // Hands a copy of the descriptor to the helper (starts it at need). The slot, or -1: no helper or no room. In a shared arena
-// processes that enrol the same (device, inode) get the same slot.
-int enrol(Arena* arena, const Enrolment& file);
+// processes that register the same (device, inode) get the same slot.
+int register_file(Arena* arena, const Registration& file);
 // Whether the helper has the file: needed before the first byte is accepted. One load when it has; otherwise waits for its answer.
 bool held(Arena* arena, int slot);
 // The file is closed, nothing of it is dirty. Returns when the helper has closed its copy: as long as one is open for writing the
 // file cannot be executed (ETXTBSY), its file system not be unmounted (EBUSY), and its locks stay.
-// descriptor: as it was enrolled, in a shared arena, where several openings of this process may have the slot; the last ends it.
-void withdraw(Arena* arena, int slot, const int* descriptor = nullptr);
+// descriptor: as it was registered, in a shared arena, where several openings of this process may have the slot; the last ends it.
+void unregister_file(Arena* arena, int slot, const int* descriptor = nullptr);
 
 // Blocks. ------------------------------------------------------------------------------------------------------------------
 

@@ -60,10 +60,10 @@ class Drain : public testing::Test {
   std::string job_, directory_;
 };
 
-int enrolled(writeback::Arena* arena, const int& fd, const std::string& path, bool append = false) {
+int registered(writeback::Arena* arena, const int& fd, const std::string& path, bool append = false) {
   struct stat about{};
   EXPECT_EQ(fstat(fd, &about), 0);
-  return writeback::enrol(arena, {&fd, about.st_dev, about.st_ino, path.c_str(), append});
+  return writeback::register_file(arena, {&fd, about.st_dev, about.st_ino, path.c_str(), append});
 }
 
 void put(writeback::Arena* arena, int block, uint32_t at, const std::string& text) {
@@ -81,7 +81,7 @@ TEST_F(Drain, dirty_ranges_of_a_killed_process_are_written_and_no_byte_more) {
     const int fd = open(name.c_str(), O_WRONLY);
     writeback::Arena* arena = writeback::create_arena(4, 8192, 2);
     ASSERT_NE(arena, nullptr);
-    const int slot = enrolled(arena, fd, name);
+    const int slot = registered(arena, fd, name);
     ASSERT_TRUE(writeback::held(arena, slot));
     ASSERT_TRUE(writeback::protected_now());
     const int block = writeback::take_block(arena);
@@ -104,10 +104,10 @@ TEST_F(Drain, an_unlinked_file_is_no_error_and_a_withdrawn_one_is_let_go) {
     const std::string name = path("file");
     const int fd = open(name.c_str(), O_RDWR | O_CREAT, 0600);
     writeback::Arena* arena = writeback::create_arena(4, 4096, 1);
-    const int slot = enrolled(arena, fd, name);
+    const int slot = registered(arena, fd, name);
     ASSERT_TRUE(writeback::held(arena, slot));
     // A lock belongs to the open file, which the helper shares until it has let go.
-    writeback::withdraw(arena, slot);
+    writeback::unregister_file(arena, slot);
     const pid_t helper = static_cast<pid_t>(reinterpret_cast<const writeback::PulsePage*>(writeback::pulse)->pid);
     for (int i = 3; i < 64; ++i) {
       char link[64], target[256] = "";
@@ -115,7 +115,7 @@ TEST_F(Drain, an_unlinked_file_is_no_error_and_a_withdrawn_one_is_let_go) {
       const bool any = readlink(link, target, sizeof target - 1) > 0;
       EXPECT_FALSE(any && std::string(target).find(name) != std::string::npos);
     }
-    const int again = enrolled(arena, fd, name);
+    const int again = registered(arena, fd, name);
     EXPECT_EQ(again, slot) << "the only slot is free again";
     ASSERT_TRUE(writeback::held(arena, again));
     unlink(name.c_str());
@@ -136,7 +136,7 @@ TEST_F(Drain, appended_blocks_follow_in_their_order_and_what_arrived_is_not_writ
     const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ASSERT_EQ(write(fd, "begin\n", 6), 6);
     writeback::Arena* arena = writeback::create_arena(4, 4096, 1);
-    const int slot = enrolled(arena, fd, name, true);
+    const int slot = registered(arena, fd, name, true);
     ASSERT_TRUE(writeback::held(arena, slot));
     int blocks[3];
     for (int& block : blocks) block = writeback::take_block(arena);
@@ -159,7 +159,7 @@ TEST_F(Drain, a_new_helper_is_told_everything) {
     const std::string name = path("file");
     const int fd = open(name.c_str(), O_WRONLY | O_CREAT, 0600);
     writeback::Arena* arena = writeback::create_arena(4, 4096, 1);
-    const int slot = enrolled(arena, fd, name);
+    const int slot = registered(arena, fd, name);
     ASSERT_TRUE(writeback::held(arena, slot));
     const int block = writeback::take_block(arena);
     writeback::assign(arena, block, slot, 0);
@@ -212,7 +212,7 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     const int fd = open(name.c_str(), O_RDWR | O_CREAT, 0600);
     writeback::Arena* arena = writeback::share_arena("x", 8, 4096, 4, 100);
     ASSERT_NE(arena, nullptr);
-    const int slot = enrolled(arena, fd, name);
+    const int slot = registered(arena, fd, name);
     const int block = writeback::take_block(arena);
     writeback::lock_block(arena, block);
     writeback::assign(arena, block, slot, 4096);
@@ -225,7 +225,7 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
       writeback::forked();
       writeback::Arena* theirs = writeback::share_arena("x", 8, 4096, 4, 100);
       const int own = open(name.c_str(), O_RDWR);
-      const int same = enrolled(theirs, own, name);
+      const int same = registered(theirs, own, name);
       if (theirs == nullptr || same != slot || static_cast<char*>(writeback::extra(theirs))[99] != 'e' || !writeback::held(theirs, same)) _exit(1);
       writeback::lock_block(theirs, block);
       put(theirs, block, 10, "theirs");
@@ -238,7 +238,7 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     writeback::unlock_block(arena, block);
     for (int i = 0; i < 30000 && writeback::is_dirty(arena, block); ++i) usleep(1000);
     EXPECT_EQ(content(name).substr(4096), "mine" + std::string(6, '\0') + "theirs");
-    writeback::withdraw(arena, slot);
+    writeback::unregister_file(arena, slot);
     writeback::give_block(arena, block);
     writeback::destroy_arena(arena);
     EXPECT_NE(access((directory_ + "/0/shared." + std::to_string(writeback::kVersion) + ".x").c_str(), F_OK), 0);

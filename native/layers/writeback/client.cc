@@ -56,7 +56,7 @@ bool wait_for_slot(FileSlot& slot) {
   }
 }
 
-// A place among this process's enrolments of the slot; -1: there is none.
+// A place among this process's registrations of the slot; -1: there is none.
 int place_of(const Arena* arena, int slot, const int* descriptor) {
   for (int i = 0; i < kOpenings; ++i) {
     if (base::load(&arena->descriptors[slot][i]) == descriptor) return i;
@@ -226,7 +226,7 @@ void announce(const Arena* arena) {
   node::release(own_lock);
 }
 
-int enrol(Arena* arena, const Enrolment& file) {
+int register_file(Arena* arena, const Registration& file) {
   if (!ensure()) return -1;
   const base::SignalsBlocked blocked;
   if (node::take(arena->header->lock) == node::Taken::kNot) return -1;
@@ -278,7 +278,7 @@ bool held(Arena* arena, int slot) {
   return base::load(&s.state) == kSlotHeld && protected_now();
 }
 
-void withdraw(Arena* arena, int slot, const int* descriptor) {
+void unregister_file(Arena* arena, int slot, const int* descriptor) {
   FileSlot& s = arena->slots[slot];
   const base::SignalsBlocked blocked;
   const bool locked = node::take(arena->header->lock) != node::Taken::kNot;
@@ -286,7 +286,7 @@ void withdraw(Arena* arena, int slot, const int* descriptor) {
   if (place >= 0) base::store(&arena->descriptors[slot][place], static_cast<const int*>(nullptr));
   bool last = any_descriptor(arena, static_cast<uint32_t>(slot)) == nullptr;
   if (last) __atomic_fetch_and(&s.users[arena->participant / 64], ~(uint64_t{1} << (arena->participant % 64)), __ATOMIC_ACQ_REL);
-  if (!locked) return;  // the slot stays as it is, for who enrols the file again
+  if (!locked) return;  // the slot stays as it is, for whoever registers the file again
   for (const uint64_t users : s.users) last = last && users == 0;
   if (last) {
     // Told before the slot is free: messages arrive in this order.

@@ -14,7 +14,7 @@ namespace weir::writeback {
 // What the helper holds locked while it lives; the kernel marks the word when it dies, however it dies.
 struct Pulse {
   uint32_t word;  // a robust futex: thread of the helper, or FUTEX_OWNER_DIED
-  uint32_t generation;  // counts helpers: who was told by an older one must be told again
+  uint32_t generation;  // counts helpers: who was reported by an older one must be notified again
 };
 extern WEIR_OWN const Pulse* pulse;       // null: none was ever asked for
 extern WEIR_OWN uint32_t told_generation; // the helper that knows everything of this process

@@ -26,7 +26,7 @@ struct Header {
   uint64_t assignments;
   uint32_t generation;  // of the helper that knows this arena; futex
   uint32_t take_from;   // where the search for a free block begins
-  node::Lock lock;      // of enrolment, in shared arenas of joining and leaving
+  node::Lock lock;      // of registration, in shared arenas of joining and leaving
   uint32_t failed;      // the helper could not write everything: kept for recovery
   uint32_t files_used;  // slots that were ever taken
   uint64_t maps_at;     // a bit for each byte of the data, used by blocks with more ranges than a list has
@@ -99,7 +99,7 @@ struct PulsePage {
   void* robust_next;  // the helper's own (list of robust futexes)
 };
 
-inline constexpr int kOpenings = 8;  // of one file of a shared arena, enrolled by one process
+inline constexpr int kOpenings = 8;  // of one file of a shared arena, registered by one process
 
 // Of one block; blocks are whole pages, so that a map is whole words.
 inline uint64_t map_bytes(uint32_t block_bytes) { return block_bytes / 8; }
@@ -112,7 +112,7 @@ struct Arena {
   uint64_t* maps;
   char* data;
   char* extra_data;
-  const int* (*descriptors)[kOpenings];  // by slot: of this process's enrolments; null in the helper
+  const int* (*descriptors)[kOpenings];  // by slot: of this process's registrations; null in the helper
   uint32_t block_bytes;
   uint32_t participant;
   uint64_t mapped_bytes;

@@ -141,7 +141,7 @@ void accept(const char* data, uint32_t bytes, uint64_t offset) {
   }
   pthread_mutex_lock(&lock);
   flush_all();
-  writeback::withdraw(arena, slot);
+  writeback::unregister_file(arena, slot);
   writeback::destroy_arena(arena);
   exit(0);
 }
@@ -166,8 +166,8 @@ int main(int count, char** arguments) {
   must(file >= 0 && fstat(file, &about) == 0, arguments[2]);
   arena = writeback::create_arena(kBlocks, kBlock, 4);
   must(arena != nullptr, "arena");
-  slot = writeback::enrol(arena, {&file, about.st_dev, about.st_ino, arguments[2], append});
-  must(slot >= 0 && writeback::held(arena, slot), "enrol");
+  slot = writeback::register_file(arena, {&file, about.st_dev, about.st_ino, arguments[2], append});
+  must(slot >= 0 && writeback::held(arena, slot), "register");
   pthread_t flusher;
   must(pthread_create(&flusher, nullptr, flush_always, nullptr) == 0, "thread");
 

@@ -16,7 +16,7 @@ Result<Config> read(const std::string& text, std::vector<std::pair<std::string, 
   return parse_config({"o.toml", text, std::move(environment)});
 }
 
-std::string told(const std::string& text, std::vector<std::pair<std::string, std::string>> environment = {}) {
+std::string reported(const std::string& text, std::vector<std::pair<std::string, std::string>> environment = {}) {
   Result<Config> config = read(text, std::move(environment));
   return config.ok() ? "fine" : config.status().message();
 }
@@ -130,7 +130,7 @@ TEST(config, each_mistake_is_told_with_its_place) {
       {"[stream.h]\nformat = \"cdf2\"\n[[stream.h.field]]\nname = \"u\"\ncompression = \"deflate:1\"", "o.toml:2:10: format 'cdf2' has no compression"},
       {"[stream.h]\nformat = \"cdf5\"\ncompression = \"none\"", "fine"},
   };
-  for (const auto& [text, says] : cases) EXPECT_NE(told(text).find(says), std::string::npos) << text << "\n  but: " << told(text);
+  for (const auto& [text, says] : cases) EXPECT_NE(reported(text).find(says), std::string::npos) << text << "\n  but: " << reported(text);
 }
 
 TEST(config, the_environment_goes_before_the_file) {
@@ -143,7 +143,7 @@ TEST(config, the_environment_goes_before_the_file) {
   EXPECT_EQ(config->settings.server_memory_bytes, 8 << 20);
   EXPECT_EQ(config->settings.time_limit_s, 1.5);
   EXPECT_EQ(config->overrides[0], "WEIR_OUTPUT_MODE=servers");
-  EXPECT_EQ(told("", {{"WEIR_OUTPUT_GROUPS", "two"}}), "environment: WEIR_OUTPUT_GROUPS=two: expected a number of groups from 1");
+  EXPECT_EQ(reported("", {{"WEIR_OUTPUT_GROUPS", "two"}}), "environment: WEIR_OUTPUT_GROUPS=two: expected a number of groups from 1");
 }
 
 TEST(config, a_source_travels_as_it_is) {
@@ -203,18 +203,18 @@ chunk = [1, 4]
 }
 
 TEST(config, streams_and_fields_that_are_not_there_are_named) {
-  const auto told = [](const std::string& text) {
+  const auto reported = [](const std::string& text) {
     Catalogue c = small_catalogue();
     Result<Config> config = read(text);
     return config.ok() ? apply_config(*config, c).message() : config.status().message();
   };
-  EXPECT_EQ(told("[stream.histroy]"), "o.toml:1:1: stream 'histroy' is not defined by the program; did you mean 'history'?");
-  EXPECT_EQ(told("[stream.history]\n[[stream.history.field]]\nname = \"xx\""),
+  EXPECT_EQ(reported("[stream.histroy]"), "o.toml:1:1: stream 'histroy' is not defined by the program; did you mean 'history'?");
+  EXPECT_EQ(reported("[stream.history]\n[[stream.history.field]]\nname = \"xx\""),
             "o.toml:2:1: stream 'history' wants field 'xx', which the program does not define; it has t or ps");
 }
 
 TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_key) {
-  const auto told = [](const std::string& text, const char* format) {
+  const auto reported = [](const std::string& text, const char* format) {
     Catalogue c = small_catalogue();
     c.streams[0].format = format;
     c.streams[0].path = "x.nc";
@@ -238,11 +238,11 @@ TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_ke
       {"rotation = 2\npath = \"x_{file}.nc\"", "cdf5", "fine"},
       {"[[stream.history.field]]\nname = \"t\"\nchunk = [1]", "netcdf4", "o.toml:4:9: stream 'history', field 't': a chunk of 1 numbers"},
   };
-  for (const auto& [text, format, says] : cases) EXPECT_EQ(told(text, format).find(says), 0u) << text << "\n  but: " << told(text, format);
+  for (const auto& [text, format, says] : cases) EXPECT_EQ(reported(text, format).find(says), 0u) << text << "\n  but: " << reported(text, format);
 }
 
 TEST(config, what_a_format_cannot_hold_is_told_with_the_place_of_the_format_or_the_field) {
-  const auto told = [](const std::string& text, const char* format, int64_t nx) {
+  const auto reported = [](const std::string& text, const char* format, int64_t nx) {
     Catalogue c = small_catalogue();
     c.grids[0].kind = GridKind::kCurvilinear;
     c.grids[0].nx = nx;
@@ -281,7 +281,7 @@ TEST(config, what_a_format_cannot_hold_is_told_with_the_place_of_the_format_or_t
       {"every_s = 60" + field + "\"lat\"", "cdf5", 100, "o.toml:4:8: stream history: two things would be called lat"},
       {"every_s = 60" + field + "\"p s\"", "cdf5", 100, "o.toml:4:8: field 'p s': the name has ' ' in it"},
   };
-  for (const auto& [text, format, nx, says] : cases) EXPECT_EQ(told(text, format, nx).find(says), 0u) << text << "\n  but: " << told(text, format, nx);
+  for (const auto& [text, format, nx, says] : cases) EXPECT_EQ(reported(text, format, nx).find(says), 0u) << text << "\n  but: " << reported(text, format, nx);
 }
 
 TEST(config, a_disabled_stream_writes_nothing) {

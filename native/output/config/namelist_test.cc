@@ -10,7 +10,7 @@ namespace {
 
 Result<Config> read(const std::string& text) { return parse_config({"namelist.input", text, {}}); }
 
-std::string told(const std::string& text) {
+std::string reported(const std::string& text) {
   Result<Config> config = read(text);
   return config.ok() ? "fine" : config.status().message();
 }
@@ -105,7 +105,7 @@ TEST(wrf, each_mistake_is_told_with_its_place) {
       {"&time_control = 3 /", "expected a name"},
       {"&domains max_dom = 100 /", "at most 99"},
   };
-  for (const auto& [text, says] : cases) EXPECT_NE(told(text).find(says), std::string::npos) << text << "\n  but: " << told(text);
+  for (const auto& [text, says] : cases) EXPECT_NE(reported(text).find(says), std::string::npos) << text << "\n  but: " << reported(text);
 }
 
 TEST(namelist, fortran_forms_are_read) {

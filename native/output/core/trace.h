@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What output does, told to a recorder that is in the process: a function weir_output_event, found once by name (libweir-preload.so has
+// What output does, reported to a recorder that is in the process: a function weir_output_event, found once by name (libweir-preload.so has
 // one: native/hook/output.cc). Without one an event costs a comparison. Which event means what in a trace: docs/formats/trace.md, 3.6.
 #pragma once
 

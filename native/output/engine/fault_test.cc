@@ -159,7 +159,7 @@ bool check_file(const std::string& path, bool means, std::vector<int> steps, con
 
 // How many files have no name. Those that have one are complete and right.
 int check_files(const std::string& directory, int frames_per_file, const std::vector<Errors>& errors) {
-  int lacking = 0;
+  int missing_column = 0;
   for (const bool means : {false, true}) {
     std::vector<int> steps;
     const std::string stream = means ? "means" : "each";
@@ -169,11 +169,11 @@ int check_files(const std::string& directory, int frames_per_file, const std::ve
     for (int step = means ? 2 : 0; step <= last; step += means ? 2 : 1) {
       steps.push_back(step);
       if (step != last && static_cast<int>(steps.size()) != frames_per_file) continue;
-      lacking += check_file(directory + "/" + stream + std::to_string(number++), means, steps, left_out, errors) ? 0 : 1;
+      missing_column += check_file(directory + "/" + stream + std::to_string(number++), means, steps, left_out, errors) ? 0 : 1;
       steps.clear();
     }
   }
-  return lacking;
+  return missing_column;
 }
 
 unsigned seed_of_run() {
@@ -239,14 +239,14 @@ class Faults : public testing::TestWithParam<Case> {
     });
     const std::string what = which + " (" + job.failed + "), WEIR_TEST_SEED=" + std::to_string(seed_of_run());
     EXPECT_EQ(job.broken, "") << what;
-    const int lacking = check_files(settings.directory, c.frames_per_file, errors);
-    for (int rank = 0; rank < c.ranks && lacking > 0; ++rank) {
+    const int missing_column = check_files(settings.directory, c.frames_per_file, errors);
+    for (int rank = 0; rank < c.ranks && missing_column > 0; ++rank) {
       EXPECT_TRUE(!computes[static_cast<size_t>(rank)] || !errors[static_cast<size_t>(rank)].empty())
-          << what << ": " << lacking << " files have no name, and rank " << rank << " knows of no error";
+          << what << ": " << missing_column << " files have no name, and rank " << rank << " knows of no error";
     }
-    EXPECT_TRUE(fail_rank >= 0 || lacking == 0);
+    EXPECT_TRUE(fail_rank >= 0 || missing_column == 0);
     if (HasFailure()) {
-      printf("%s: %d lacking\n", what.c_str(), lacking);
+      printf("%s: %d missing_column\n", what.c_str(), missing_column);
       for (int rank = 0; rank < c.ranks; ++rank) {
         for (const std::string& e : errors[static_cast<size_t>(rank)]) printf("   %d: %s\n", rank, e.c_str());
       }

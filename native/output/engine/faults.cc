@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that their type in files cannot hold: counted by the owners, told by the first of them.
+// Values that their type in files cannot hold: counted by the owners, reported by the first of them.
 #include <cstring>
 
 #include "output/engine/writer.h"

@@ -62,7 +62,7 @@ Status FileLock::take(const std::string& path, const std::string& target, const 
       fd_ = fd;
       path_ = path;
       const std::string text = words(owner);
-      // What is in it is for messages alone; a disk that is full will be told of by the file itself.
+      // What is in it is for messages alone; a disk that is full will be notified of by the file itself.
       if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0) return {};
       return {};
     }

@@ -140,7 +140,7 @@ void Flow::spoil(const Status& why) {
   if (active_ && spoiled_.ok()) spoiled_ = why;
 }
 
-int Flow::lacking() const {
+int Flow::missing_column() const {
   for (int c = 0; c < static_cast<int>(put_.size()); ++c) {
     if (wants(c) && !has(c)) return c;
   }

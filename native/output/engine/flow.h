@@ -41,7 +41,7 @@ class Flow {
   void spoil(const Status& why);
   const Status& spoiled() const { return spoiled_; }
   // The first column that is wanted and was not put; -1: none.
-  int lacking() const;
+  int missing_column() const;
   // The frame is complete: it stays in its slot until it is released.
   void end();
 
@@ -49,7 +49,7 @@ class Flow {
   struct Held {
     Frame frame;
     int group = 0;
-    Lack lack;
+    MissingField missing;
     std::unique_ptr<Flight> flight;
     bool released = false;
     // Pieces that wait for those before them, or for a call of MPI that has failed to succeed; in order.

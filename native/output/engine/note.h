@@ -48,18 +48,18 @@ enum class NoteKind : int32_t {
   kKept,        // client to an owner that it sends pieces to: all of this frame's have left, and were the frame's when they did
   kWaiting,     // client to an owner that it sends pieces to, now and then while it waits for that owner's group or for other ranks
   kGivenUp,     // client 0 to the members of a group that was silent for too long: others write its frames
-  kBye,         // client to its member: no more frames
-  kAllBye,      // member to head
+  kShutdown,         // client to its member: no more frames
+  kAllShutdown,      // member to head
   kClose,       // head to members: complete all files and end
   kClosed,      // head to members that only forward
-  kFarewell     // member to its clients: all is written, or why not
+  kFinished     // member to its clients: all is written, or why not
 };
 
 // How often a rank that waits says so (kWaiting).
 constexpr double kSayWaitingEvery_s = 1;
 
 // What a client could not deliver of a frame.
-struct Lack {
+struct MissingField {
   int32_t column = -1, rank = -1, count = 0;  // the first column; the lowest rank; how many ranks
 };
 
@@ -67,7 +67,7 @@ struct Note {
   NoteKind kind = NoteKind::kAlive;
   int32_t group = 0;
   Frame frame;
-  Lack lack;
+  MissingField missing;
   Status status;
   bool in_file = false;  // kRelease, kDone: the frame is written, whatever the status tells of it
   bool to_the_end = false;  // kWaiting: from now on

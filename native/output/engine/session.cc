@@ -25,7 +25,7 @@ Session::Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, cons
   world_->set_time_limit(settings.time_limit_s);
   for (size_t g = 0; g < setup_.topology.groups.size(); ++g) alive_.push_back(static_cast<int>(g));
   gone_.resize(alive_.size());
-  farewell_.resize(alive_.size());
+  finished_.resize(alive_.size());
 }
 
 // A receiver that is late reads what a rank has that has given it up, and MPI ends it when that is gone. A window that could not be freed is
@@ -141,7 +141,7 @@ Status Session::poll() {
     Result<std::optional<Message>> message = world_->receive();
     if (!message.ok()) return message.status();
     if (!message->has_value()) break;
-    hear(**message);
+    on_message(**message);
   }
   for (Flow& flow : flows_) drive(flow);
   return {};
@@ -287,9 +287,9 @@ Status Session::lend(int field, void** data) {
   return {};
 }
 
-Status Session::lack_of(const Flow& flow) const {
+Status Session::missing_of(const Flow& flow) const {
   if (!flow.spoiled().ok()) return flow.spoiled();
-  const int column = flow.lacking();
+  const int column = flow.missing_column();
   if (column < 0) return {};
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)];
   const int field = setup_.layout.streams[static_cast<size_t>(flow.frame().stream)].fields.columns[static_cast<size_t>(column)].field;

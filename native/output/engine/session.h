@@ -59,7 +59,7 @@ class Session {
   Status take_slot(Flow& flow);
   void store(const Use& use, const void* data);
   // Why what this rank has of the frame is not to be written; fine: it is.
-  Status lack_of(const Flow& flow) const;
+  Status missing_of(const Flow& flow) const;
   void push(Flow& flow, Flow::Held& held);
   void send_pieces(Flow::Held& held);
   void drive(Flow& flow);
@@ -86,7 +86,7 @@ class Session {
   Status arrive();
   Status resolve();
   Status wait_for_servers(const Status& incomplete);
-  void hear(const Message& message);
+  void on_message(const Message& message);
   void blame(const Status& trouble);
   void look_for_dead(int group);
   Status look_for_dead_clients();
@@ -116,7 +116,7 @@ class Session {
   std::vector<std::string> told_;
   std::vector<int> alive_;                 // groups
   std::vector<bool> gone_;                 // by group: this rank knows that it is lost
-  std::vector<bool> farewell_;             // by group
+  std::vector<bool> finished_;             // by group
   double last_heard_s_ = 0, last_look_s_ = 0, last_waiting_s_ = 0;
   int gone_client_ = -1;  // at the last look
   Costs costs_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The modes with servers: frames are announced to the member of the group that writes them, and nothing is waited for. What went wrong on
-// any rank is agreed upon with a delay of one output step, so that all ranks are told at the same call and none waits for the others.
+// any rank is agreed upon with a delay of one output step, so that all ranks are reported at the same call and none waits for the others.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ constexpr double kServersWord_s = 1;
 
 }  // namespace
 
-void Session::hear(const Message& message) {
+void Session::on_message(const Message& message) {
   Result<Note> note = Note::decode(message.bytes);
   if (!note.ok()) return blame(note.status());
   // A server that slept and was given up knows nothing of it yet: others have its frames.
@@ -28,8 +28,8 @@ void Session::hear(const Message& message) {
   last_heard_s_ = now_s();
   if (note->kind == NoteKind::kRelease) {
     flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->group, note->in_file);
-  } else if (note->kind == NoteKind::kFarewell) {
-    farewell_[static_cast<size_t>(note->group)] = true;
+  } else if (note->kind == NoteKind::kFinished) {
+    finished_[static_cast<size_t>(note->group)] = true;
   }
   // Of definitions that have failed all ranks know.
   if (!note->status.ok() && defined_) blame(note->status);
@@ -59,7 +59,7 @@ void Session::look_for_dead(int group) {
 }
 
 void Session::announce(Flow& flow, Flow::Held& held) {
-  const Note note{NoteKind::kFrame, held.group, held.frame, held.lack, held.spoiled};
+  const Note note{NoteKind::kFrame, held.group, held.frame, held.missing, held.spoiled};
   if (Status sent = world_->send(setup_.topology.gate(held.group, model_->rank()), note.encode()); !sent.ok()) blame(sent);
   push(flow, held);
   if (!held.is_sending()) say_kept(held, flow.sends_nothing);
@@ -80,7 +80,7 @@ void Session::hand_over(Flow& flow) {
   const int group = flow.group(alive_);
   Flow::Held held{flow.frame(), group, {}, nullptr, false, {}};
   held.spoiled = flow.spoiled();
-  if (const int column = flow.lacking(); column >= 0) held.lack = {column, world_->rank(), 1};
+  if (const int column = flow.missing_column(); column >= 0) held.missing = {column, world_->rank(), 1};
   flow.held.push_back(std::move(held));
   announce(flow, flow.held.back());
   flow.end();
@@ -237,7 +237,7 @@ void Session::abandon() {
 
 Status Session::wait_for_servers(const Status& incomplete) {
   for (int group : alive_) {
-    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()), Note{NoteKind::kBye, group, {}, {}, incomplete}.encode()); !sent.ok()) {
+    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()), Note{NoteKind::kShutdown, group, {}, {}, incomplete}.encode()); !sent.ok()) {
       blame(sent);
     }
   }
@@ -251,7 +251,7 @@ Status Session::wait_for_servers(const Status& incomplete) {
   for (;;) {
     WEIR_TRY(poll());
     const auto waiting = std::find_if(alive_.begin(), alive_.end(), [&](int g) {
-      return !farewell_[static_cast<size_t>(g)] && !gone_[static_cast<size_t>(g)];
+      return !finished_[static_cast<size_t>(g)] && !gone_[static_cast<size_t>(g)];
     });
     if (waiting == alive_.end()) return {};
     look_for_dead(*waiting);

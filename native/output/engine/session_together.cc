@@ -20,16 +20,16 @@ int64_t Session::place_in_time() const {
 std::string Session::words_of_step() const { return "step " + std::to_string(steps_ - 1) + " (" + number_text(time_s_) + " s)"; }
 
 Status Session::end_step_together() {
-  Status lack;
+  Status missing;
   std::vector<Flow*> active;
   for (Flow& flow : flows_) {
     if (!flow.active()) continue;
     active.push_back(&flow);
-    if (lack.ok()) lack = lack_of(flow);
+    if (missing.ok()) missing = missing_of(flow);
   }
   if (active.empty()) return {};
   const std::string here = words_of_step();
-  Status agreed = model_->agree_at(lack.ok() ? trouble_ : lack, place_in_time(), here);
+  Status agreed = model_->agree_at(missing.ok() ? trouble_ : missing, place_in_time(), here);
   const bool complete = agreed.ok();
   if ((agreed.code() == WEIR_E_LOST && trouble_.code() != WEIR_E_LOST) || agreed.code() == WEIR_E_ORDER) {
     return broken_ = {agreed.code(), here + " cannot be written: " + agreed.message() +
@@ -42,7 +42,7 @@ Status Session::end_step_together() {
   for (Flow* flow : active) {
     Status refused;
     if (!complete) {
-      refused = model_->agree(lack_of(*flow));
+      refused = model_->agree(missing_of(*flow));
     }
     const int group = flow->group(alive_);
     flow->held.push_back({flow->frame(), group, {}, nullptr, false, {}});

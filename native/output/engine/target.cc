@@ -49,7 +49,7 @@ std::string absolute_path(const std::string& directory, const std::string& path)
 
 Status check_target(const std::string& path, Existing existing) {
   struct stat of;
-  if (lstat(path.c_str(), &of) != 0) return {};  // nothing there, or a directory that is told of when it is made
+  if (lstat(path.c_str(), &of) != 0) return {};  // nothing there, or a directory that is notified of when it is made
   const auto no = [&](const std::string& why) { return Status(WEIR_E_FILE, path + " is there already: " + why); };
   if (S_ISLNK(of.st_mode)) return no("a symbolic link, which the file would replace; remove it, or write to the path that it leads to");
   if (S_ISDIR(of.st_mode) && !is_zarr_store(path)) return no("a directory that is no Zarr store; remove it, or write to another path");

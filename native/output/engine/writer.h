@@ -37,7 +37,7 @@ class Writer {
   // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
   // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
   Status write(const Frame& frame, const Status& refused);
-  // What is to be told of frames that were written all the same: means that have not all their steps, values that their type in files
+  // What is to be notified of frames that were written all the same: means that have not all their steps, values that their type in files
   // cannot hold. Told once.
   Status take_remark() { return std::exchange(remark_, {}); }
   // [collective over the group's owners] Complete and publish all files, unless an owner knows why they cannot be complete: then

@@ -20,7 +20,7 @@ Status check_axis(const Catalogue& catalogue, const Axis& axis);
 Status check_decomposition(const Catalogue& catalogue, const Decomposition& decomposition);
 Status check_field(const Catalogue& catalogue, const Field& field);
 Status check_stream(const Catalogue& catalogue, const Stream& stream);
-// The names of its files differ, as far as frequency, rotation and template say so: a name that comes twice later is told at its step.
+// The names of its files differ, as far as frequency, rotation and template say so: a name that comes twice later is reported at its step.
 Status check_file_names(const Stream& stream, const std::string& calendar);
 Status check_attribute(const std::string& owner, const Attribute& attribute);
 

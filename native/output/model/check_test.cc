@@ -14,7 +14,7 @@ namespace weir::output {
 namespace {
 
 // What check_catalogue says of the small catalogue after a change.
-std::string told(const std::function<void(Catalogue&)>& change) {
+std::string reported(const std::function<void(Catalogue&)>& change) {
   Catalogue c = small_catalogue();
   change(c);
   std::vector<std::string> warnings;
@@ -22,7 +22,7 @@ std::string told(const std::function<void(Catalogue&)>& change) {
   return status.ok() ? "fine" : status.message();
 }
 
-TEST(check, the_sample_is_fine) { EXPECT_EQ(told([](Catalogue&) {}), "fine"); }
+TEST(check, the_sample_is_fine) { EXPECT_EQ(reported([](Catalogue&) {}), "fine"); }
 
 struct Case {
   const char* says;
@@ -90,7 +90,7 @@ TEST(check, each_mistake_is_named_with_its_object) {
       {"reference of time: date '2001-02-29'", [](Catalogue& c) { c.reference = "2001-02-29"; }},
       {"more elements than can be counted", [](Catalogue& c) { c.grids[0].nx = int64_t{1} << 55; c.grids[0].ny = 2; c.axes[0].values.resize(16); }},
   };
-  for (const Case& one : cases) EXPECT_NE(told(one.change).find(one.says), std::string::npos) << one.says << "\n  but: " << told(one.change);
+  for (const Case& one : cases) EXPECT_NE(reported(one.change).find(one.says), std::string::npos) << one.says << "\n  but: " << reported(one.change);
 }
 
 TEST(check, what_is_legal_but_bad_is_a_warning) {

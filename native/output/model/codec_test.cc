@@ -83,17 +83,17 @@ TEST(codec, damaged_bytes_are_refused_or_a_sound_catalogue) {
 
 TEST(compare, the_first_difference_is_named) {
   const Catalogue root = small_catalogue();
-  const auto told = [&](auto change) {
+  const auto reported = [&](auto change) {
     Catalogue mine = small_catalogue();
     change(mine);
     return compare_catalogues(root, mine, 7).message();
   };
-  EXPECT_NE(told([](Catalogue& c) { c.fields[1].attributes[0].value = "degC"; }).find("field 'ps', attribute 'units', value is 'K' on rank 0 and 'degC' on rank 7"),
+  EXPECT_NE(reported([](Catalogue& c) { c.fields[1].attributes[0].value = "degC"; }).find("field 'ps', attribute 'units', value is 'K' on rank 0 and 'degC' on rank 7"),
             std::string::npos);
-  EXPECT_NE(told([](Catalogue& c) { c.fields.pop_back(); }).find("rank 0 has field 'ps', name"), std::string::npos);
-  EXPECT_NE(told([](Catalogue& c) { c.axes[0].values[1] = 851; }).find("axis 'level', values[1] is 850 on rank 0 and 851 on rank 7"), std::string::npos);
-  EXPECT_NE(told([](Catalogue& c) { c.streams[0].rotation = 2; }).find("stream 'history', rotation is 1 on rank 0 and 2 on rank 7"), std::string::npos);
-  EXPECT_NE(told([](Catalogue& c) { std::swap(c.fields[0], c.fields[1]); }).find("rank 0 has field 't', name ('t') where field 'ps', name ('ps') is on rank 7"),
+  EXPECT_NE(reported([](Catalogue& c) { c.fields.pop_back(); }).find("rank 0 has field 'ps', name"), std::string::npos);
+  EXPECT_NE(reported([](Catalogue& c) { c.axes[0].values[1] = 851; }).find("axis 'level', values[1] is 850 on rank 0 and 851 on rank 7"), std::string::npos);
+  EXPECT_NE(reported([](Catalogue& c) { c.streams[0].rotation = 2; }).find("stream 'history', rotation is 1 on rank 0 and 2 on rank 7"), std::string::npos);
+  EXPECT_NE(reported([](Catalogue& c) { std::swap(c.fields[0], c.fields[1]); }).find("rank 0 has field 't', name ('t') where field 'ps', name ('ps') is on rank 7"),
             std::string::npos);
 }
 

@@ -16,7 +16,7 @@ class Interval {
   // Frame `number` has been accumulated; the one before it was at `previous_s`.
   void add(int64_t number, double previous_s);
 
-  // At the due frame `number`, after add: whether a step is lacking.
+  // At the due frame `number`, after add: whether a step is missing_column.
   bool lacks(int64_t number) const { return steps_ < number - first_ + 1; }
   // That were added since it was entered.
   int64_t steps() const { return steps_; }

@@ -43,7 +43,7 @@ class Requests:
 
 @dataclass(frozen=True)
 class Left:
-    """A layer stood aside from a file, so many times, for this reason (native/layers/machinery/stack/layer.h)."""
+    """A layer bypassed a file this number of times, for this reason (native/layers/machinery/stack/layer.h)."""
 
     layer: str
     reason: str

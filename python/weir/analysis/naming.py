@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which file a name stands for, and when: files that are renamed, exchanged, linked, and symbolic links to them.
 
-A file is told by a number: that of its name where the name never changed hands, one of its own otherwise. At an instant a name stands for what the
+A file is reported by a number: that of its name where the name never changed hands, one of its own otherwise. At an instant a name stands for what the
 namings before it made of it. Directories that are renamed or linked take the names below them along. `..` in a name is taken by its words, where no
 symbolic link is known before it.
 """

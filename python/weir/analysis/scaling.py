@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-HALT_GAIN = 0.25  # of what more ranks could gain at best: a curve that gains less has halted
+STOP_GAIN = 0.25  # of what more ranks could gain at best: a curve that gains less has stopped scaling
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Halt:
+class Stop:
     """From `before` to `after` the curve gains `gain` of what it could at best. losses: those of all parts, greatest first."""
 
     before: RunTimes
@@ -62,12 +62,12 @@ class Halt:
 
 @dataclass(frozen=True)
 class Curve:
-    """Runs by rising number of ranks. halt: None when the curve goes on. placement: `one rank per node`, `several ranks per node` or, when all runs are of one
+    """Runs by rising number of ranks. stop: None when the curve goes on. placement: `one rank per node`, `several ranks per node` or, when all runs are of one
     kind, empty."""
 
     placement: str
     points: tuple[Point, ...]
-    halt: Halt | None
+    stop: Stop | None
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Scaling:
         return all(run.is_complete for run in self.runs)
 
 
-def scaling(runs: Sequence[RunTimes], halt_gain: float = HALT_GAIN) -> Scaling:
+def scaling(runs: Sequence[RunTimes], stop_gain: float = STOP_GAIN) -> Scaling:
     """Of at least two runs; those of as many ranks and nodes count with the shortest. The reference is the one with the fewest ranks.
 
     Raises ValueError when there is nothing to compare.
@@ -116,26 +116,26 @@ def scaling(runs: Sequence[RunTimes], halt_gain: float = HALT_GAIN) -> Scaling:
         groups = [("one rank per node", apart), ("several ranks per node", [*begin, *together])]
     else:
         groups = [("", kept)]
-    curves = tuple(_curve(placement, group, reference, common, halt_gain) for placement, group in groups)
+    curves = tuple(_curve(placement, group, reference, common, stop_gain) for placement, group in groups)
     return Scaling(tuple(runs), reference, tuple(common), curves, tuple(_crowding(apart, together, common)))
 
 
-def _curve(placement: str, runs: list[RunTimes], reference: RunTimes, parts: list[str], halt_gain: float) -> Curve:
+def _curve(placement: str, runs: list[RunTimes], reference: RunTimes, parts: list[str], stop_gain: float) -> Curve:
     points = []
     for run in runs:
         speedup = reference.wall_ns / run.wall_ns if run.wall_ns else 0.0
         points.append(Point(run, speedup, speedup * reference.ranks / run.ranks))
-    return Curve(placement, tuple(points), _halt(runs, parts, halt_gain))
+    return Curve(placement, tuple(points), _stop(runs, parts, stop_gain))
 
 
-def _halt(runs: list[RunTimes], parts: list[str], halt_gain: float) -> Halt | None:
+def _stop(runs: list[RunTimes], parts: list[str], stop_gain: float) -> Stop | None:
     """The first step of the curve that gains too little."""
     for before, after in zip(runs, runs[1:]):
         if after.ranks == before.ranks or not after.wall_ns:
             continue
         gain = (before.wall_ns / after.wall_ns - 1) / (after.ranks / before.ranks - 1)
-        if gain < halt_gain:
-            return Halt(before, after, gain, _losses(before, after, before.ranks / after.ranks, parts))
+        if gain < stop_gain:
+            return Stop(before, after, gain, _losses(before, after, before.ranks / after.ranks, parts))
     return None
 
 

@@ -152,7 +152,7 @@ class Lab:
 
     def worthwhile(self, few: int, many: int, plain: Callable[[int], Run], layered: Callable[[int], Run]) -> int:
         """`many` calls for the layered run where a trial of `few` shows that it is the quicker one by far, else `few`:
-        a layer that steps aside would need hours for what it should do in a second."""
+        a layer that bypasses a file would need hours for what it should do in a second."""
         slow, quick = plain(few), layered(few)
         return many if quick["seconds"] * 5 < slow["seconds"] else min(few, many)
 

@@ -11,13 +11,13 @@ Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one p
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step of each run.")]
 Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="Phases that begin at files or barriers, as this TOML file says.")]
 Gain = Annotated[
-    float, typer.Option("--halt", min=0, max=1, metavar="SHARE", help="The curve halts where more ranks gain less than this share of what they could.")
+    float, typer.Option("--stop-share", min=0, max=1, metavar="SHARE", help="It stops scaling where more ranks gain less than this share of what they could.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 
 
-def scaling(runs: Runs, step: Step = None, phases: Phases = None, halt: Gain = 0.25, json: Json = False) -> None:
-    """Speed-up and efficiency over several runs, where the curve halts and which phase halts it.
+def scaling(runs: Runs, step: Step = None, phases: Phases = None, stop: Gain = 0.25, json: Json = False) -> None:
+    """Speed-up and efficiency over several runs, where it stops scaling, and which phase stops it.
 
     Runs with several ranks on a node and with one rank on each node are two curves. Status 4 when a trace is incomplete: the curve is printed
     all the same, and says what is missing.
@@ -29,7 +29,7 @@ def scaling(runs: Runs, step: Step = None, phases: Phases = None, halt: Gain = 0
     from weir.report.scaling import read_scaling, render_scaling, scaling_json
 
     rules = read_phase_rules(phases) if phases is not None else ()
-    found = read_scaling(runs, step=step, phase_rules=rules, halt_gain=halt)
+    found = read_scaling(runs, step=step, phase_rules=rules, stop_gain=stop)
     if json:
         formats.dump(scaling_json(found), sys.stdout, indent=1)
         sys.stdout.write("\n")

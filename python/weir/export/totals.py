@@ -60,7 +60,7 @@ class _Module:
 
 
 def _mpi_calls(direction: str) -> dict[str, list[str]]:
-    """MPI_File_read and its kin by Darshan's kinds; of split calls, the one that begins."""
+    """The MPI_File_read family by Darshan's kinds; of split calls, the one that begins."""
     kinds: dict[str, list[str]] = {"INDEP": [], "COLL": [], "SPLIT": [], "NB": [], "": []}
     for op in ops().values():
         name = op.name.removeprefix("MPI_File_")

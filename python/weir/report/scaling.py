@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from weir._errors import UsageError
 from weir.analysis.phase_rules import PhaseRule
-from weir.analysis.scaling import HALT_GAIN, Crowding, Curve, Loss, RunTimes, Scaling, scaling
+from weir.analysis.scaling import STOP_GAIN, Crowding, Curve, Loss, RunTimes, Scaling, scaling
 from weir.report.build import Report, build
 from weir.report.figures import percent
 from weir.report.notes import notes
@@ -21,12 +21,12 @@ REST = "(rest)"
 
 
 def read_scaling(
-    paths: Sequence[str], *, step: str | None = None, phase_rules: tuple[PhaseRule, ...] = (), halt_gain: float = HALT_GAIN
+    paths: Sequence[str], *, step: str | None = None, phase_rules: tuple[PhaseRule, ...] = (), stop_gain: float = STOP_GAIN
 ) -> Scaling:
     """Of several runs, or of one step of each. Raises UsageError when they cannot be compared, RunNotFound."""
     runs = [run_times(build(path, step=step, phase_rules=phase_rules), path) for path in paths]
     try:
-        return scaling(runs, halt_gain)
+        return scaling(runs, stop_gain)
     except ValueError as error:
         counts = ", ".join(f"{run.name}: {run.ranks} on {run.nodes}" for run in runs)
         raise UsageError(f"{error}; ranks and nodes are {counts}") from error
@@ -92,23 +92,23 @@ def _curve_table(curve: Curve, found: Scaling) -> Table:
     )  # fmt: skip
     columns = ("<Run", "ranks", "nodes", "wall", "speed-up", "ideal", "efficiency", "critical I/O")
     title = "Speed-up" + (f", {curve.placement}" if curve.placement else "")
-    return Table(title, columns, rows, remarks=tuple(halt_sentences(curve)))
+    return Table(title, columns, rows, remarks=tuple(stop_sentences(curve)))
 
 
-def halt_sentences(curve: Curve) -> Iterator[str]:
-    """Where the curve halts and what halts it."""
-    halt = curve.halt
-    if halt is None:
+def stop_sentences(curve: Curve) -> Iterator[str]:
+    """Where a run stops scaling, and what stops it."""
+    stop = curve.stop
+    if stop is None:
         if len(curve.points) > 1:
-            yield "the curve does not halt"
+            yield "it does not stop scaling"
         return
-    after = f"{halt.after.ranks} ranks gain {percent(halt.gain, 1)} of what they could" if halt.gain > 0 else f"{halt.after.ranks} ranks are slower"
-    yield f"the curve halts at {halt.before.ranks} {'rank' if halt.before.ranks == 1 else 'ranks'}: {after}"
-    worst = [loss for loss in halt.losses if loss.lost_ns > 0][:1]
-    lost = sum(loss.lost_ns for loss in halt.losses if loss.lost_ns > 0)
+    after = f"{stop.after.ranks} ranks gain {percent(stop.gain, 1)} of what they could" if stop.gain > 0 else f"{stop.after.ranks} ranks are slower"
+    yield f"it stops scaling at {stop.before.ranks} {'rank' if stop.before.ranks == 1 else 'ranks'}: {after}"
+    worst = [loss for loss in stop.losses if loss.lost_ns > 0][:1]
+    lost = sum(loss.lost_ns for loss in stop.losses if loss.lost_ns > 0)
     for loss in worst:
         yield (
-            f"{loss.part} halts it: {seconds(loss.before_ns)} s became {seconds(loss.after_ns)} s, "
+            f"{loss.part} stops it: {seconds(loss.before_ns)} s became {seconds(loss.after_ns)} s, "
             f"{percent(loss.lost_ns, lost)} of all that was lost"
         )
 
@@ -155,10 +155,10 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
             {
                 "placement": curve.placement,
                 "points": [{**run(one.run), "speedup": one.speedup, "efficiency": one.efficiency} for one in curve.points],
-                "halt": curve.halt
+                "stop": curve.stop
                 and {
-                    "at_ranks": curve.halt.before.ranks, "next_ranks": curve.halt.after.ranks, "gain": curve.halt.gain,
-                    "losses": losses(curve.halt.losses),
+                    "at_ranks": curve.stop.before.ranks, "next_ranks": curve.stop.after.ranks, "gain": curve.stop.gain,
+                    "losses": losses(curve.stop.losses),
                 },
             }
             for curve in found.curves

@@ -97,7 +97,7 @@ _CHOSEN = (
 )
 
 _SHARED = (
-    Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),
+    Argument("always", "flag", None, "1: never bypasses a file, also where it cannot help; for tests"),
     Argument("patience_ms", "count", None, "for so long a writer without room waits while no rank writes", 0, 60_000),
 )
 
@@ -109,7 +109,7 @@ KINDS: tuple[Kind, ...] = (
         (_size(MIB, "size of a buffer, and of requests below", 256 * MIB), _count(4, "buffers of an open file", 256)),
         (
             Argument("direct", "flag", None, "O_DIRECT for the requests below"),
-            Argument("always", "flag", None, "1: never steps aside, also where it cannot help; for tests"),
+            Argument("always", "flag", None, "1: never bypasses a file, also where it cannot help; for tests"),
         ),
         _buffers("open file"),
         instead_of=("cache", "cachea", "blankx", "iobuf", "buffa"),

@@ -143,7 +143,7 @@ contains
     if (d%tile%rank == 0) print '(a, i0, 3(a, es23.16))', what, step, ' mass=', s%mass, ' energy=', s%energy, ' eddy=', s%eddy
   end subroutine report
 
-  !> [collective] One rank says what is wrong for all, then all end; a launcher that is told of an abort may drop the message.
+  !> [collective] One rank says what is wrong for all, then all end; a launcher that is notified of an abort may drop the message.
   subroutine end_if_wrong(text)
     use, intrinsic :: iso_fortran_env, only: error_unit
     character(*), intent(in) :: text

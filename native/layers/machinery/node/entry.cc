@@ -82,13 +82,13 @@ uint64_t longest(const Entry* entry, uint64_t enough) {
 // After a lease that had published `gone` has none any more. Others publish without the lock: their store of the lease's size comes
 // before they look at the entry's, and here the entry's comes before the last look at theirs.
 void renew_size(Entry* entry, uint64_t gone) {
-  uint64_t told = base::load(&entry->size);
-  if (told != kNoSize && gone < told) return;
-  uint64_t most = longest(entry, told);
-  while (most != told) {
-    if (base::compare_exchange(&entry->size, &told, most)) told = most;
+  uint64_t reported = base::load(&entry->size);
+  if (reported != kNoSize && gone < reported) return;
+  uint64_t most = longest(entry, reported);
+  while (most != reported) {
+    if (base::compare_exchange(&entry->size, &reported, most)) reported = most;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    most = longest(entry, told);
+    most = longest(entry, reported);
   }
 }
 

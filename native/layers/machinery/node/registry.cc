@@ -41,7 +41,7 @@ class Living {
 
 // Frees what the dead hold and need nobody to drain for. True: somebody must drain first. until_living: up to the first lease
 // (except one) whose holder lives.
-bool bury(Bucket& bucket, Entry* entry, const Lease* except, bool until_living = false) {
+bool reap(Bucket& bucket, Entry* entry, const Lease* except, bool until_living = false) {
   bool must_wait = false;
   Living lives;
   for (uint32_t at = entry->first; at != 0;) {
@@ -96,7 +96,7 @@ struct Waiting {
     if (now < next_look) return true;
     next_look = now + kStepNs;
     if (!call_back(entry, except)) return false;
-    dead = bury(bucket, entry, except);
+    dead = reap(bucket, entry, except);
     return any_layered(entry, except);
   }
 
@@ -119,11 +119,11 @@ struct Waiting {
 // The dead are no conflict. A file that is plain for all stays so while one of the others lives.
 void wait_for_dead(Waiting& waiting, Entry* entry, Lease* own) {
   if (entry->contended != 0 && !any_layered(entry, own)) {
-    bury(waiting.bucket, entry, own, true);
+    reap(waiting.bucket, entry, own, true);
     return;
   }
   while (conflicts(entry)) {
-    waiting.dead = bury(waiting.bucket, entry, own);
+    waiting.dead = reap(waiting.bucket, entry, own);
     if (!waiting.dead || !waiting.pause(entry)) return;
   }
 }
@@ -341,19 +341,19 @@ uint64_t writes_epoch() {
   return r != nullptr ? base::load(&r->writes_epoch) : 0;
 }
 
-void agree_aside(uint64_t device) {
+void agree_bypass(uint64_t device) {
   Registry* r = base::load_relaxed(&registry);
   if (r == nullptr) return;
-  for (uint64_t& place : r->aside) {
+  for (uint64_t& place : r->bypass) {
     uint64_t found = base::load_relaxed(&place);
     if (found == device || (found == 0 && (base::compare_exchange(&place, &found, device) || found == device))) return;
   }
 }
 
-bool agreed_aside(uint64_t device) {
+bool agreed_bypass(uint64_t device) {
   const Registry* r = base::load_relaxed(&registry);
   if (r == nullptr || device == 0) return false;
-  for (const uint64_t& place : r->aside) {
+  for (const uint64_t& place : r->bypass) {
     if (base::load_relaxed(&place) == device) return true;
   }
   return false;

@@ -90,9 +90,9 @@ uint64_t writes_epoch();
 // How many hold a lease for writing the file.
 uint32_t writers(uint64_t device, uint64_t inode);
 
-// Layers that save opens stand aside on the device, in every rank of the node from now on: opening is cheap there.
-void agree_aside(uint64_t device);
-bool agreed_aside(uint64_t device);
+// Layers that save opens bypass the files of the device, in every rank of the node from now on: opening is cheap there.
+void agree_bypass(uint64_t device);
+bool agreed_bypass(uint64_t device);
 
 // In a forked child: the parent's leases are not its own. They live on in the parent.
 void forked_leases();

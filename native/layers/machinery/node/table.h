@@ -62,7 +62,7 @@ struct Member {
   uint32_t unused;
 };
 
-inline constexpr int kAside = 16;
+inline constexpr int kBypassed = 16;
 inline constexpr uint32_t kUsers = 4096;
 
 struct Registry {
@@ -72,7 +72,7 @@ struct Registry {
   uint32_t backed_leases, backed_entries;
   uint32_t lease_hint, entry_hint, most_leases;  // the last: none beyond it was ever taken
   uint64_t names_epoch, writes_epoch;
-  uint64_t aside[kAside];  // devices
+  uint64_t bypass[kBypassed];  // devices
   Bucket buckets[kBuckets];
   Member members[kMembers];
   uint32_t users[kUsers];  // processes that have this mapped, in no order; one that was killed stays until somebody looks

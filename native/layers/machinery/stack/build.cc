@@ -59,8 +59,8 @@ void begin_file(File* f, base::Text path) {
   f->path[path.size] = 0;
 }
 
-#define WEIR_WAY(operation) ways.operation = kind.operation != nullptr ? &layer : ways.operation
-void add_way(Ways& ways, Layer& layer) {
+#define WEIR_WAY(operation) dispatch.operation = kind.operation != nullptr ? &layer : dispatch.operation
+void add_to_dispatch(Dispatch& dispatch, Layer& layer) {
   const Kind& kind = *layer.kind;
   WEIR_WAY(open);
   if (!layer.passes_reads) WEIR_WAY(read);
@@ -75,12 +75,12 @@ void add_way(Ways& ways, Layer& layer) {
 
 // From the bottom up.
 void find_ways(File* f, Layer* layers) {
-  Ways ways{};
+  Dispatch dispatch{};
   for (int i = f->layer_count - 1; i >= 0; --i) {
-    layers[i].next = ways;
-    add_way(ways, layers[i]);
+    layers[i].next = dispatch;
+    add_to_dispatch(dispatch, layers[i]);
   }
-  f->enter = ways;
+  f->enter = dispatch;
 }
 
 struct Chosen {
@@ -103,8 +103,8 @@ int choose(const rules::Stack& stack, Chosen* to) {
 
 uint64_t state_bytes(const Kind& kind) { return round_up(kind.state_bytes, 64) + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64); }
 
-// Layers behind the file, each one's state behind them; then the ways, once more when they are known to pass something.
-bool furnish(File* f, const Chosen* chosen, int count, char* layers_at, char* states_at) {
+// Layers behind the file, each one's state behind them; then the dispatch, once more when they are known to pass something.
+bool initialize(File* f, const Chosen* chosen, int count, char* layers_at, char* states_at) {
   auto* layers = reinterpret_cast<Layer*>(layers_at);
   f->top = layers;
   f->bottom = layers + count - 1;
@@ -173,7 +173,7 @@ File* build(const rules::Rule& rule, base::Text path, bool* alone) {
   begin_file(f, path);
   f->rule = static_cast<uint16_t>(rule.index);
   auto* base = reinterpret_cast<char*>(f);
-  if (furnish(f, chosen, count, base + layers_at, base + states_at)) return f;
+  if (initialize(f, chosen, count, base + layers_at, base + states_at)) return f;
   give_back(f);
   return nullptr;
 }

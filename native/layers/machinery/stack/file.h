@@ -13,7 +13,7 @@
 namespace weir::stack {
 
 struct File {
-  Ways enter;          // per operation the first layer that takes part
+  Dispatch enter;          // per operation the first layer that takes part
   Layer* top;
   Layer* bottom;       // system
   int descriptor;      // of the kernel, one of the program's; stack/posix moves it on when that number is closed
@@ -28,7 +28,7 @@ struct File {
   bool left;           // its layers are gone: calls go to the kernel
   uint16_t parks;      // not 0: its last close may keep it (layers/machinery/stack/park.h)
   bool locked;         // a lock was taken on it, which its last close must end
-  bool aside;          // opening is cheap where it lies: layers that save opens have nothing to do
+  bool bypass;           // opening is cheap where it lies: layers that save opens have nothing to do
   bool syncs;          // every write is flushed at once: the process is ending
   uint8_t leaving;     // Reason: leave at the next chance
   int32_t error;       // deferred, positive; 0: none

@@ -116,7 +116,7 @@ struct Kind {
 };
 
 // Per operation the first layer that takes part in it.
-struct Ways {
+struct Dispatch {
   Layer *open, *read, *write, *size, *truncate, *flush, *sync, *invalidate;
 };
 
@@ -131,7 +131,7 @@ struct Layer {
   // The layer's own memory, kind->state_bytes of it, aligned to 64.
   void* state() const { return state_; }
   void* state_;
-  Ways next;  // below this one; found once, when the stack is built. The last of them is always `system`
+  Dispatch next;  // below this one; found once, when the stack is built. The last of them is always `system`
   // Set by create(): its kind takes part in these, this one does not, and is not visited.
   bool passes_reads = false, passes_writes = false;
 };
@@ -184,7 +184,7 @@ bool begin_to_hold(Layer& layer);
 // handed down and the kernel's position set. Any thread. Noted in the trace with the layer that asked.
 void ask_to_leave(Layer& layer, Reason);
 // The layer itself passes everything through from now on (its choice, still in the stack): noted in the trace.
-void note_aside(Layer& layer, Reason);
+void note_bypass(Layer& layer, Reason);
 // A deferred write error: kept with the file, reported once at the next write, fsync or close, and in the exit report with
 // the number of accepted bytes that did not reach the file.
 void defer_error(Layer& layer, int error, uint64_t lost_bytes);

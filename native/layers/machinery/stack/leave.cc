@@ -37,7 +37,7 @@ int take_error(File* f) {
 void flush_inside(File* f) {
   const Result result = f->enter.flush->kind->flush(*f->enter.flush);
   if (result < 0) defer(f, nullptr, static_cast<int>(-result), 0);
-  if (result == 0) withdraw(f);
+  if (result == 0) unregister_file(f);
 }
 
 void leave_inside(File* f, Reason reason, const Layer* by) {
@@ -52,7 +52,7 @@ void leave_inside(File* f, Reason reason, const Layer* by) {
   close_layers(f);
   note_statistics(f);
   if (reason != Reason::kNone && f->leaving == 0) note_left(f, by, reason);
-  withdraw(f);
+  unregister_file(f);
   set_left(f);
   leave_lease(f);
   mark_plain(f);

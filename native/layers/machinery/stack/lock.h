@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lock of a file: one word with the thread that has it. Who comes to it a second time (a signal handler within a call on the same
-// file) is told so instead of waiting for itself.
+// file) is notified so instead of waiting for itself.
 #pragma once
 
 #include <stdint.h>

@@ -40,7 +40,7 @@ struct Name {
   bool is_known;    // `is` holds what stat said
   bool no_link;     // lstat said the same
   uint8_t access;   // modes that access granted
-  base::Credentials asker;  // who was told so
+  base::Credentials asker;  // who was notified so
   char path[kLongest];
 };
 constinit Name names[kNames] = {};
@@ -130,7 +130,7 @@ bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, s
   if (!ask(q, directory, path, whole.data())) return false;
   static_assert(sizeof(Name) < 1024);
   Name n;
-  if (within_reach(to, sizeof *to, Access::kWrites) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link) && !stands_aside(n.is.st_dev)) {
+  if (within_reach(to, sizeof *to, Access::kWrites) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link) && !is_bypassed_device(n.is.st_dev)) {
     uint64_t bytes = 0;
     // Of a file that is kept for appending the layers know the size; of any other that is open for writing only the kernel does.
     const uint32_t writers = node::writers(n.is.st_dev, n.is.st_ino);
@@ -148,7 +148,7 @@ bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, s
 }
 
 void learn_stat(const NameQuestion& q, int directory, const char* path, bool follow, const struct stat& is) {
-  if (!q.asked || !S_ISREG(is.st_mode) || stands_aside(is.st_dev)) return;
+  if (!q.asked || !S_ISREG(is.st_mode) || is_bypassed_device(is.st_dev)) return;
   const base::SignalsBlocked blocked;
   const base::Scratch whole;
   if (!make_whole(directory, path, whole.data())) return;

@@ -11,7 +11,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/credentials.h"
-#include "layers/machinery/stack/aside.h"
+#include "layers/machinery/stack/bypass.h"
 
 namespace weir::stack {
 

@@ -134,7 +134,7 @@ void ask_to_leave(Layer& layer, Reason reason) {
   note_left(layer.file, &layer, reason);
 }
 
-void note_aside(Layer& layer, Reason reason) { note_left(layer.file, &layer, reason); }
+void note_bypass(Layer& layer, Reason reason) { note_left(layer.file, &layer, reason); }
 
 void defer_error(Layer& layer, int error, uint64_t lost_bytes) { defer(layer.file, &layer, error, lost_bytes); }
 

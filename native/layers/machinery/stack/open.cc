@@ -10,7 +10,7 @@
 #include "base/scratch.h"
 #include "base/syscall.h"
 #include "trace/process.h"
-#include "layers/machinery/stack/aside.h"
+#include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/names.h"
@@ -134,7 +134,7 @@ void know(File* f, int fd, int flags, const About& about) {
 }
 
 // A layer that saves opens has nothing to save where they are cheap.
-void judge(File* f, uint64_t took) {
+void classify(File* f, uint64_t took) {
   const rules::LayerSpec* keep = nullptr;
   for (int i = 0; i < f->layer_count; ++i) {
     if (strcmp(f->top[i].kind->name, "keep") == 0) keep = f->top[i].spec;
@@ -144,7 +144,7 @@ void judge(File* f, uint64_t took) {
   const bool measured = took != 0 && !made && (f->flags & O_TRUNC) == 0;
   const bool cheap = measured && was_cheap(took);
   if (measured && learn_open(f->device, cheap)) drop_parked();
-  f->aside = cheap || stands_aside(f->device) || (took != 0 && took < kDearNs && (made || !is_dear(f->device)));
+  f->bypass = cheap || is_bypassed_device(f->device) || (took != 0 && took < kDearNs && (made || !is_dear(f->device)));
 }
 
 bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY; }
@@ -159,13 +159,13 @@ void make_plain(File* f) {
 }
 
 // The file has its descriptor and what is known of it: with its layers or without, it enters the table.
-void admit(File* f, int fd, int flags) {
+void accept(File* f, int fd, int flags) {
   const bool direct = (flags & O_DIRECT) != 0;
   if (f->holds && !f->transforms && (direct || base::sealed())) {
     note_left(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
     make_plain(f);
   }
-  const bool alone = f->aside && f->layer_count == 2 && !trace::recording();  // with a trace the layer stays, to be seen
+  const bool alone = f->bypass && f->layer_count == 2 && !trace::recording();  // with a trace the layer stays, to be seen
   if (alone) make_plain(f);
   if (!f->left && f->holds) {
     if (!may_hold(f, reads(flags), writes(flags)) && !f->transforms) {
@@ -173,13 +173,13 @@ void admit(File* f, int fd, int flags) {
       make_plain(f);
     }
   } else {
-    admit_plain(f, reads(flags), writes(flags));
+    accept_plain(f, reads(flags), writes(flags));
   }
   if (!f->left && !make_ready(f)) {
     make_plain(f);
-    if (f->shares) {  // admitted as one of those that share their layers: as a plain one it may be in their way
+    if (f->shares) {  // accepted as one of those that share their layers: as a plain one it may be in their way
       end_lease(f);
-      admit_plain(f, reads(flags), writes(flags));
+      accept_plain(f, reads(flags), writes(flags));
     } else if (f->lease != nullptr) {
       leave_lease(f);
     }
@@ -205,7 +205,7 @@ void finish_plain(const Ticket& t, int fd) {
   File* f = build_plain({});
   if (f == nullptr) return;
   know(f, fd, t.flags, about);
-  admit(f, fd, t.flags);
+  accept(f, fd, t.flags);
 }
 
 File* build_for(const char* whole, int flags, int fd) {
@@ -252,7 +252,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0, false};
   if (t.skip) return false;
   if ((flags & O_TRUNC) != 0) settle(directory, path);
-  if (!some_are_ordered || (any_aside() && keeps_alone && !any_parked() && !trace::recording())) return false;
+  if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording())) return false;
   const base::SignalsBlocked blocked;
   const base::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
@@ -294,7 +294,7 @@ int finish_open(Ticket& t, int fd, const char* path) {
   if (WEIR_UNLIKELY((t.flags & O_TRUNC) != 0 && !writes(t.flags)) && !t.skip && fd >= 0) node::names_changed();  // as truncate(2); no writer is seen
   const uint64_t took = t.started != 0 ? base::now_ns() - t.started : 0;
   const bool usual = !t.skip && t.file == nullptr && fd >= 0 && fd < kFiles;
-  if (any_aside() && usual && known_at(fd) == nullptr && !trace::recording() && is_aside(t.directory, path, t.flags)) return fd;
+  if (any_bypassed() && usual && known_at(fd) == nullptr && !trace::recording() && is_bypassed_name(t.directory, path, t.flags)) return fd;
   if (t.skip || fd < 0 || fd >= kFiles) {
     if (t.file != nullptr) {
       close_layers(t.file);
@@ -315,9 +315,9 @@ int finish_open(Ticket& t, int fd, const char* path) {
   } else if (look_at(fd, &about)) {
     know(f, fd, t.flags, about);
     name_file(f, t.directory, path);
-    judge(f, took);
-    admit(f, fd, t.flags);
-    if (f->aside && f->left && keeps_alone && stands_aside(about.file.st_dev)) put_aside(t.directory, path, t.flags);
+    classify(f, took);
+    accept(f, fd, t.flags);
+    if (f->bypass && f->left && keeps_alone && is_bypassed_device(about.file.st_dev)) bypass_name(t.directory, path, t.flags);
   } else {
     close_layers(f);
     give_back(f);

@@ -125,7 +125,7 @@ bool may_hold(File* f, bool reads, bool writes) {
   return ask(f, reads, writes, !f->transforms) == node::Verdict::kGranted;  // one that cannot leave is not to be called back
 }
 
-void admit_plain(File* f, bool reads, bool writes) {
+void accept_plain(File* f, bool reads, bool writes) {
   send_away(f, f->device, f->inode, writes);
   ask(f, reads, writes, false);
 }
@@ -184,7 +184,7 @@ void hand_size_on(const File* from) {
 
 }  // namespace
 
-void withdraw(File* f, bool ends) {
+void unregister_file(File* f, bool ends) {
   if (f->published == 0 || (f->transforms && !ends)) return;
   if (f->transforms) hand_size_on(f);
   set_published(f, 0);

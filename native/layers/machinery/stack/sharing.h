@@ -16,7 +16,7 @@ bool may_hold(File* f, bool reads, bool writes);
 // ends, which must not become another place meanwhile, so the file counts as holding from now on.
 void look_after_empty(File* f, bool appends);
 // A plain opening: others that hold the file leave when one of them or this one writes.
-void admit_plain(File* f, bool reads, bool writes);
+void accept_plain(File* f, bool reads, bool writes);
 // Plain openings for reading need not ask.
 bool anybody_holds();
 // Everybody who holds bytes of the file leaves: this process, the node.
@@ -27,7 +27,7 @@ void publish(File* f);
 // The same after a write, which asks nobody: the file ends there or behind it.
 void publish_end(File* f, uint64_t end);
 // The kernel knows the size; that of a file which a layer transforms it never does. ends: the file is closed.
-void withdraw(File* f, bool ends = false);
+void unregister_file(File* f, bool ends = false);
 // A file that a layer transforms has been cut (or made longer) through another opening or by name: what those in this process told.
 void cut_published(uint64_t device, uint64_t inode, uint64_t bytes);
 // exact: whatever the kernel says; else where that is less.

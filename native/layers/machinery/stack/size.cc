@@ -105,7 +105,7 @@ int fsync(File* f, int fd, bool data_only) {
     const Inside in(f, fd);
     if (in) {
       result = f->enter.sync->kind->sync(*f->enter.sync, data_only);
-      if (result == 0) withdraw(f);
+      if (result == 0) unregister_file(f);
     } else {
       result = kernel();
     }
@@ -122,9 +122,9 @@ int ftruncate(File* f, int fd, off_t bytes) {
   if (bytes < 0 || (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(kernel()));
   if (!f->holds) return static_cast<int>(done(f->left ? kernel() : f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes))));
   // Others that share its layers may have told the node of an end behind this one: they leave, which takes it back.
-  uint64_t told = 0;
+  uint64_t reported = 0;
   bool exact = false;
-  if (f->shares && size_of(f->device, f->inode, &told, &exact) && static_cast<uint64_t>(bytes) < told) recall(f->device, f->inode);
+  if (f->shares && size_of(f->device, f->inode, &reported, &exact) && static_cast<uint64_t>(bytes) < reported) recall(f->device, f->inode);
   const Inside in(f, fd);
   if (!in) return static_cast<int>(done(kernel()));
   if (static_cast<uint64_t>(bytes) > file_limit || bytes > kFarOut) {
@@ -135,7 +135,7 @@ int ftruncate(File* f, int fd, off_t bytes) {
   }
   const Result result = f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes));
   if (result >= 0) {
-    withdraw(f, true);
+    unregister_file(f, true);
     if (f->transforms) cut_published(f->device, f->inode, static_cast<uint64_t>(bytes));
     if (bytes > 0) publish_end(f, static_cast<uint64_t>(bytes));
   }

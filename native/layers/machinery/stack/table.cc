@@ -52,7 +52,7 @@ void end_layers(File* f) {
   // The drain helper has a copy of the descriptor, which may stay for a while and would keep the locks with it.
   if (f->locked && f->holds && f->references == 0) base::end_locks(f->descriptor);
   note_statistics(f);
-  withdraw(f, true);
+  unregister_file(f, true);
   set_left(f);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which descriptor is which file under layers: openings, copies, ends. Called by the hooks of open, dup, close and their kin, and by
+// Which descriptor is which file under layers: openings, copies, ends. Called by the hooks of open, dup, close and the like, and by
 // those of stdio's. In a vfork child nothing changes: the memory is the parent's, the numbers are not.
 #pragma once
 

@@ -25,7 +25,7 @@ GroupMember::GroupMember(World& world, const Topology& topology, Work& work) : w
   for (int c = member_; c < static_cast<int>(topology.clients.size()); c += static_cast<int>(members.size())) clients_.push_back(c);
 }
 
-void GroupMember::hear(const Message& message) {
+void GroupMember::on_message(const Message& message) {
   last_heard_s_ = now_s();
   Result<Note> note = Note::decode(message.bytes);
   if (!note.ok()) {
@@ -35,23 +35,23 @@ void GroupMember::hear(const Message& message) {
   const int client = topology_.client_of(message.from);
   switch (note->kind) {
     case NoteKind::kDefine: return define();
-    case NoteKind::kFrame: return hear_frame(client, *note);
-    case NoteKind::kReady: return hear_ready(topology_.member_of(message.from), *note);
+    case NoteKind::kFrame: return on_frame(client, *note);
+    case NoteKind::kReady: return on_ready(topology_.member_of(message.from), *note);
     case NoteKind::kGo: return write(note->frame, note->status);
     case NoteKind::kDone: return release(note->frame, note->status, note->in_file);
-    case NoteKind::kBye: return hear_bye(client, note->status);
-    case NoteKind::kAllBye: return hear_all_bye();
+    case NoteKind::kShutdown: return on_shutdown(client, note->status);
+    case NoteKind::kAllShutdown: return on_all_shutdown();
     case NoteKind::kClose: return close();
-    case NoteKind::kClosed: return farewell(note->status);
+    case NoteKind::kClosed: return send_finished(note->status);
     case NoteKind::kAlive: return to_clients(*note);
     case NoteKind::kGivenUp: return end_given_up(note->status);
     default: return;
   }
 }
 
-Lack GroupMember::both(const Lack& a, const Lack& b) {
+MissingField GroupMember::both(const MissingField& a, const MissingField& b) {
   if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
-  Lack sum = a.column < b.column || (a.column == b.column && a.rank < b.rank) ? a : b;
+  MissingField sum = a.column < b.column || (a.column == b.column && a.rank < b.rank) ? a : b;
   sum.count = a.count + b.count;
   return sum;
 }
@@ -70,10 +70,10 @@ void GroupMember::define() {
 
 void GroupMember::fail(const Status& why) {
   give_up(why);
-  farewell(broken_);
+  send_finished(broken_);
 }
 
-void GroupMember::hear_frame(int client, const Note& note) {
+void GroupMember::on_frame(int client, const Note& note) {
   if (const Status& why = undefined_.ok() ? broken_ : undefined_; !why.ok()) {
     (void)world_.send(topology_.clients[static_cast<size_t>(client)], Note{NoteKind::kRelease, group_, note.frame, {}, why}.encode());
     return;
@@ -82,12 +82,12 @@ void GroupMember::hear_frame(int client, const Note& note) {
   if (h.since_s == 0) h.since_s = now_s();
   add_place(&h.places, note.frame, 1, topology_.clients[static_cast<size_t>(client)]);
   h.frame = with_most_written(note.frame, h.frame);
-  h.lack = both(h.lack, note.lack);
+  h.missing = both(h.missing, note.missing);
   h.who.insert(client);
   if (h.differs.ok()) h.differs = note.status;
   if (h.who.size() < clients_.size()) return;
   if (h.differs.ok()) h.differs = compare(h.places);
-  to_head({NoteKind::kReady, group_, h.frame, h.lack, h.differs});
+  to_head({NoteKind::kReady, group_, h.frame, h.missing, h.differs});
 }
 
 void GroupMember::add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank) {
@@ -110,16 +110,16 @@ Status GroupMember::compare(const std::vector<Place>& places) const {
                             ", but all must call weir_step with the same times; the frame is not written"};
 }
 
-void GroupMember::hear_ready(int member, const Note& note) {
+void GroupMember::on_ready(int member, const Note& note) {
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
   const size_t members = topology_.groups[static_cast<size_t>(group_)].size(), clients = topology_.clients.size();
   add_place(&h.heads, note.frame, (clients - static_cast<size_t>(member) + members - 1) / members, topology_.clients[static_cast<size_t>(member)]);
   if (h.differs.ok()) h.differs = note.status;
   if (h.differs.ok()) h.differs = compare(h.heads);
   h.frame = h.members == 0 ? note.frame : with_most_written(note.frame, h.frame);
-  h.lack = h.members == 0 ? note.lack : both(h.lack, note.lack);
+  h.missing = h.members == 0 ? note.missing : both(h.missing, note.missing);
   if (++h.members < busy_members_) return;
-  const Status refused = !h.differs.ok() || h.lack.count == 0 ? h.differs : work_.refusal(h.frame, h.lack);
+  const Status refused = !h.differs.ok() || h.missing.count == 0 ? h.differs : work_.refusal(h.frame, h.missing);
   const Frame frame = h.frame;
   to_members({NoteKind::kGo, group_, frame, {}, refused}, true);
   write(frame, refused);
@@ -141,25 +141,25 @@ void GroupMember::release(const Frame& frame, const Status& status, bool in_file
   to_clients({NoteKind::kRelease, group_, frame, {}, status, in_file});
 }
 
-void GroupMember::hear_bye(int client, const Status& incomplete) {
+void GroupMember::on_shutdown(int client, const Status& incomplete) {
   if (!incomplete.ok()) give_up(incomplete);
-  if (!byes_.insert(client).second) return;
-  if (byes_.size() == clients_.size()) to_head({NoteKind::kAllBye, group_, {}, {}, {}});
+  if (!shutdowns_.insert(client).second) return;
+  if (shutdowns_.size() == clients_.size()) to_head({NoteKind::kAllShutdown, group_, {}, {}, {}});
 }
 
-void GroupMember::hear_all_bye() {
-  if (++all_byes_ < busy_members_) return;
+void GroupMember::on_all_shutdown() {
+  if (++all_shutdowns_ < busy_members_) return;
   to_members({NoteKind::kClose, group_, {}, {}, {}}, true);
   close();
 }
 
 void GroupMember::close() {
-  if (!defined_) return farewell(undefined_);
+  if (!defined_) return send_finished(undefined_);
   if (!heard_.empty()) give_up({WEIR_E_LOST, work_.name(heard_.begin()->second.frame) + ": not all ranks of the model ended the step"});
   if (!work_.owns()) return;  // the head will say when the files are closed
   Status s = work_.close(broken_);
   if (member_ == 0) to_members({NoteKind::kClosed, group_, {}, {}, s}, false);
-  farewell(s);
+  send_finished(s);
 }
 
 // The model's ranks do not wait for this group any more. Its open files stay as they are; others have copies of their own.
@@ -169,8 +169,8 @@ void GroupMember::end_given_up(const Status& why) {
   ended_ = true;
 }
 
-void GroupMember::farewell(const Status& status) {
-  to_clients({NoteKind::kFarewell, group_, {}, {}, status});
+void GroupMember::send_finished(const Status& status) {
+  to_clients({NoteKind::kFinished, group_, {}, {}, status});
   ended_ = true;
 }
 
@@ -187,9 +187,9 @@ void GroupMember::to_head(const Note& note) {
   if (member_ != 0) {
     if (Status sent = world_.send(head_, note.encode()); !sent.ok()) give_up(sent);
   } else if (note.kind == NoteKind::kReady) {
-    hear_ready(0, note);
+    on_ready(0, note);
   } else {
-    hear_all_bye();
+    on_all_shutdown();
   }
 }
 
@@ -217,17 +217,17 @@ void GroupMember::look_after_clients() {
     for (auto& [key, h] : heard_) h.since_s = now;
   }
   last_look_s_ = now;
-  if (!broken_.ok() && byes_.size() < clients_.size() && now - last_heard_s_ > world_.time_limit()) {
+  if (!broken_.ok() && shutdowns_.size() < clients_.size() && now - last_heard_s_ > world_.time_limit()) {
     last_heard_s_ = now;  // the other members have as long
-    for (int c : clients_) hear_bye(c, {});
+    for (int c : clients_) on_shutdown(c, {});
     return;
   }
-  if ((!byes_.empty() || all_byes_ > 0) && now - last_heard_s_ > world_.time_limit()) return end_alone();
+  if ((!shutdowns_.empty() || all_shutdowns_ > 0) && now - last_heard_s_ > world_.time_limit()) return end_alone();
   for (int c : clients_) {
     const int rank = topology_.clients[static_cast<size_t>(c)];
-    if (byes_.count(c) != 0 || !is_gone(world_, rank)) continue;
+    if (shutdowns_.count(c) != 0 || !is_gone(world_, rank)) continue;
     give_up({WEIR_E_LOST, "rank " + std::to_string(rank) + " of the model is gone; what it had not handed over is lost"});
-    hear_bye(c, {});
+    on_shutdown(c, {});
     return;
   }
   for (const auto& [key, h] : heard_) {
@@ -254,7 +254,7 @@ void GroupMember::end_alone() {
     to_members({NoteKind::kClose, group_, {}, {}, {}}, true);
     return close();
   }
-  farewell(broken_);
+  send_finished(broken_);
 }
 
 void GroupMember::give_up(const Status& why) {

@@ -21,20 +21,20 @@ class Work {
   // Whether this member writes.
   virtual bool owns() const = 0;
   virtual Status write(const Frame& frame, const Status& refused) = 0;
-  // What the model is to be told of a frame that was written all the same; once.
+  // What the model is to be notified of a frame that was written all the same; once.
   virtual Status remark() = 0;
   virtual Status close(const Status& incomplete) = 0;
   // "stream 'history', step 3".
   virtual std::string name(const Frame& frame) const = 0;
   // Why a frame that lacks something is not written.
-  virtual Status refusal(const Frame& frame, const Lack& lack) const = 0;
+  virtual Status refusal(const Frame& frame, const MissingField& missing) const = 0;
 };
 
 class GroupMember {
  public:
   GroupMember(World& world, const Topology& topology, Work& work);
 
-  void hear(const Message& message);
+  void on_message(const Message& message);
   // When there is nothing to hear: is everybody there?
   void look_after_clients();
   // During long work.
@@ -42,7 +42,7 @@ class GroupMember {
   // Nothing can be heard any more.
   void fail(const Status& why);
   bool ended() const { return ended_; }
-  // Why no frame can be completed any more. What became of single frames and files is told to the model alone.
+  // Why no frame can be completed any more. What became of single frames and files is reported to the model alone.
   const Status& broken() const { return broken_; }
 
  private:
@@ -56,7 +56,7 @@ class GroupMember {
   struct Heard {
     Frame frame;
     int members = 0;
-    Lack lack;
+    MissingField missing;
     double since_s = 0;
     std::set<int> who;  // clients that have announced it
     std::vector<Place> places;  // of a member's clients; one: all mean the same step
@@ -66,21 +66,21 @@ class GroupMember {
   using Key = std::pair<int, int64_t>;
 
   void define();
-  void hear_frame(int client, const Note& note);
-  void hear_ready(int member, const Note& note);
-  void hear_bye(int client, const Status& incomplete);
-  void hear_all_bye();
+  void on_frame(int client, const Note& note);
+  void on_ready(int member, const Note& note);
+  void on_shutdown(int client, const Status& incomplete);
+  void on_all_shutdown();
   void write(const Frame& frame, const Status& refused);
   void close();
   void release(const Frame& frame, const Status& status, bool in_file);
-  void farewell(const Status& status);
+  void send_finished(const Status& status);
   void end_given_up(const Status& why);
   void to_members(const Note& note, bool owners_too);
   void to_head(const Note& note);
   void to_clients(const Note& note);
   void end_alone();
   void give_up(const Status& why);
-  static Lack both(const Lack& a, const Lack& b);
+  static MissingField both(const MissingField& a, const MissingField& b);
   static Frame with_most_written(const Frame& frame, const Frame& other);
   static void add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank);
   // Whether clients mean different steps: who is alone with his is named.
@@ -92,8 +92,8 @@ class GroupMember {
   int group_, member_, head_;
   int busy_members_ = 0;         // members of the group that have clients
   std::vector<int> clients_;   // mine, by number
-  std::set<int> byes_;
-  int all_byes_ = 0;
+  std::set<int> shutdowns_;
+  int all_shutdowns_ = 0;
   std::map<Key, Heard> heard_;
   Status broken_;              // no frame can be completed any more
   bool defined_ = false, ended_ = false;

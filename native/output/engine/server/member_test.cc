@@ -66,8 +66,8 @@ class RecordedWork : public Work {
     return {};
   }
   std::string name(const Frame& frame) const override { return "frame " + std::to_string(frame.number); }
-  Status refusal(const Frame& frame, const Lack& lack) const override {
-    return {WEIR_E_MISSING, name(frame) + ": rank " + std::to_string(lack.rank) + " and " + std::to_string(lack.count - 1) + " more"};
+  Status refusal(const Frame& frame, const MissingField& missing) const override {
+    return {WEIR_E_MISSING, name(frame) + ": rank " + std::to_string(missing.rank) + " and " + std::to_string(missing.count - 1) + " more"};
   }
 
  private:
@@ -95,10 +95,10 @@ struct Job {
       works.push_back(std::make_unique<RecordedWork>(t < owners, logs[static_cast<size_t>(t)]));
       all.push_back(std::make_unique<GroupMember>(*worlds.back(), topology, *works.back()));
     }
-    for (int t = 0; t < members; ++t) all[static_cast<size_t>(t)]->hear({0, Note{NoteKind::kDefine, 0, {}, {}, {}}.encode()});
+    for (int t = 0; t < members; ++t) all[static_cast<size_t>(t)]->on_message({0, Note{NoteKind::kDefine, 0, {}, {}, {}}.encode()});
   }
-  void say(int client, NoteKind kind, int64_t number, const Lack& lack = {}) {
-    Note note{kind, 0, {}, lack, {}};
+  void say(int client, NoteKind kind, int64_t number, const MissingField& missing = {}) {
+    Note note{kind, 0, {}, missing, {}};
     note.frame.number = number;
     ++post.sent;
     post.to[static_cast<size_t>(topology.gate(0, client))].push_back({client, note.encode()});
@@ -111,7 +111,7 @@ struct Job {
         for (; !box.empty(); moved = true) {
           const Message message = box.front();
           box.pop_front();
-          all[t]->hear(message);
+          all[t]->on_message(message);
         }
       }
     }
@@ -160,7 +160,7 @@ TEST(GroupMember, writes_frames_in_the_order_in_which_they_are_complete_on_all_r
   job.say(0, NoteKind::kFrame, 0);
   job.deliver();
   job.say(0, NoteKind::kFrame, 1);
-  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kBye, 0);
+  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kShutdown, 0);
   job.deliver();
   const std::vector<std::string> expected = {"write 0", "write 1", "close"};
   EXPECT_EQ(job.logs[0], expected);
@@ -170,7 +170,7 @@ TEST(GroupMember, writes_frames_in_the_order_in_which_they_are_complete_on_all_r
 
 TEST(GroupMember, a_frame_that_ranks_have_not_completed_is_refused_and_all_are_told_who) {
   Job job(5, 2, 1);
-  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0, c == 3 || c == 4 ? Lack{1, c, 1} : Lack{});
+  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0, c == 3 || c == 4 ? MissingField{1, c, 1} : MissingField{});
   job.deliver();
   EXPECT_EQ(job.logs[0], std::vector<std::string>{"refuse 0"});
   for (int c = 0; c < 5; ++c) {
@@ -221,7 +221,7 @@ TEST(GroupMember, a_group_that_was_given_up_ends_without_closing_its_files) {
   Job job(5, 2, 1);
   for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0);
   job.deliver();
-  for (int t : {0, 1}) job.all[static_cast<size_t>(t)]->hear({0, Note{NoteKind::kGivenUp, 0, {}, {}, {WEIR_E_LOST, "given up"}}.encode()});
+  for (int t : {0, 1}) job.all[static_cast<size_t>(t)]->on_message({0, Note{NoteKind::kGivenUp, 0, {}, {}, {WEIR_E_LOST, "given up"}}.encode()});
   EXPECT_EQ(job.logs[0], std::vector<std::string>{"write 0"});
   for (const auto& member : job.all) {
     EXPECT_TRUE(member->ended());
@@ -231,7 +231,7 @@ TEST(GroupMember, a_group_that_was_given_up_ends_without_closing_its_files) {
 
 TEST(GroupMember, a_sign_of_life_of_the_head_reaches_the_clients_of_ranks_that_only_forward) {
   Job job(4, 2, 1);
-  job.all[1]->hear({4, Note{NoteKind::kAlive, 0, {}, {}, {}}.encode()});
+  job.all[1]->on_message({4, Note{NoteKind::kAlive, 0, {}, {}, {}}.encode()});
   for (int client : {1, 3}) {
     const std::vector<Note> told = job.told(client);
     ASSERT_EQ(told.size(), 1u);
@@ -242,12 +242,12 @@ TEST(GroupMember, a_sign_of_life_of_the_head_reaches_the_clients_of_ranks_that_o
 TEST(GroupMember, a_group_with_more_ranks_than_clients_ends) {
   Job job(1, 3, 3);
   job.say(0, NoteKind::kFrame, 0);
-  job.say(0, NoteKind::kBye, 0);
+  job.say(0, NoteKind::kShutdown, 0);
   job.deliver();
   for (const auto& member : job.all) EXPECT_TRUE(member->ended());
   const std::vector<Note> told = job.told(0);
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[1].kind, NoteKind::kFarewell);
+  EXPECT_EQ(told[1].kind, NoteKind::kFinished);
 }
 
 }  // namespace

@@ -25,13 +25,13 @@ constexpr double kAskEvery_s = 0.25;
 // How long some rank of the model has been waiting, as far as its messages tell.
 class Waiting {
  public:
-  void hear() {
+  void on_message() {
     const double now = now_s();
     if (now - last_s_ > kForgotten_s) since_s_ = now;
     last_s_ = now;
   }
-  void hear_to_the_end() {
-    hear();
+  void on_messages_to_the_end() {
+    on_message();
     to_the_end_ = true;
   }
   double seconds() const {
@@ -61,7 +61,7 @@ class Server : public Work {
       if (!message.ok()) {
         member_->fail(message.status());
       } else if (message->has_value()) {
-        member_->hear(**message);
+        member_->on_message(**message);
         patience.restart();
       } else {
         member_->look_after_clients();
@@ -97,11 +97,11 @@ class Server : public Work {
   std::string name(const Frame& frame) const override {
     return "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name + "', step " + std::to_string(frame.step);
   }
-  Status refusal(const Frame& frame, const Lack& lack) const override {
-    const Column& column = setup_.layout.streams[static_cast<size_t>(frame.stream)].fields.columns[static_cast<size_t>(lack.column)];
+  Status refusal(const Frame& frame, const MissingField& missing) const override {
+    const Column& column = setup_.layout.streams[static_cast<size_t>(frame.stream)].fields.columns[static_cast<size_t>(missing.column)];
     return {WEIR_E_MISSING, name(frame) + ": field '" + setup_.catalogue.fields[static_cast<size_t>(column.field)].name + "' was not put by " +
-                                std::to_string(lack.count) + (lack.count == 1 ? " rank" : " ranks") + " of the model (the first: rank " +
-                                std::to_string(lack.rank) + "); the frame is not written"};
+                                std::to_string(missing.count) + (missing.count == 1 ? " rank" : " ranks") + " of the model (the first: rank " +
+                                std::to_string(missing.rank) + "); the frame is not written"};
   }
 
  private:
@@ -134,8 +134,8 @@ class Server : public Work {
 
   // Whether the message has said that alone.
   bool take_waiting(const Note& note) {
-    if (note.kind == NoteKind::kBye || (note.kind == NoteKind::kWaiting && note.to_the_end)) waiting_.hear_to_the_end();
-    if (note.kind == NoteKind::kWaiting) waiting_.hear();
+    if (note.kind == NoteKind::kShutdown || (note.kind == NoteKind::kWaiting && note.to_the_end)) waiting_.on_messages_to_the_end();
+    if (note.kind == NoteKind::kWaiting) waiting_.on_message();
     return note.kind == NoteKind::kWaiting;
   }
 

@@ -91,12 +91,12 @@ Status time_plan(const Grid& grid, int ranks, const std::string& kind) {
   for (const Status& s : found) WEIR_TRY(s);
   std::vector<std::vector<char>> introductions(all.size());
   for (size_t r = 0; r < all.size(); ++r) pieces[r].encode(&introductions[r]);
-  const double told = processor_s();
+  const double reported = processor_s();
   int64_t memory_bytes = 0, staging_bytes = 0;
   WEIR_TRY(meet(introductions, {kLevels, grid.points(), 4, 1}, &memory_bytes, &staging_bytes));
   const double met = processor_s();
   printf("%-9s %10lld points %4d ranks: ranks %.3f s, owner %.3f s, plan %lld bytes, staging %lld bytes\n", kind.c_str(),
-         static_cast<long long>(grid.points()), ranks, told - began, met - told, static_cast<long long>(memory_bytes),
+         static_cast<long long>(grid.points()), ranks, reported - began, met - reported, static_cast<long long>(memory_bytes),
          static_cast<long long>(staging_bytes));
   return {};
 }

@@ -3,7 +3,7 @@
 
 Words (docs/guide/waits.md): **waited**, rank-seconds in which a rank waited while the awaited one was in I/O; **exposed**, seconds that
 collectives would have been earlier had the awaited rank's I/O cost nothing; **critical**, the same of the I/O of all ranks. A second of a rank's
-I/O that several collectives wait for is exposed, and critical, once. Each figure is told apart by the awaited rank's files and operations, in
+I/O that several collectives wait for is exposed, and critical, once. Each figure is distinguished by the awaited rank's files and operations, in
 proportion to the time of its calls.
 """
 

@@ -164,7 +164,7 @@ class Cost:
 
 
 class Shares:
-    """A cost told apart by call: what falls between two edges, in proportion to the calls' time between them. First all calls are added, some at a
+    """A cost distinguished by call: what falls between two edges, in proportion to the calls' time between them. First all calls are added, some at a
     time; then each is asked for its share."""
 
     def __init__(self, cost: Cost):

@@ -128,7 +128,7 @@ def _mpi(elf: Elf) -> Iterator[Finding]:
     if elf.uses("libmpi.so.40", "libmpi.so.20", "libmpi.so.80", "libopen-rte", "libopen-pal"):
         name = "Open MPI"
     elif elf.uses("libmpich", "libmpi_cray", "libmpi_gnu", "libmpi_intel") or elf.uses("libmpi.so.12"):
-        name = "MPICH or its kin"
+        name = "MPICH or one derived from it"
     elif elf.uses("libmpi"):
         name = "an MPI that weir does not know by name"
     elif {"ompi_mpi_init", "opal_init"} & elf.defined:

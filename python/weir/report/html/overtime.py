@@ -20,7 +20,7 @@ MOST_TEXT = 1_200_000  # characters of all tiles together: what keeps the page b
 MOST_LANES_TEXT = 1_000_000
 MOST_SLICES = 8192  # of the rates
 TABLE_SLICES = 24
-MOST_FILE_SYSTEMS = 4  # lines that can be told apart
+MOST_FILE_SYSTEMS = 4  # lines that can be distinguished
 MOST_TABLE_ROWS = 100
 MOST_TABLE_STEPS = 16
 

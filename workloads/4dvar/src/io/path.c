@@ -67,7 +67,7 @@ void fdv_resolve(const char *name, char *out, int out_bytes) {
   snprintf(out, (size_t)out_bytes, "%s", found);
 }
 
-/* A launcher that is told of an abort drops what it has not read from its pipes: a message is safe when the pipe is empty. */
+/* A launcher that is notified of an abort drops what it has not read from its pipes: a message is safe when the pipe is empty. */
 void fdv_wait_for_launcher(void) {
   const struct timespec rest = {0, 1000000};
   struct stat is;

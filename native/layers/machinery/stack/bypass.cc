@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/machinery/stack/aside.h"
+#include "layers/machinery/stack/bypass.h"
 
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@
 
 namespace weir::stack {
 
-constinit uint32_t names_aside = 0;
+constinit uint32_t bypassed_names = 0;
 
 namespace {
 
@@ -52,7 +52,7 @@ bool learn_open(uint64_t device, bool cheap) {
   if (before >= kEnough || (!cheap && before <= kLeast)) return false;
   base::store(&row->balance, before + (cheap ? 1 : -1));
   if (before + 1 != kEnough || !cheap) return false;
-  node::agree_aside(device);
+  node::agree_bypass(device);
   return true;
 }
 
@@ -61,22 +61,22 @@ bool is_dear(uint64_t device) {
   return row != nullptr && base::load_relaxed(&row->balance) <= -kEnough;
 }
 
-bool stands_aside(uint64_t device) {
+bool is_bypassed_device(uint64_t device) {
   const Device* row = row_of(device);
-  return (row != nullptr && base::load_relaxed(&row->balance) >= kEnough) || node::agreed_aside(device);
+  return (row != nullptr && base::load_relaxed(&row->balance) >= kEnough) || node::agreed_bypass(device);
 }
 
-void put_aside(int directory, const char* path, int flags) {
+void bypass_name(int directory, const char* path, int flags) {
   const uint64_t hash = !fortran_opening.within ? hash_of(directory, path, flags) : 0;
   if (hash == 0) return;
   uint64_t* const set = names[hash / 2 % kSets];
   uint32_t way = 0;
   while (way < kWays && base::load_relaxed(&set[way]) != 0 && base::load_relaxed(&set[way]) != hash) ++way;
   base::store(&set[way < kWays ? way : (hash >> 32) % kWays], hash);
-  base::store(&names_aside, 1u);
+  base::store(&bypassed_names, 1u);
 }
 
-bool is_aside(int directory, const char* path, int flags) {
+bool is_bypassed_name(int directory, const char* path, int flags) {
   const uint64_t hash = path != nullptr && !fortran_opening.within ? hash_of(directory, path, flags) : 0;
   if (hash == 0 || anybody_holds()) return false;
   for (const uint64_t& name : names[hash / 2 % kSets]) {

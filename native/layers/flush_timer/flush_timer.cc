@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/round.h"
-#include "layers/ageing/ageing.h"
+#include "layers/flush_timer/flush_timer.h"
 #include "base/lock.h"
 
 #include <stddef.h>
 
-namespace weir::layers::ageing {
+namespace weir::layers::flush_timer {
 namespace {
 
 constexpr int kWipeOnFork = 18;
@@ -68,4 +68,4 @@ void* wiped_by_fork(void** page, uint64_t bytes) {
   return found;
 }
 
-}  // namespace weir::layers::ageing
+}  // namespace weir::layers::flush_timer

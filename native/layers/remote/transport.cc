@@ -48,16 +48,16 @@ void copy_in(const char* from, const Pieces& to, uint64_t bytes) {
 }
 
 void ring() {
-  base::fetch_add(&courier.bell, 1u);
-  node::wake(&courier.bell);
+  base::fetch_add(&transport.bell, 1u);
+  node::wake(&transport.bell);
 }
 
-void turn_off() { base::store(&courier.off, 1u); }
+void turn_off() { base::store(&transport.off, 1u); }
 
 // A call of one's own, with its memory; null: too many are under way for too long.
 Call* take_call(uint64_t limit) {
   while (up()) {
-    for (Call& c : courier.calls) {
+    for (Call& c : transport.calls) {
       uint32_t idle = kIdle;
       if (!base::compare_exchange(&c.state, &idle, uint32_t{kFilling})) continue;
       if (c.ask != nullptr) return &c;
@@ -101,19 +101,19 @@ void finish(Call& c, uint32_t state) {
 }
 
 bool start(Call& c) {
-  const Mpi& mpi = courier.mpi;
+  const Mpi& mpi = transport.mpi;
   const Ask& ask = *c.ask;
   const auto back = static_cast<int>(sizeof(Answer) + (ask.op == Op::kGet ? ask.bytes : 0));
   const auto there = static_cast<int>(sizeof(Ask) + (ask.op == Op::kPut ? ask.bytes : 0));
   c.is_sent = c.is_received = false;
   const auto to = static_cast<int>(c.to);
-  if (mpi.receive(c.answer, back, mpi.byte, to, static_cast<int>(ask.tag), courier.communicator, &c.received) != 0) return false;
-  return mpi.send(c.ask, there, mpi.byte, to, kAskTag, courier.communicator, &c.sent) == 0;
+  if (mpi.receive(c.answer, back, mpi.byte, to, static_cast<int>(ask.tag), transport.communicator, &c.received) != 0) return false;
+  return mpi.send(c.ask, there, mpi.byte, to, kAskTag, transport.communicator, &c.sent) == 0;
 }
 
 bool is_done(Call& c, bool& done, Handle* request) {
   if (done) return true;
-  const Tested now = tested(courier.mpi, request);
+  const Tested now = tested(transport.mpi, request);
   if (now == Tested::kFailed) finish(c, kFailed);
   return done = now == Tested::kDone;
 }
@@ -137,14 +137,14 @@ bool go_on(Call& c, bool* waiting) {
 
 uint64_t nap_ns(bool waiting, uint64_t quiet_ns) {
   if (waiting) return kMillisecond / 50;
-  if (!courier.leads) return 1000 * kMillisecond;
+  if (!transport.leads) return 1000 * kMillisecond;
   if (quiet_ns < 100 * kMillisecond) return kMillisecond / 20;
   return quiet_ns < 2000 * kMillisecond ? kMillisecond / 5 : 2 * kMillisecond;
 }
 
 void* run(void*) {
   base::begin_thread("weir-mpi");
-  Courier& c = courier;
+  Transport& c = transport;
   base::system_call(SYS_prctl, PR_SET_TIMERSLACK, 1000);
   if (c.in_thread != nullptr) c.in_thread();
   uint64_t last = now_ns();
@@ -176,42 +176,42 @@ void* run(void*) {
 
 }  // namespace
 
-constinit Courier courier{};
+constinit Transport transport{};
 
 
 bool start_thread() {
-  base::store(&courier.running, 1u);
+  base::store(&transport.running, 1u);
   const bool fine = base::start_thread(run, kStackBytes);
-  if (!fine) base::store(&courier.running, 0u);
+  if (!fine) base::store(&transport.running, 0u);
   return fine;
 }
 
 bool stop_thread(uint64_t at_most_ns) {
-  base::store(&courier.stopping, 1u);
+  base::store(&transport.stopping, 1u);
   ring();
   const uint64_t limit = now_ns() + at_most_ns;
-  while (base::load(&courier.running) != 0 && now_ns() < limit) node::sleep_on(&courier.running, 1, kMillisecond);
-  return base::load(&courier.running) == 0;
+  while (base::load(&transport.running) != 0 && now_ns() < limit) node::sleep_on(&transport.running, 1, kMillisecond);
+  return base::load(&transport.running) == 0;
 }
 
 bool up() {
-  const Courier& c = courier;
+  const Transport& c = transport;
   return c.nodes > 1 && base::load_relaxed(&c.off) == 0 && base::load_relaxed(&c.running) != 0 && base::load_relaxed(&c.stopping) == 0 &&
          c.owner == node::self();
 }
-uint32_t homes() { return courier.nodes; }
-uint32_t most_ranks() { return courier.most_ranks; }
+uint32_t homes() { return transport.nodes; }
+uint32_t most_ranks() { return transport.most_ranks; }
 
 bool carry(uint32_t home, Ask ask, const Pieces& out, const Pieces& in, uint64_t* found) {
-  if (!up() || home >= courier.nodes || ask.bytes > kMostBytes) return false;
+  if (!up() || home >= transport.nodes || ask.bytes > kMostBytes) return false;
   const uint64_t limit = now_ns() + kLimitNs;
   Call* c = take_call(limit);
   if (c == nullptr) return turn_off(), false;
-  ask.from = static_cast<uint32_t>(courier.mpi.rank);
-  ask.tag = static_cast<uint32_t>(kAnswerTag + (c - courier.calls));
+  ask.from = static_cast<uint32_t>(transport.mpi.rank);
+  ask.tag = static_cast<uint32_t>(kAnswerTag + (c - transport.calls));
   *c->ask = ask;
   if (ask.op == Op::kPut) copy_out(reinterpret_cast<char*>(c->ask + 1), out, ask.bytes);
-  c->to = courier.leaders[home];
+  c->to = transport.leaders[home];
   base::store(&c->state, uint32_t{kAsked});
   ring();
   if (!wait_for(*c, limit)) return turn_off(), false;

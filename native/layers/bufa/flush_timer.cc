@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which dirty blocks are written though the program does nothing: those of a second of age (layers/ageing), and full ones soon.
+// Which dirty blocks are written though the program does nothing: those of a second of age (layers/flush_timer), and full ones soon.
 #include "layers/bufa/shared.h"
 #include "layers/bufa/state.h"
 #include "base/lock.h"
@@ -18,7 +18,7 @@ bool age(Layer& l) {
   if (!any_dirty(s)) return false;
   for (uint32_t i = 0; i < s.writer->high; ++i) {
     WriteBlock& b = s.writer->blocks[i];
-    if (b.state == BlockState::kDirty && !b.failed && ++b.age >= ageing::kOld) issue(l, b);
+    if (b.state == BlockState::kDirty && !b.failed && ++b.age >= flush_timer::kOld) issue(l, b);
   }
   return any_dirty(s);
 }
@@ -26,7 +26,7 @@ bool age(Layer& l) {
 void issue_what_is_full(pool::Job*) {
   Shared& all = *shared();
   base::store(&all.looking_soon, 0u);
-  const bool seen = ageing::each(all.dirty, [](Layer& l) {
+  const bool seen = flush_timer::each(all.dirty, [](Layer& l) {
     if (state_of(l).writer != nullptr && !issue_after_filling(l)) look_soon();
   });
   if (!seen) look_soon();
@@ -34,7 +34,7 @@ void issue_what_is_full(pool::Job*) {
 
 }  // namespace
 
-Shared* shared() { return ageing::wiped_by_fork(&shared_page); }
+Shared* shared() { return flush_timer::wiped_by_fork(&shared_page); }
 
 writeback::Arena* arena_for(uint64_t block_bytes) {
   Shared* all = shared();
@@ -52,12 +52,12 @@ writeback::Arena* arena_for(uint64_t block_bytes) {
   return nullptr;
 }
 
-void begin_ageing(Layer& l) {
+void begin_flush_timer(Layer& l) {
   State& s = state_of(l);
   Shared* all = shared();
-  if (s.ageing.listed || all == nullptr) return;
+  if (s.flush_timer.listed || all == nullptr) return;
   all->dirty.look = age;
-  ageing::begin(all->dirty, s.ageing, l);
+  flush_timer::begin(all->dirty, s.flush_timer, l);
 }
 
 void look_soon() {
@@ -68,8 +68,8 @@ void look_soon() {
   if (!pool::submit_after(all->soon, kSoonNs)) base::store(&all->looking_soon, 0u);
 }
 
-void end_ageing(Layer& l) {
-  if (Shared* all = state_of(l).ageing.listed ? shared() : nullptr; all != nullptr) ageing::end(all->dirty, state_of(l).ageing);
+void end_flush_timer(Layer& l) {
+  if (Shared* all = state_of(l).flush_timer.listed ? shared() : nullptr; all != nullptr) flush_timer::end(all->dirty, state_of(l).flush_timer);
 }
 
 }  // namespace weir::layers::bufa

@@ -3,8 +3,8 @@
 // program's own opens cost is measured per device; when it has been little often enough, files there are opened without the layer, and
 // after a name's first open no question is asked about it: the open is the program's and nothing else.
 //
-// Such opens are not in the node's registry. That is safe because only files under layers that stand aside are concerned, all ranks of
-// the node hear of it (node::agree_aside), and while anybody holds anything the registry is asked as ever.
+// Such opens are not in the node's registry. That is safe because only files under layers that are bypassed are concerned, all ranks of
+// the node hear of it (node::agree_bypass), and while anybody holds anything the registry is asked as ever.
 #pragma once
 
 #include <stdint.h>
@@ -25,13 +25,13 @@ bool learn_open(uint64_t device, bool cheap);
 // Several opens on the device were not cheap.
 bool is_dear(uint64_t device);
 // Opens on the device are cheap, as this rank or another of the node has found.
-bool stands_aside(uint64_t device);
+bool is_bypassed_device(uint64_t device);
 
 // A name whose file needs no layers, remembered and asked for after its open: the kernel has read it, so it can be read.
-extern WEIR_OWN uint32_t names_aside;
-WEIR_INLINE bool any_aside() { return WEIR_UNLIKELY(base::load_relaxed(&names_aside) != 0); }
-void put_aside(int directory, const char* path, int flags);
-bool is_aside(int directory, const char* path, int flags);
+extern WEIR_OWN uint32_t bypassed_names;
+WEIR_INLINE bool any_bypassed() { return WEIR_UNLIKELY(base::load_relaxed(&bypassed_names) != 0); }
+void bypass_name(int directory, const char* path, int flags);
+bool is_bypassed_name(int directory, const char* path, int flags);
 // Relative names mean other files from now on.
 void directory_changed();
 

@@ -2,7 +2,7 @@
 // Three operations on memory of other nodes (get, put, compare-and-swap) by messages of the program's MPI. On each node one rank, the
 // one of lowest rank, has the memory and serves it; a thread of its own does so, for MPI makes no progress while the program
 // computes. In every rank that thread alone makes MPI's calls: a thread of the program that wants something waits for it, a bounded time,
-// and never enters MPI. What is done late or fails turns the courier off in that rank, for good.
+// and never enters MPI. What is done late or fails turns the transport off in that rank, for good.
 //
 // MPI must have granted MPI_THREAD_MULTIPLE. The messages go over a duplicate of MPI_COMM_WORLD on which errors are returned.
 #pragma once
@@ -25,7 +25,7 @@ struct Memory {
 
 // [collective over the world] Who is where, and whether all of them can be reached: each rank asks another node while that one is
 // outside of MPI. `able`: whether this rank may take part; unless all may, none does. `node` is the same for ranks of one node alone.
-// True: the courier is up, in every rank. Otherwise it is off in every rank, and nothing is left of it.
+// True: the transport is up, in every rank. Otherwise it is off in every rank, and nothing is left of it.
 bool begin(const Mpi& mpi, bool able, uint64_t node, uint32_t ranks, const Memory& memory, void (*in_thread)());
 // [collective] Before MPI ends: nobody asks any more, the thread ends, the communicator is freed.
 void end();
@@ -37,7 +37,7 @@ bool up();
 uint32_t homes();       // nodes
 uint32_t most_ranks();  // of any node, as they told begin()
 
-// Each is bounded in time. False: the courier is off now. Bytes: at most kMostBytes, from `skip` on in the pieces.
+// Each is bounded in time. False: the transport is off now. Bytes: at most kMostBytes, from `skip` on in the pieces.
 struct Pieces {
   const iovec* pieces;
   int count;

@@ -19,10 +19,10 @@ inline bool stands_on_plain_bytes(const stack::Layer& layer) {
 }
 
 // The slot, or -1: bytes must not wait here.
-inline int enrol(writeback::Arena* arena, const stack::Layer& layer, bool append) {
+inline int register_file(writeback::Arena* arena, const stack::Layer& layer, bool append) {
   const stack::File& f = *layer.file;
   if (!stands_on_plain_bytes(layer)) return -1;
-  return writeback::enrol(arena, {&f.descriptor, f.device, f.inode, f.path, append, stack::level_of(layer)});
+  return writeback::register_file(arena, {&f.descriptor, f.device, f.inode, f.path, append, stack::level_of(layer)});
 }
 
 }  // namespace weir::layers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keep's files share: the arena, and the list of those with bytes that wait (layers/ageing).
+// What keep's files share: the arena, and the list of those with bytes that wait (layers/flush_timer).
 #include "layers/keep/state.h"
 #include "base/lock.h"
 #include "base/syscall.h"
@@ -11,7 +11,7 @@ namespace {
 Shared* shared_page = nullptr;
 
 bool age(Layer& l) {
-  if (++state(l).age < ageing::kOld) return true;
+  if (++state(l).age < flush_timer::kOld) return true;
   write_out(l);
   return false;
 }
@@ -20,7 +20,7 @@ void sweep(pool::Job*) { stack::drop_left(); }
 
 }  // namespace
 
-Shared* shared() { return ageing::wiped_by_fork(&shared_page); }
+Shared* shared() { return flush_timer::wiped_by_fork(&shared_page); }
 
 writeback::Arena* arena(uint64_t bytes) {
   Shared* all = shared();
@@ -40,11 +40,11 @@ void begin_waiting(Layer& l) {
   if (s.waiting.listed || all == nullptr) return;
   s.age = 0;
   all->waiting.look = age;
-  ageing::begin(all->waiting, s.waiting, l);
+  flush_timer::begin(all->waiting, s.waiting, l);
 }
 
 void end_waiting(Layer& l) {
-  if (Shared* all = state(l).waiting.listed ? shared() : nullptr; all != nullptr) ageing::end(all->waiting, state(l).waiting);
+  if (Shared* all = state(l).waiting.listed ? shared() : nullptr; all != nullptr) flush_timer::end(all->waiting, state(l).waiting);
 }
 
 void sweep_soon() {

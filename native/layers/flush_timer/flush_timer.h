@@ -14,7 +14,7 @@
 #include "layers/machinery/stack/layer.h"
 #include "layers/machinery/stack/lock.h"
 
-namespace weir::layers::ageing {
+namespace weir::layers::flush_timer {
 
 inline constexpr uint64_t kTickNs = 500'000'000;
 inline constexpr uint8_t kOld = 2;  // ticks
@@ -65,4 +65,4 @@ T* wiped_by_fork(T** page) {
   return WEIR_LIKELY(found != nullptr) ? found : static_cast<T*>(wiped_by_fork(reinterpret_cast<void**>(page), sizeof(T)));
 }
 
-}  // namespace weir::layers::ageing
+}  // namespace weir::layers::flush_timer
