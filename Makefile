@@ -83,12 +83,12 @@ clean: ## remove what was built, the environment and the demo's files
 # Rooms appear with their CMakeLists.txt, so the list of these decides when to configure again.
 ROOMS := CMakeLists.txt $(wildcard cmake/*.cmake native/*/CMakeLists.txt workloads/*/CMakeLists.txt bench/CMakeLists.txt)
 CONFIGURE := $(LOCKED) cmake -S . -B $(NATIVE) -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWEIR_WERROR=ON
-$(STAMPS)/configured: $(ROOMS) | install-deps
+$(STAMPS)/configured: $(ROOMS) | .venv/ready
 	@mkdir -p $(STAMPS)
 	@$(CONFIGURE) -DWEIR_TESTS=ON
 	@touch $@
 
-$(STAMPS)/configured-demo: $(ROOMS) | demo-deps
+$(STAMPS)/configured-demo: $(ROOMS) | .venv/demo
 	@mkdir -p $(STAMPS)
 	@$(CONFIGURE) -DWEIR_TESTS=OFF
 	@touch $@

@@ -2,7 +2,7 @@
 # The dialect of code that lives in a stranger's process: C++20 without its run-time library.
 # weir_dialect carries the compile flags; rooms link it. Only weir_dialect_shared() decides how the library is linked.
 add_library(weir_dialect INTERFACE)
-target_include_directories(weir_dialect INTERFACE "${PROJECT_SOURCE_DIR}/native")
+target_include_directories(weir_dialect INTERFACE "${PROJECT_SOURCE_DIR}/native" "${WEIR_DECLARED}")
 target_compile_features(weir_dialect INTERFACE cxx_std_20)
 target_compile_options(weir_dialect INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility-inlines-hidden>

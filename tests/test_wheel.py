@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 
 def test_it_carries_libraries_and_licence_and_no_tests(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"weir/_lib/libweir-preload.so", "weir/_lib/libweir-reader.so", "weir/cli/__init__.py"} <= names
+    assert {"weir/_lib/libweir-preload.so", "weir/_lib/libweir-reader.so", "weir/_lib/layers.json", "weir/cli/__init__.py"} <= names
     assert {"weir/_lib/uPlot.iife.min.js", "weir/_lib/uPlot.LICENSE", "weir/report/html/assets/page.j2"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert [name for name in names if "/test_" in name] == []

@@ -19,7 +19,7 @@ import typer
 from weir.capture._environment import VARIABLES
 from weir.cli._app import app
 from weir.query.schema import TABLES
-from weir.rules.layers import ERRNOS, KINDS, Argument
+from weir.rules.layers import ERRNOS, Argument, kinds
 from weir.rules.values import size_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -147,11 +147,11 @@ def layer_rows(kind: Any) -> list[list[str]]:
 def layers() -> str:
     parts = [
         "# Layers and their arguments\n\n",
-        made_from("python/weir/rules/layers.py"),
+        made_from("native/layers/*/layer.toml"),
         "\nWhat a stack in [rules](../guide/rules.md) may consist of. A *size* without a unit counts blocks of 4 KiB as in FFIO, and is a\n"
         "multiple of 4 KiB; *bytes* without a unit are bytes. Arguments without = go by their place, those with = follow in any order.\n",
     ]
-    for kind in KINDS:
+    for kind in kinds().values():
         usage = ":".join([kind.name, *(a.name for a in kind.positional)]) + "".join(f"[:{o.name}=]" for o in kind.options)
         page = ROOT / "native" / "layers" / kind.name / "README.md"
         link = f" [Its page](../../native/layers/{kind.name}/README.md)." if page.exists() else ""

@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preload/kinds.h"
 
-#include "layers/system/system.h"
 #include "layers/machinery/stack/build.h"
 
-// Linked in as their directories are there (CMakeLists.txt).
-#define WEIR_KINDS(one) one(kEvent) one(kBufa) one(kCos) one(kGlobal) one(kGather) one(kKeep) one(kHints) one(kStripe) one(kError) one(kDelay) one(kShort) one(kHold)
+// In the archive for static programs only layers that need neither threads nor a helper.
+#define WEIR_STATIC_KIND(kind) WEIR_ONE(kind)
+#ifdef WEIR_LINKED
+#define WEIR_KIND(kind)
+#else
+#define WEIR_KIND(kind) WEIR_ONE(kind)
+#endif
 
 namespace weir::layers {
-#define WEIR_DECLARE(kind) extern const stack::Kind kind __attribute__((weak));
-WEIR_KINDS(WEIR_DECLARE)
-#undef WEIR_DECLARE
+#define WEIR_ONE(kind) extern WEIR_OWN const stack::Kind kind;
+#include "layers/kinds.def"
+#undef WEIR_ONE
 }  // namespace weir::layers
 
 namespace weir::preload {
 namespace {
 
-#define WEIR_LIST_ONE(kind) &layers::kind,
-constexpr const stack::Kind* kKinds[] = {&layers::kSystem, WEIR_KINDS(WEIR_LIST_ONE)};
-#undef WEIR_LIST_ONE
+constexpr const stack::Kind* kKinds[] = {
+#define WEIR_ONE(kind) &layers::kind,
+#include "layers/kinds.def"
+#undef WEIR_ONE
+};
 
 }  // namespace
 

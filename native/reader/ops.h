@@ -65,10 +65,10 @@ struct LayerInfo {
 };
 
 constexpr std::array<LayerInfo, wire::kLayersEnd - wire::kNotes> make_layers() {
-  using enum wire::LayerKind;
   std::array<LayerInfo, wire::kLayersEnd - wire::kNotes> layers{};
-#define WEIR_LAYER(value, constant, layer_name) layers[value].name = layer_name;
-#define WEIR_STATISTIC(layer, index, statistic_name, unit_name) layers[size_t(layer)].statistics[index] = {statistic_name, unit_name};
+#define WEIR_LAYER(value, layer_name) layers[value].name = layer_name;
+#define WEIR_STATISTIC(layer, index, statistic_name, unit_name) \
+  layers[layer].statistics[index] = {statistic_name, unit_name};
 #include "wire/layers.def"
 #undef WEIR_LAYER
 #undef WEIR_STATISTIC

@@ -151,7 +151,8 @@ const char *weir_reader_mpi_routine(uint32_t value);
 /* Operation's name, layer and class ('R' 'W' 'O' 'C' 'M' 'X'); NULL when there is none of that value. */
 const char *weir_reader_op(uint32_t value, uint32_t *layer, char *op_class);
 
-/* Name of a kind of layer (native/wire/layers.def), and name and unit of what it counts (index below 32); NULL when there is none. */
+/* Name of a kind of layer (its layer.toml), and name and unit of what it counts (index below 32);
+ * NULL when there is none. */
 const char *weir_reader_layer(uint32_t kind);
 const char *weir_reader_statistic(uint32_t kind, uint32_t index, const char **unit);
 

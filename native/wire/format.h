@@ -28,7 +28,7 @@ enum class End : uint32_t { kNone = 0, kExit = 1, kQuickExit = 2, kExec = 3, kSi
 enum class Form : uint8_t { kCounter = 0, kHistogram = 1 };  // of an entry of a counters chunk
 enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2, kNote = 3 };
 // Who made the record. Above these: kEvents + p, an event layer at position p of its file's stack, and kNotes + k, a note about a
-// layer of kind k (layers.def). From output on: no I/O of its own, the calls to the system below it are.
+// layer with number k (native/layers/*/layer.toml). From output on: no I/O of its own, the calls to the system below it are.
 enum class Layer : uint8_t {
   marker = 0, posix = 1, stdio = 2, fortran = 3, mpi = 4, layers = 5, output = 6, mpi_io = 7, pnetcdf = 8, netcdf = 9, hdf5 = 10
 };
@@ -36,17 +36,7 @@ inline constexpr uint8_t kEvents = 16;
 inline constexpr uint8_t kNotes = 32;
 inline constexpr uint8_t kLayersEnd = 64;
 
-enum class LayerKind : uint8_t {
-  kNone = 0,
-#define WEIR_LAYER(value, constant, name) constant = value,
-#define WEIR_STATISTIC(layer, index, name, unit)
-#include "wire/layers.def"
-#undef WEIR_LAYER
-#undef WEIR_STATISTIC
-};
-
 constexpr Layer event_at(uint8_t position) { return static_cast<Layer>(kEvents + position); }
-constexpr Layer note_of(LayerKind kind) { return static_cast<Layer>(kNotes + static_cast<uint8_t>(kind)); }
 
 enum Flag : uint8_t { kError = 1, kShort = 2, kLong = 4, kBelow = 8, kNested = 16, kOutput = 32 };
 inline constexpr uint8_t kKeyFlags = kBelow | kNested | kOutput;  // those that tell counters apart

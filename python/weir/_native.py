@@ -12,6 +12,7 @@ DRAIN = "weir-drain"
 OUTPUT_CHECK = "libweir-output-check.so"
 WRAP = "libweir-wrap.a"
 WRAP_FLAGS = "weir-wrap.flags"
+LAYERS = "layers.json"
 
 
 class LibraryMissing(FileNotFoundError):

@@ -7,6 +7,7 @@ import json
 import sys
 
 import pytest
+from weir_layers import DECLARED
 
 # Writes pieces, reads them back, asks at the end over and over, and reads it all again by a second opening.
 PIECES = """
@@ -174,25 +175,16 @@ def played(weir, execute, testfs, tmp_path):
 
 
 OPENS = 2  # of PIECES: each is looked at once
-# Stack; what else is looked at: a file handed to the drain helper, the directory of a file that hints makes.
-STACKS = {
-    "bufa:64KiB:4:always=1": 1,
-    "global:64KiB:4": 1,
-    "gather:64KiB:4": 1,
-    "keep:always=1": 0,
-    "cos": 1,
-    "hints:striping_factor=2": 1,
-    "error:op=write:rate=0": 0,
-    "delay:us=1": 0,
-    "stripe:dirs={fs}/p1,{fs}/p2:unit=64KiB": None,
-}
+# Declared by each layer. looks: what else is looked at (a file handed to the drain helper, the directory
+# of a file that hints makes); index_reads, index_writes: requests that no event layer sees.
+DECLARED_REQUESTS = [layer["tests"]["requests"] for layer in DECLARED if "requests" in layer["tests"]]
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_the_table_of_layers_and_the_file_system_agree_to_the_request(played, stack):
-    plain, layered = played(PIECES), played(PIECES, stack)
-    assert layered.table["reads"] == layered.counted["read"] - (STRIPE_INDEX_READS if stack.startswith("stripe") else 0)
-    assert layered.table["writes"] == layered.counted["write"] - (1 if stack.startswith("stripe") else 0)
+@pytest.mark.parametrize("declared", DECLARED_REQUESTS, ids=lambda declared: declared["stack"])
+def test_the_table_of_layers_and_the_file_system_agree_to_the_request(played, declared):
+    plain, layered = played(PIECES), played(PIECES, declared["stack"])
+    assert layered.table["reads"] == layered.counted["read"] - declared.get("index_reads", 0)
+    assert layered.table["writes"] == layered.counted["write"] - declared.get("index_writes", 0)
     assert layered.figures.get(("system", "reads"), 0) == layered.table["reads"]
     assert layered.figures.get(("system", "writes"), 0) == layered.table["writes"]
     sizes = [value for (_, name), value in layered.figures.items() if name == "size_requests"]
@@ -200,12 +192,11 @@ def test_the_table_of_layers_and_the_file_system_agree_to_the_request(played, st
     assert layered.table["requests"] == layered.table["reads"] + layered.table["writes"] + layered.table["sizes"]
     assert layered.table["reads"] <= plain.counted["read"]
     assert layered.table["writes"] <= plain.counted["write"]
-    if STACKS[stack] is not None:  # a striped file's pieces have lookups and openings of their own, and each is asked at the end
+    if "looks" in declared:
         assert layered.table["sizes"] <= OPENS, "only what a layer asks at an open"
-        assert layered.counted["getattr"] == plain.counted["getattr"] + OPENS + STACKS[stack] + layered.table["sizes"]
+        looks = OPENS + declared["looks"] + layered.table["sizes"]
+        assert layered.counted["getattr"] == plain.counted["getattr"] + looks
 
-
-STRIPE_INDEX_READS = 1  # by the open that finds one
 
 
 @pytest.mark.parametrize("stack", ["bufa:64KiB:8:always=1", "global:64KiB:8", "gather:64KiB:8"])

@@ -1,44 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stacks whose runs must be those without layers, in the compiled form of rules. Blocks are small, so that files have many."""
+"""The stacks whose runs must be those without layers, in the compiled form of rules.
+
+Each layer declares its own (native/layers/<name>/layer.toml, [tests]). Blocks are small, so that
+files have many.
+"""
 
 from __future__ import annotations
 
 import os
 
 from model import Block
+from weir_layers import DECLARED
 
-PASSING = "delay:op=any:us=1:jitter_us=0:rate=1:seed=1|system"
-STACKS = {
-    "trace": "",
-    "passing": PASSING,
-    "bufa-small": "bufa:4096:2:always=1|system",
-    "bufa": "bufa:65536:4|system",
-    "gather": "gather:65536:4:always=1|system",
-    "global": "global:65536:4:always=1|system",
-    "global-vain": "global:4096:8:always=1:vain_blocks=1|system",  # reads bypass it
-    "keep": "keep:files=8:always=1|system",
-    "keep-bufa": "keep:files=4:valid_ms=1:always=1|bufa:8192:3:always=1|system",
-    "stripe": "stripe:dirs=@a,@b,@c:unit=4096|system",
-    "cos": "cos:8192|system",
-    "bufa-events": "event|bufa:8192:3:always=1|event|system",
+DECLARED_STACKS = [
+    (name, stack, layer)
+    for layer in DECLARED
+    for name, stack in layer["tests"].get("sequences", {}).items()
+]
+STACKS = {"trace": ""} | {name: stack for name, stack, _ in DECLARED_STACKS}
+TRACED = tuple(name for name, stack in STACKS.items() if "event" in stack or not stack)
+FLAVOURS_OF = {
+    name: layer["tests"]["flavours"] for name, _, layer in DECLARED_STACKS if "flavours" in layer["tests"]
 }
-TRACED = ("trace", "bufa-events")
+# Two openings of one file do not follow each other, and a killed rank leaves one without an end.
+ALONE = frozenset(name for name, _, layer in DECLARED_STACKS if layer.get("one_opening"))
+TRANSFORMS = frozenset(name for name, _, layer in DECLARED_STACKS if layer.get("transforms"))
 
-
-# What the pages of layers say that they cannot do.
-# stripe, cos: what the kernel would do by itself (map, reserve, copy, find holes, count bytes to read) it would do to what lies on disk; a copy of a
+# What the kernel would do by itself (map, reserve, copy, find holes, count bytes to read) it would do to what lies on disk; a copy of a
 # descriptor where a stream may stand is refused, streams of wide characters are plain ones, O_DIRECT asks for what pieces are not.
 NOT_TRANSFORMED = frozenset(("mmap", "fallocate", "posix_fallocate", "sendfile", "copy_range", "sync_range", "fionread", "dup", "dup2", "putwc", "getwc"))
-# One who had a file open while it was empty and not striped goes on with the index.
-# A forked child, and a program that is given a descriptor, see the index.
-FLAVOURS_OF = {"stripe": ("posix", "stdio", "threads"), "cos": ("posix", "stdio", "mixed", "threads")}
-# Two openings of one blocked file do not follow each other, and a killed rank leaves one without an end.
-ALONE = frozenset(("cos",))
-
 
 def leaves_out(stack: str, operation) -> bool:
     """Whether the operation is none for this stack (a name of STACKS)."""
-    if stack not in ("stripe", "cos"):
+    if stack not in TRANSFORMS:
         return False
     if operation == ("end", 3):
         return stack in ALONE

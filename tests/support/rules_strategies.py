@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from weir.rules.layers import ERRNOS, KIND_OF
+from weir.rules.layers import ERRNOS, kinds
 from weir.rules.matching.match import Open
 from weir.rules.mistakes import Place
 from weir.rules.model import ACCESSES, FORMS, MODES, SYSTEM, Conditions, Hints, Layer, Rule, RuleSet
@@ -45,7 +45,7 @@ def conditions(draw, keys=tuple(Conditions.__dataclass_fields__)) -> Conditions:
 
 @st.composite
 def layers(draw) -> Layer:
-    kind = KIND_OF[draw(st.sampled_from(sorted(set(KIND_OF) - {"system"})))]
+    kind = kinds()[draw(st.sampled_from(sorted(set(kinds()) - {"system"})))]
     args = tuple(draw(st.sampled_from([4096, 8192, 1 << 20])) if a.kind == "size" else draw(st.integers(1, 16)) for a in kind.positional)
     options = {}
     for option in kind.options:

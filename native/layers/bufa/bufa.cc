@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/bufa/bufa.h"
+#include "layers/bufa/declared.h"
 
 #include <fcntl.h>
 
@@ -11,16 +11,14 @@ namespace {
 
 using namespace bufa;
 
-constexpr uint64_t kDefaultBytes = 1u << 20, kLargestBytes = 256u << 20;
-constexpr uint32_t kDefaultBuffers = 4;
-
 Result create(Layer& l) {
   State& s = state_of(l);
-  uint64_t bytes = rules::argument(*l.spec, 0, kDefaultBytes), buffers = rules::argument(*l.spec, 1, kDefaultBuffers);
+  uint64_t bytes = rules::argument(*l.spec, kArgumentBytes, kDefaultBytes);
+  uint64_t buffers = rules::argument(*l.spec, kArgumentBuffers, kDefaultBuffers);
   if (bytes == 0) bytes = kDefaultBytes;
   if (buffers == 0) buffers = 1;
   s.block_bytes = round_up(bytes < kLargestBytes ? bytes : kLargestBytes, kPage);
-  s.buffers = static_cast<uint32_t>(buffers < kBuffers ? buffers : kBuffers);
+  s.buffers = static_cast<uint32_t>(buffers < kLargestBuffers ? buffers : kLargestBuffers);
   s.direct = rules::option_number(*l.spec, "direct", 0) != 0;
   s.inline_jobs = !stack::is_concurrent_below(l);
   s.always = rules::option_number(*l.spec, "always", 0) != 0;
@@ -81,16 +79,12 @@ void close(Layer& l) {
   close_twin(l);
 }
 
-constexpr stack::Statistic kStatistics[kCounts] = {
-    {"hits"}, {"misses"}, {"read_ahead_requests"}, {"read_ahead"}, {"read_ahead_wasted"}, {"system_reads"}, {"system_writes"},
-    {"writes_merged"}, {"passed_on"}, {"waits"}, {"waited"}, {"longest_wait"}, {"retries"},
-};
-
 }  // namespace
 
 const stack::Kind kBufa{
-    .name = "bufa", .flags = stack::kHolds | stack::kBeginsEmpty, .state_bytes = sizeof(State), .statistics = kStatistics, .statistics_count = kCounts,
-    .create = create, .open = nullptr, .ready = ready, .read = bufa::read, .write = bufa::write, .size = size, .truncate = truncate,
+    .name = kName, .flags = stack::kHolds | stack::kBeginsEmpty, .state_bytes = sizeof(State),
+    .statistics_count = kStatistics, .create = create, .open = nullptr, .ready = ready,
+    .read = bufa::read, .write = bufa::write, .size = size, .truncate = truncate,
     .flush = bufa::flush, .sync = sync, .invalidate = invalidate, .close = close,
 };
 

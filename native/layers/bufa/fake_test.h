@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "layers/bufa/bufa.h"
+#include "layers/bufa/declared.h"
 #include "layers/bufa/state.h"
 #include "layers/machinery/rules/rules.h"
 #include "layers/machinery/stack/file.h"
@@ -111,7 +111,8 @@ inline Result fake_truncate(Layer&, uint64_t bytes) {
 }
 
 inline constexpr stack::Kind kFake{
-    .name = "fake", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0, .create = nullptr, .open = nullptr, .ready = nullptr,
+    .name = "fake", .flags = 0, .state_bytes = 0, .statistics_count = 0,
+    .create = nullptr, .open = nullptr, .ready = nullptr,
     .read = fake_read, .write = fake_write, .size = fake_size, .truncate = fake_truncate, .flush = [](Layer&) { return Result{0}; },
     .sync = [](Layer&, bool) { return Result{0}; }, .invalidate = [](Layer&) {}, .close = nullptr,
 };
@@ -169,7 +170,7 @@ class Opened {
     enter([&] { return kBufa.flush(layer_); });
     enter([&] { return kBufa.invalidate(layer_), Result{0}; });
   }
-  uint64_t statistic(Count what) const { return statistics_[what]; }
+  uint64_t statistic(Statistic what) const { return statistics_[what]; }
   State& state() { return state_of(layer_); }
   stack::File* file() { return file_; }
 
@@ -184,7 +185,7 @@ class Opened {
   stack::File* file_;
   rules::LayerSpec spec_;
   rules::Option option_;
-  uint64_t statistics_[kCounts] = {};
+  uint64_t statistics_[kStatistics] = {};
   Layer layer_, under_;
 };
 

@@ -57,7 +57,7 @@ class Layered : public ::testing::Test {
     rules::Option always{base::text("always"), base::text("1")};
     spec.options = &always;
     spec.option_count = 1;
-    uint64_t statistics[kCounts] = {};
+    uint64_t statistics[kStatistics] = {};
     Layer layers[2];
     layers[1] = Layer{&lower, nullptr, file, &spec, nullptr, 1, nullptr, {}};
     Layer* u = &layers[1];

@@ -28,8 +28,8 @@ void wait_for(Layer& l, pool::Job& job) {
   pool::wait(job);
   const uint64_t waited = now_ns() - began;
   count(l, kWaits);
-  count(l, kWaitedNs, waited);
-  if (waited > l.statistics[kLongestWaitNs]) l.statistics[kLongestWaitNs] = waited;
+  count(l, kWaited, waited);
+  if (waited > l.statistics[kLongestWait]) l.statistics[kLongestWait] = waited;
 }
 
 namespace {
@@ -70,7 +70,7 @@ void forget_left(uintptr_t here) {
 template <typename Below>
 Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
   State& s = state_of(l);
-  count(l, kPassed);
+  count(l, kPassedOn);
   const uint64_t began = now_ns();
   Result result;
   forget_left(l.file->frame);

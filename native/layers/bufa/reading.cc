@@ -230,7 +230,7 @@ void load(Segment& g) {
   g.valid = valid;
   g.took_ns = now_ns() - began;
   count_shared(l, kSystemReads, requests);
-  count_shared(l, kReadAheadBytes, valid);
+  count_shared(l, kReadAhead, valid);
 }
 
 void settle(State& s, Segment& g) {

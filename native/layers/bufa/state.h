@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "layers/writeback/arena.h"
 #include "layers/flush_timer/flush_timer.h"
+#include "layers/bufa/declared.h"
 #include "layers/bufa/patterns.h"
 #include "base/clock.h"
 #include "base/syscall.h"
@@ -19,12 +20,13 @@
 
 namespace weir::layers::bufa {
 
+using namespace bufa_declared;
 using stack::Layer;
 using stack::Reason;
 using stack::Result;
 using stack::Transfer;
 
-inline constexpr uint32_t kBuffers = 256;     // the most of one file
+inline constexpr uint32_t kBuffers = kLargestBuffers;
 inline constexpr uint32_t kSegments = 128;    // loading or loaded at once
 inline constexpr uint32_t kStreams = 8;       // recognised at once
 inline constexpr uint32_t kPiecesOfBlock = 64;
@@ -38,11 +40,6 @@ inline constexpr uint64_t kQuickRequest = 4096;     // of such a file: larger on
 inline constexpr uint64_t kWorthNs = 20'000;         // what beginning to read ahead costs: done when the file has cost as much
 inline constexpr uint64_t kWorthWritingNs = 100'000;  // and to write behind
 inline constexpr uint32_t kUseless = 64;            // so many in a row that the layer could not help, of such a file: it leaves
-
-enum Count : int {  // wire/layers.def
-  kHits, kMisses, kReadAheadRequests, kReadAheadBytes, kReadAheadWasted, kSystemReads, kSystemWrites, kWritesMerged, kPassed, kWaits,
-  kWaitedNs, kLongestWaitNs, kRetries, kCounts,
-};
 
 // Bytes read ahead, or about to be.
 struct Segment {
@@ -178,8 +175,10 @@ inline void raise_end(State& s, uint64_t end) {
 }
 
 inline State& state_of(Layer& l) { return *static_cast<State*>(l.state()); }
-inline void count(Layer& l, Count what, uint64_t by = 1) { l.statistics[what] += by; }
-inline void count_shared(Layer& l, Count what, uint64_t by) { __atomic_fetch_add(&l.statistics[what], by, __ATOMIC_RELAXED); }
+inline void count(Layer& l, Statistic what, uint64_t by = 1) { l.statistics[what] += by; }
+inline void count_shared(Layer& l, Statistic what, uint64_t by) {
+  __atomic_fetch_add(&l.statistics[what], by, __ATOMIC_RELAXED);
+}
 
 // Lists and memory are about to change: a signal handler that jumped away (siglongjmp) would leave them half changed. What the
 // program touches there is its own memory, whose faults go on to it.

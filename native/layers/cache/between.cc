@@ -130,7 +130,7 @@ int64_t between_get(Opening& o, const iovec* pieces, int count_, uint64_t block)
     switch (look(o, spot, &place, &word)) {
       case Found::kReady: {
         const int64_t got = fetch(o, spot, place, word, pieces, count_);
-        if (got >= 0) return count(o, kFromNodes), got;
+        if (got >= 0) return count(o, kFromOtherNodes), got;
         if (o.between->broken != 0 || ++fetched == kSwapTries) return -1;  // others always come first, or one of the same hash
         break;
       }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "layers/cache/declared.h"
 #include "layers/cache/layout.h"
 
 namespace weir::cache {
@@ -42,23 +43,7 @@ struct Below {
 // Blocks that other nodes have read already (layers/cache/between.h). Null: only the file system.
 struct Between;
 
-enum Count : uint32_t {
-  kHits,         // pieces of requests answered by a block that was there
-  kLoads,        // blocks read from the file system
-  kReloads,      // of these, such as had been there before: the cache is too small or a rank too slow
-  kFromNodes,    // blocks that another node had read
-  kWaits,        // for a block that another rank was reading
-  kWaitNs,
-  kDirect,       // pieces of requests that went past the cache
-  kAccepted,     // pieces of writes taken into blocks
-  kFullWrites,   // whole blocks written
-  kOtherWrites,  // requests for parts of blocks
-  kStalls,       // writers that waited for others to complete a block
-  kTakenOver,    // blocks whose reader or writer had died
-  kRevoked,      // blocks taken from a rank that lives and did not go on, or bypassed because of it
-  kWriteWaits,   // for a block that another rank was writing to the file
-  kCounts,
-};
+using namespace layers::cache_declared;
 
 struct Policy {
   bool keeps_reads;      // global; else only written bytes are kept (gather)
@@ -74,7 +59,7 @@ struct Opening {
   Below below;
   Policy policy;
   Between* between;
-  uint64_t* counts;     // kCounts
+  uint64_t* counts;     // kStatistics
   uint32_t file;        // its entry
   int32_t registered;     // slot in the arena, -1
   bool unprotected;     // nobody would drain: writes go through

@@ -148,7 +148,7 @@ TEST_F(CacheTest, a_rank_that_hangs_while_reading_delays_others_for_a_bounded_ti
     t.finish();
   });
   wait_for(other);
-  EXPECT_EQ(1u, shared_->counts[1][kDirect]);
+  EXPECT_EQ(1u, shared_->counts[1][kPassedOn]);
   kill(stuck, SIGKILL);
   wait_for(stuck, SIGKILL);
 }
@@ -511,7 +511,7 @@ TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {
       _exit(5);
     }
     if (cache::write(t.o, data.data(), 100, 100) != 100) _exit(6);
-    if (t.shared->counts[0][kDirect] != 0) _exit(7);  // as ever, not past the cache
+    if (t.shared->counts[0][kPassedOn] != 0) _exit(7);  // as ever, not past the cache
     const pid_t child = start([&] {
       node::forked();
       Rank u{shared_, -1};

@@ -31,7 +31,7 @@ TEST_F(Large, whole_blocks_without_dirty_bytes_are_written_by_one_request) {
       if (ftruncate(fd_, 0) != 0 || !t.open(path_, {kBlock, 16}, 0, policy)) _exit(3);
       if (!put(t, 'a', 0, 5 * kBlock + 100)) _exit(4);
       if (shared_->writes != 1 || shared_->written_bytes != 5 * kBlock) _exit(5);
-      if (shared_->counts[0][kDirect] != 1 || shared_->counts[0][kAccepted] != 1) _exit(6);
+      if (shared_->counts[0][kPassedOn] != 1 || shared_->counts[0][kAccepted] != 1) _exit(6);
       if (!put(t, 'b', 100, 5 * kBlock)) _exit(7);  // the first block and the last are parts
       if (shared_->writes != 2 || shared_->written_bytes != 9 * kBlock) _exit(8);
       if (!holds(t, 'a', 0, 100) || !holds(t, 'b', 100, 5 * kBlock)) _exit(9);

@@ -102,7 +102,7 @@ class Writing {
     const uint32_t all = run.hi - run.lo;
     uint32_t done = 0;
     iovec pieces[kPieces];
-    count(o_, all == c_.block_bytes ? kFullWrites : kOtherWrites);
+    count(o_, all == c_.block_bytes ? kWholeWrites : kPartWrites);
     ++runs_;
     while (done < all) {
       // who took the slot away writes these bytes, or has

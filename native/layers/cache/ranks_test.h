@@ -22,7 +22,7 @@ namespace weir::cache {
 struct Shared {
   uint32_t reads, first_reads, writes, arrived, wrong, go;
   uint64_t read_bytes, written_bytes;
-  uint64_t counts[64][kCounts];
+  uint64_t counts[64][kStatistics];
 };
 
 // A file, counters that all processes share, and a job of its own.

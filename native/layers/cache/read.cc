@@ -43,7 +43,7 @@ int64_t read_fully(Opening& o, const iovec* pieces, int count, uint64_t bytes, u
 
 // A short answer in front of bytes that are known to be there is not the end of the file.
 int64_t direct(Opening& o, const iovec* pieces, int used, uint64_t n, uint64_t offset) {
-  count(o, kDirect);
+  count(o, kPassedOn);
   const int64_t got = o.below.read(o.below.context, pieces, used, n, offset);
   if (WEIR_LIKELY(got <= 0 || static_cast<uint64_t>(got) == n)) return got;
   const uint64_t end = offset + static_cast<uint64_t>(got);

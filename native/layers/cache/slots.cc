@@ -309,7 +309,7 @@ Waited wait_loaded(Opening& o, Slot& s, uint64_t tag) {
       break;
     }
   }
-  count(o, kWaitNs, now_ns() - begun);
+  count(o, kWaited, now_ns() - begun);
   return result;
 }
 

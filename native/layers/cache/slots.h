@@ -88,7 +88,7 @@ class Memory {
   const iovec* at_;
   uint64_t used_ = 0;
 };
-inline void count(Opening& o, Count what, uint64_t n = 1) {
+inline void count(Opening& o, Statistic what, uint64_t n = 1) {
   if (o.counts != nullptr) base::fetch_add(&o.counts[what], n);
 }
 inline void touch(Cache& c, Slot& s) {

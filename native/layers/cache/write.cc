@@ -78,7 +78,7 @@ void forget_older(Opening& o, uint64_t wanted) {
 
 // Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older ones to the drain helper.
 int64_t through(Opening& o, const Memory& from, uint64_t n, uint64_t offset) {
-  count(o, kDirect);
+  count(o, kPassedOn);
   iovec pieces[kPieces];
   const int used = from.next(pieces, &n);
   const int64_t done = o.below.write(o.below.context, pieces, used, n, offset);

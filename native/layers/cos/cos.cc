@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/cos/cos.h"
+#include "layers/cos/declared.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,9 @@ namespace weir::layers {
 namespace {
 
 using namespace stack;
+using namespace cos_declared;
 using namespace cos;
 
-enum Statistics { kReads, kWrites, kTailWrites, kCount };
-constexpr uint64_t kDefaultBytes = 48 * kBlock;
 
 constexpr uint64_t kLargestGap = 1u << 30;  // blocked files have no holes: what is skipped is written as zeros
 
@@ -43,7 +42,7 @@ State& state(Layer& layer) { return *static_cast<State*>(layer.state()); }
 
 Result create(Layer& layer) {
   State& s = state(layer);
-  s.bytes = rules::argument(*layer.spec, 0, kDefaultBytes) / kBlock * kBlock;
+  s.bytes = rules::argument(*layer.spec, kArgumentBytes, kDefaultBytes) / kBlock * kBlock;
   s.base = kNothing;
   return s.bytes != 0 ? 0 : -EINVAL;
 }
@@ -342,9 +341,10 @@ void close(Layer& layer) {
 }  // namespace
 
 const Kind kCos = {
-    .name = "cos", .flags = kHolds | kTransforms | kOrdered, .state_bytes = sizeof(State), .statistics = nullptr, .statistics_count = kCount,
-    .create = create, .open = open, .ready = ready, .read = read, .write = write, .size = size, .truncate = truncate, .flush = flush,
-    .sync = sync, .invalidate = invalidate, .close = close,
+    .name = kName, .flags = kHolds | kTransforms | kOrdered, .state_bytes = sizeof(State),
+    .statistics_count = kStatistics, .create = create, .open = open, .ready = ready, .read = read,
+    .write = write, .size = size, .truncate = truncate, .flush = flush, .sync = sync,
+    .invalidate = invalidate, .close = close,
 };
 
 }  // namespace weir::layers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/delay/delay.h"
+#include "layers/delay/declared.h"
 
 #include <errno.h>
 #include <time.h>
@@ -12,8 +12,8 @@ namespace weir::layers {
 namespace {
 
 using namespace stack;
+using namespace delay_declared;
 
-enum Statistics { kDelayed, kWaited, kCount };
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 struct State {
@@ -25,8 +25,8 @@ State& state(Layer& layer) { return *static_cast<State*>(layer.state()); }
 
 Result create(Layer& layer) {
   State& s = state(layer);
-  s.least_ns = rules::option_number(*layer.spec, "us", 300) * 1000;
-  s.jitter_ns = rules::option_number(*layer.spec, "jitter_us", 0) * 1000;
+  s.least_ns = rules::option_number(*layer.spec, "us", kDefaultUs) * 1000;
+  s.jitter_ns = rules::option_number(*layer.spec, "jitter_us", kDefaultJitterUs) * 1000;
   if (!s.chance.read_options(*layer.spec, kOnAny)) return -EINVAL;
   s.chance.spare(layer);
   return 0;
@@ -77,9 +77,9 @@ void close(Layer& layer) { wait(layer, state(layer).chance.pick(kOnClose)); }
 }  // namespace
 
 const Kind kDelay = {
-    .name = "delay", .flags = kOrdered, .state_bytes = sizeof(State), .statistics = nullptr, .statistics_count = kCount, .create = create,
-    .open = open, .ready = nullptr, .read = read, .write = write, .size = nullptr, .truncate = truncate, .flush = nullptr, .sync = sync,
-    .invalidate = nullptr, .close = close,
+    .name = kName, .flags = kOrdered, .state_bytes = sizeof(State), .statistics_count = kStatistics,
+    .create = create, .open = open, .ready = nullptr, .read = read, .write = write, .size = nullptr,
+    .truncate = truncate, .flush = nullptr, .sync = sync, .invalidate = nullptr, .close = close,
 };
 
 }  // namespace weir::layers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/error/error.h"
+#include "layers/error/declared.h"
 
 #include <errno.h>
 
@@ -10,8 +10,8 @@ namespace weir::layers {
 namespace {
 
 using namespace stack;
+using namespace error_declared;
 
-enum Statistics { kFailed, kCount };
 
 struct State {
   Chance chance;
@@ -62,9 +62,9 @@ void close(Layer& layer) {
 }  // namespace
 
 const Kind kError = {
-    .name = "error", .flags = kOrdered, .state_bytes = sizeof(State), .statistics = nullptr, .statistics_count = kCount, .create = create,
-    .open = open, .ready = nullptr, .read = read, .write = write, .size = nullptr, .truncate = truncate, .flush = nullptr, .sync = sync,
-    .invalidate = nullptr, .close = close,
+    .name = kName, .flags = kOrdered, .state_bytes = sizeof(State), .statistics_count = kStatistics,
+    .create = create, .open = open, .ready = nullptr, .read = read, .write = write, .size = nullptr,
+    .truncate = truncate, .flush = nullptr, .sync = sync, .invalidate = nullptr, .close = close,
 };
 
 }  // namespace weir::layers

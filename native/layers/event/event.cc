@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/event/event.h"
+#include "layers/event/declared.h"
 
 #include "base/clock.h"
 #include "trace/log.h"
@@ -9,6 +9,7 @@ namespace weir::layers {
 namespace {
 
 using namespace stack;
+using namespace event_declared;
 using wire::Op;
 
 struct Passing {
@@ -64,9 +65,9 @@ Result sync(Layer& layer, bool data_only) {
 }  // namespace
 
 const Kind kEvent = {
-    .name = "event", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0, .create = nullptr, .open = nullptr,
-    .ready = nullptr, .read = read, .write = write, .size = size, .truncate = truncate, .flush = nullptr, .sync = sync,
-    .invalidate = nullptr, .close = nullptr,
+    .name = kName, .flags = 0, .state_bytes = 0, .statistics_count = kStatistics, .create = nullptr,
+    .open = nullptr, .ready = nullptr, .read = read, .write = write, .size = size,
+    .truncate = truncate, .flush = nullptr, .sync = sync, .invalidate = nullptr, .close = nullptr,
 };
 
 }  // namespace weir::layers

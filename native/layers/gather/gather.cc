@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/gather/gather.h"
+#include "layers/gather/declared.h"
 
 #include "layers/global/shared_file.h"
 #include "layers/machinery/rules/rules.h"
@@ -7,10 +7,12 @@
 namespace weir::layers {
 namespace {
 
-constexpr uint64_t kDefaultBytes = 1u << 20, kDefaultBuffers = 16, kVainBlocks = 8;
+using namespace gather_declared;
+constexpr uint32_t kVainBlocks = 8;
 
 stack::Result create(stack::Layer& l) {
-  const uint64_t bytes = rules::argument(*l.spec, 0, kDefaultBytes), buffers = rules::argument(*l.spec, 1, kDefaultBuffers);
+  const uint64_t bytes = rules::argument(*l.spec, kArgumentBytes, kDefaultBytes);
+  const uint64_t buffers = rules::argument(*l.spec, kArgumentBuffers, kDefaultBuffers);
   shared_file::begin(l, bytes != 0 ? bytes : kDefaultBytes, buffers != 0 ? buffers : 1, false);
   shared_file::State& s = shared_file::state_of(l);
   s.vain_blocks = s.always ? 0 : kVainBlocks;
@@ -20,11 +22,12 @@ stack::Result create(stack::Layer& l) {
 }  // namespace
 
 const stack::Kind kGather{
-    .name = "gather", .flags = stack::kHolds | stack::kSharesNode, .state_bytes = sizeof(shared_file::State),
-    .statistics = shared_file::kStatistics, .statistics_count = cache::kCounts,
-    .create = create, .open = nullptr, .ready = shared_file::ready, .read = shared_file::read, .write = shared_file::write,
-    .size = shared_file::size, .truncate = shared_file::truncate, .flush = shared_file::flush, .sync = shared_file::sync,
-    .invalidate = shared_file::invalidate, .close = shared_file::close,
+    .name = kName, .flags = stack::kHolds | stack::kSharesNode,
+    .state_bytes = sizeof(shared_file::State), .statistics_count = kStatistics, .create = create,
+    .open = nullptr, .ready = shared_file::ready, .read = shared_file::read,
+    .write = shared_file::write, .size = shared_file::size, .truncate = shared_file::truncate,
+    .flush = shared_file::flush, .sync = shared_file::sync, .invalidate = shared_file::invalidate,
+    .close = shared_file::close,
 };
 
 }  // namespace weir::layers

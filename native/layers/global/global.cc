@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/global/global.h"
+#include "layers/global/declared.h"
 
 #include "layers/cache/job.h"
 #include "layers/global/shared_file.h"
@@ -8,24 +8,27 @@
 namespace weir::layers {
 namespace {
 
-constexpr uint64_t kDefaultBytes = 2u << 20, kDefaultBuffers = 2, kVainBlocks = 8;
+using namespace global_declared;
 
 stack::Result create(stack::Layer& l) {
-  const uint64_t bytes = rules::argument(*l.spec, 0, kDefaultBytes), buffers = rules::argument(*l.spec, 1, kDefaultBuffers);
+  const uint64_t bytes = rules::argument(*l.spec, kArgumentBytes, kDefaultBytes);
+  const uint64_t buffers = rules::argument(*l.spec, kArgumentBuffers, kDefaultBuffers);
   shared_file::begin(l, bytes != 0 ? bytes : kDefaultBytes, (buffers != 0 ? buffers : 1) * cache::job().ranks, true);
   shared_file::State& s = shared_file::state_of(l);
-  s.vain_blocks = static_cast<uint32_t>(rules::option_number(*l.spec, "vain_blocks", s.always ? 0 : kVainBlocks));
+  s.vain_blocks = static_cast<uint32_t>(
+      rules::option_number(*l.spec, "vain_blocks", s.always ? 0 : kDefaultVainBlocks));
   return 0;
 }
 
 }  // namespace
 
 const stack::Kind kGlobal{
-    .name = "global", .flags = stack::kHolds | stack::kSharesNode, .state_bytes = sizeof(shared_file::State),
-    .statistics = shared_file::kStatistics, .statistics_count = cache::kCounts,
-    .create = create, .open = nullptr, .ready = shared_file::ready, .read = shared_file::read, .write = shared_file::write,
-    .size = shared_file::size, .truncate = shared_file::truncate, .flush = shared_file::flush, .sync = shared_file::sync,
-    .invalidate = shared_file::invalidate, .close = shared_file::close,
+    .name = kName, .flags = stack::kHolds | stack::kSharesNode,
+    .state_bytes = sizeof(shared_file::State), .statistics_count = kStatistics, .create = create,
+    .open = nullptr, .ready = shared_file::ready, .read = shared_file::read,
+    .write = shared_file::write, .size = shared_file::size, .truncate = shared_file::truncate,
+    .flush = shared_file::flush, .sync = shared_file::sync, .invalidate = shared_file::invalidate,
+    .close = shared_file::close,
 };
 
 }  // namespace weir::layers

@@ -23,7 +23,6 @@ using stack::Result;
 using stack::Transfer;
 
 constexpr uint8_t kCachedInARow = 8;   // blocks that the kernel had before the layer believes that it has all
-constexpr uint64_t kPatienceMs = 64;
 constexpr uint64_t kLargestBlock = 64u << 20;
 constexpr int kNoWait = 8;             // RWF_NOWAIT
 
@@ -184,17 +183,14 @@ void renew(Layer& l) {
 
 }  // namespace
 
-constinit const stack::Statistic kStatistics[cache::kCounts] = {
-    {"hits"},      {"loads"},    {"reloads"},      {"from_other_nodes"}, {"waits"},  {"waited"},
-    {"passed_on"}, {"accepted"}, {"whole_writes"}, {"part_writes"},      {"stalls"}, {"taken_over"}, {"revoked"}, {"write_waits"},
-};
-
 void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
   State& s = state_of(l);
   s.block_bytes = static_cast<uint32_t>(block_bytes < 4096 ? 4096 : block_bytes < kLargestBlock ? block_bytes : kLargestBlock);
   s.slots = static_cast<uint32_t>(slots < cache::kMostSlots ? slots : cache::kMostSlots);
   s.keeps_reads = keeps_reads;
-  s.patience_ns = rules::option_number(*l.spec, "patience_ms", kPatienceMs) * 1'000'000;
+  const uint64_t patience_ms =
+      rules::option_number(*l.spec, "patience_ms", cache::kDefaultPatienceMs);
+  s.patience_ns = patience_ms * 1'000'000;
   s.always = rules::option_number(*l.spec, "always", 0) != 0;
 }
 

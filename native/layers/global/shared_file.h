@@ -35,6 +35,4 @@ stack::Result sync(stack::Layer&, bool data_only);
 void invalidate(stack::Layer&);
 void close(stack::Layer&);
 
-extern const stack::Statistic kStatistics[cache::kCounts];
-
 }  // namespace weir::layers::shared_file

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/hints/hints.h"
+#include "layers/hints/declared.h"
 
 #include <errno.h>
 
@@ -12,8 +12,8 @@ namespace weir::layers {
 namespace {
 
 using namespace stack;
+using namespace hints_declared;
 
-enum Statistics { kStriped, kRefused, kCount };
 
 bool is_on_lustre(int fd) {
   struct statfs about;
@@ -54,9 +54,10 @@ Result open(Layer& layer, Opening& o) {
 }  // namespace
 
 const Kind kHints = {
-    .name = "hints", .flags = kOrdered, .state_bytes = 0, .statistics = nullptr, .statistics_count = kCount, .create = nullptr,
-    .open = open, .ready = nullptr, .read = nullptr, .write = nullptr, .size = nullptr, .truncate = nullptr, .flush = nullptr,
-    .sync = nullptr, .invalidate = nullptr, .close = nullptr,
+    .name = kName, .flags = kOrdered, .state_bytes = 0, .statistics_count = kStatistics,
+    .create = nullptr, .open = open, .ready = nullptr, .read = nullptr, .write = nullptr,
+    .size = nullptr, .truncate = nullptr, .flush = nullptr, .sync = nullptr, .invalidate = nullptr,
+    .close = nullptr,
 };
 
 }  // namespace weir::layers

@@ -144,9 +144,10 @@ void invalidate(Layer& l) {
 }  // namespace
 
 const Kind kHold{
-    .name = "hold", .flags = kHolds, .state_bytes = sizeof(State), .statistics = nullptr, .statistics_count = 0, .create = create,
-    .open = nullptr, .ready = nullptr, .read = read, .write = write, .size = known_size, .truncate = truncate, .flush = flush,
-    .sync = sync, .invalidate = invalidate, .close = nullptr,
+    .name = "hold", .flags = kHolds, .state_bytes = sizeof(State), .statistics_count = 0,
+    .create = create, .open = nullptr, .ready = nullptr, .read = read, .write = write,
+    .size = known_size, .truncate = truncate, .flush = flush, .sync = sync,
+    .invalidate = invalidate, .close = nullptr,
 };
 
 }  // namespace weir::layers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/keep/keep.h"
+#include "layers/keep/declared.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,7 @@ namespace {
 using stack::Reason;
 using stack::Transfer;
 
-constexpr uint64_t kDefaultFiles = 256, kDefaultBytes = 16u << 20, kDefaultValidMs = 1000;
 constexpr uint64_t kLargest = kBlockBytes / 4;  // larger pieces go down as they are
-
-constexpr stack::Statistic kStatistics[kCounts] = {{"reopened"}, {"revalidated"}, {"appended"}, {"system_writes"}, {"passed_on"}};
 
 Result create(Layer& l) {
   State& s = state(l);
@@ -42,8 +39,9 @@ Result ready(Layer& l) {
   s.knows_size = s.appends;
   if (!reads_only && !s.appends) return 0;
   const uint64_t files = rules::option_number(*l.spec, "files", kDefaultFiles);
-  stack::may_park(f, {static_cast<uint32_t>(files < 250 ? files : 250), rules::option_number(*l.spec, "valid_ms", kDefaultValidMs) * 1'000'000,
-                      &l.statistics[kReopened], &l.statistics[kRevalidated]});
+  const uint64_t valid_ms = rules::option_number(*l.spec, "valid_ms", kDefaultValidMs);
+  stack::may_park(f, {static_cast<uint32_t>(files < kLargestFiles ? files : kLargestFiles),
+                      valid_ms * 1'000'000, &l.statistics[kReopened], &l.statistics[kRevalidated]});
   return 0;
 }
 
@@ -179,10 +177,11 @@ Result write_out(Layer& l) {
 namespace weir::layers {
 
 const stack::Kind kKeep{
-    .name = "keep", .flags = stack::kHolds | stack::kOrdered, .state_bytes = sizeof(keep::State), .statistics = keep::kStatistics,
-    .statistics_count = keep::kCounts, .create = keep::create, .open = nullptr, .ready = keep::ready, .read = keep::read,
-    .write = keep::write, .size = keep::size, .truncate = keep::truncate, .flush = keep::flush, .sync = keep::sync,
-    .invalidate = keep::invalidate, .close = keep::close,
+    .name = keep::kName, .flags = stack::kHolds | stack::kOrdered,
+    .state_bytes = sizeof(keep::State), .statistics_count = keep::kStatistics,
+    .create = keep::create, .open = nullptr, .ready = keep::ready, .read = keep::read,
+    .write = keep::write, .size = keep::size, .truncate = keep::truncate, .flush = keep::flush,
+    .sync = keep::sync, .invalidate = keep::invalidate, .close = keep::close,
 };
 
 }  // namespace weir::layers

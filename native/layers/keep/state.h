@@ -4,19 +4,19 @@
 
 #include "layers/writeback/arena.h"
 #include "layers/flush_timer/flush_timer.h"
+#include "layers/keep/declared.h"
 #include "layers/machinery/pool/pool.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/layer.h"
 
 namespace weir::layers::keep {
 
+using namespace keep_declared;
 using stack::Layer;
 using stack::Result;
 
 inline constexpr uint32_t kBlockBytes = 64u << 10;
 inline constexpr uint32_t kFilesOfArena = 512;
-
-enum Count { kReopened, kRevalidated, kAppended, kSystemWrites, kPassedOn, kCounts };
 
 struct State {
   bool appends;      // the file is open for appending: what is written may wait
@@ -40,7 +40,7 @@ struct Shared {
 };
 
 inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
-inline void count(Layer& l, Count what, uint64_t n = 1) { l.statistics[what] += n; }
+inline void count(Layer& l, Statistic what, uint64_t n = 1) { l.statistics[what] += n; }
 
 // flush_timer.cc
 Shared* shared();

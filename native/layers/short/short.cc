@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/short/short.h"
+#include "layers/short/declared.h"
 
 #include <errno.h>
 
@@ -10,8 +10,8 @@ namespace weir::layers {
 namespace {
 
 using namespace stack;
+using namespace short_declared;
 
-enum Statistics { kShortened, kCount };
 constexpr int kMostPieces = 16;
 
 struct State {
@@ -69,9 +69,10 @@ Result write(Layer& layer, const Transfer& t) {
 }  // namespace
 
 const Kind kShort = {
-    .name = "short", .flags = 0, .state_bytes = sizeof(State), .statistics = nullptr, .statistics_count = kCount, .create = create,
-    .open = nullptr, .ready = nullptr, .read = read, .write = write, .size = nullptr, .truncate = nullptr, .flush = nullptr,
-    .sync = nullptr, .invalidate = nullptr, .close = nullptr,
+    .name = kName, .flags = 0, .state_bytes = sizeof(State), .statistics_count = kStatistics,
+    .create = create, .open = nullptr, .ready = nullptr, .read = read, .write = write,
+    .size = nullptr, .truncate = nullptr, .flush = nullptr, .sync = nullptr, .invalidate = nullptr,
+    .close = nullptr,
 };
 
 }  // namespace weir::layers

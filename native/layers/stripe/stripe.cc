@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/stripe/stripe.h"
+#include "layers/stripe/declared.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,9 @@ namespace weir::layers {
 namespace {
 
 using namespace stack;
+using namespace stripe_declared;
 using namespace stripe;
 
-enum Statistics { kPieceReads, kPieceWrites, kSizeRequests, kCount };
-constexpr uint64_t kDefaultUnit = 1u << 20;
 constexpr unsigned kPermissions = 0777;
 constexpr int kJoined = 64;  // units of a piece in one request
 
@@ -296,9 +295,10 @@ void close(Layer& layer) { close_pieces(state(layer)); }
 }  // namespace
 
 const Kind kStripe = {
-    .name = "stripe", .flags = kHolds | kTransforms | kOrdered | kConcurrent, .state_bytes = sizeof(State), .statistics = nullptr,
-    .statistics_count = kCount, .create = create, .open = open, .ready = ready, .read = read, .write = write, .size = size,
-    .truncate = truncate, .flush = nullptr, .sync = sync, .invalidate = nullptr, .close = close,
+    .name = kName, .flags = kHolds | kTransforms | kOrdered | kConcurrent,
+    .state_bytes = sizeof(State), .statistics_count = kStatistics, .create = create, .open = open,
+    .ready = ready, .read = read, .write = write, .size = size, .truncate = truncate,
+    .flush = nullptr, .sync = sync, .invalidate = nullptr, .close = close,
 };
 
 }  // namespace weir::layers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/system/system.h"
+#include "layers/system/declared.h"
 
 #include "base/syscall.h"
 #include "trace/log.h"
@@ -8,16 +8,16 @@
 namespace weir::layers {
 namespace {
 
+using namespace system_declared;
 using stack::kKernelOffset;
 using stack::Layer;
 using stack::Opening;
 using stack::Result;
 using stack::Transfer;
 
-enum Statistics { kReads, kWrites, kSizes, kTruncates, kSyncs, kCount };
 
 // With a trace alone, which has them: the requests themselves are then counted for what they are, whichever layer made them.
-WEIR_INLINE void count(Layer& l, Statistics what) {
+WEIR_INLINE void count(Layer& l, Statistic what) {
   if (WEIR_UNLIKELY(trace::recording())) base::fetch_add(&l.statistics[what], uint64_t{1});
 }
 
@@ -51,7 +51,7 @@ Result size(Layer& l) {
   struct stat about;
   const struct stat* is = stack::stat_of_program;
   if (is == nullptr) {
-    count(l, kSizes);
+    count(l, kSizeRequests);
     const long result = base::system_call(SYS_fstat, l.file->descriptor, address(&about));
     if (result < 0) return result;
     is = &about;
@@ -74,9 +74,9 @@ void invalidate(Layer&) {}
 }  // namespace
 
 const stack::Kind kSystem{
-    .name = "system", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = kCount, .create = nullptr, .open = open,
-    .ready = nullptr, .read = read, .write = write, .size = size, .truncate = truncate, .flush = flush, .sync = sync,
-    .invalidate = invalidate, .close = nullptr,
+    .name = kName, .flags = 0, .state_bytes = 0, .statistics_count = kStatistics, .create = nullptr,
+    .open = open, .ready = nullptr, .read = read, .write = write, .size = size,
+    .truncate = truncate, .flush = flush, .sync = sync, .invalidate = invalidate, .close = nullptr,
 };
 
 }  // namespace weir::layers

@@ -52,7 +52,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Figure:
-    """One statistic of a layer, added up over all openings of the file; unit as in native/wire/layers.def."""
+    """One statistic of a layer, added up over all openings of the file; its layer.toml has the unit."""
 
     layer: str
     name: str

@@ -11,17 +11,12 @@ from itertools import product
 
 from weir.bench._process import RunFailed
 from weir.bench.lab import Lab, Run
+from weir.rules.layers import kinds
 
 PIECES = (8, 256, 4096, 65536, 1 << 20, 16 << 20)
 RANKS = (1, 2, 8, 32, 64)
 PATTERNS = ("contiguous", "interleaved", "strided", "modulo", "random")
 WAYS = ("read", "write")
-# {0} is the mounted directory.
-STACKS = {
-    "bufa": "bufa:1MiB:8", "global": "global:1MiB:4", "gather": "gather:1MiB:16", "keep": "keep", "cos": "cos:48",
-    "stripe": "stripe:dirs={0}/s1,{0}/s2:unit=1MiB",
-}  # fmt: skip
-TRANSFORMS = ("cos", "stripe")  # their file has another form
 _BYTES_OF_RANK, _MOST_CALLS, _MOST_BYTES = 4 << 20, 512, 256 << 20
 
 
@@ -87,17 +82,25 @@ def quick() -> Iterator[Case]:
     yield from cases((1 << 20, 16 << 20), (2,), ("random",))
 
 
+def layers() -> tuple[str, ...]:
+    """Layers whose declaration has a stack for the sweep; {0} in it is the mounted directory."""
+    return tuple(kind.name for kind in kinds().values() if kind.sweep)
+
+
 def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
-    """Plain once, then each layer; what is written must be the same to the byte. A file of layer cos has one rank. Raises RunFailed."""
+    """Plain once, then each layer; what is written must be the same to the byte. Raises RunFailed.
+
+    A layer with one opening a file is left out where there are several ranks."""
     backing = lab.backing / "sweep.dat"
     for name in ("s1", "s2"):
         (lab.backing / name).mkdir(exist_ok=True)
 
     def moved(layer: str | None) -> Run:
-        stack = None if layer is None else STACKS[layer].format(lab.directory)
+        stack = None if layer is None else kinds()[layer].sweep.format(lab.directory)
         backing.unlink(missing_ok=True)
         if case.way == "read":
-            lab.extend("sweep.dat", case.file_bytes, stack if layer in TRANSFORMS else None)
+            stored = stack if layer and kinds()[layer].transforms else None
+            lab.extend("sweep.dat", case.file_bytes, stored)
         found = lab.sweep(lab.directory / "sweep.dat", case.way, case.pattern, case.piece, case.count, case.ranks, stack=stack)
         for name in ("s1", "s2"):
             shutil.rmtree(lab.backing / name)
@@ -111,10 +114,10 @@ def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
     plain, expected = moved(None), digest()
     found = []
     for layer in layers:
-        if layer == "cos" and case.ranks > 1:
+        if kinds()[layer].one_opening and case.ranks > 1:
             continue
         found.append(Ratio(layer, case, plain, moved(layer)))
-        if layer not in TRANSFORMS and digest() != expected:
+        if not kinds()[layer].transforms and digest() != expected:
             raise RunFailed(f"{layer}: {case}: other bytes than plain")
     backing.unlink(missing_ok=True)
     return found

@@ -148,7 +148,7 @@ def _sweep_layers(place: Lab, full: bool) -> None:
     found: list[sweep.Ratio] = []
     for case in sweep.cases() if full else sweep.quick():
         _note(str(case))
-        found += sweep.measure(place, case, tuple(sweep.STACKS))
+        found += sweep.measure(place, case, sweep.layers())
     _note("")
     typer.echo(sweep.text(found))
 

@@ -7,7 +7,7 @@ import errno
 import re
 from collections.abc import Iterator
 
-from weir.rules.layers import ERRNOS, KIND_OF, KINDS, MOST_DIRECTORIES, MOST_LAYERS, NOTHING, Argument, Kind
+from weir.rules.layers import ERRNOS, MOST_DIRECTORIES, MOST_LAYERS, NOTHING, Argument, Kind, kinds
 from weir.rules.mistakes import Wrong, listed, near
 from weir.rules.model import EVENT, SYSTEM, Layer
 from weir.rules.values import BLOCK, check_dir, parse_fraction, parse_number, parse_size, parts, size_text
@@ -62,25 +62,30 @@ def _order_mistakes(layers: list[tuple[int, Layer]]) -> list[Wrong]:
         if layer == SYSTEM and index != len(layers) - 1:
             below = layers[index + 1][1].name
             wrongs.append(Wrong(f"system must be the last layer, but {below} stands below it", offset))
-        if not KIND_OF[layer.name].repeatable and layer != SYSTEM and layer.name in {other.name for _, other in layers[:index]}:
+        kind, above = kinds()[layer.name], [other.name for _, other in layers[:index]]
+        if not kind.repeatable and layer != SYSTEM and layer.name in above:
             wrongs.append(Wrong(f"{layer.name} stands twice in this stack", offset))
-        above = [other.name for _, other in layers[:index]]
-        if layer.name == "cos" and (hidden := [n for n in above if n in ("bufa", "global", "gather")]):
-            wrongs.append(Wrong(f"cos must stand above {hidden[0]}: it turns records into blocks, {hidden[0]} buffers those", offset))
-        if layer.name == "stripe" and (hidden := [n for n in above if n in ("global", "gather")]):
-            wrongs.append(Wrong(f"{hidden[0]} cannot stand above stripe: ranks share blocks of the file that the kernel knows, which is the index", offset))
-        if "stripe" in above and layer.name not in ("event", "system"):
-            wrongs.append(Wrong(f"nothing but system stands below stripe, which reads and writes its pieces itself: {layer.name} would see nothing", offset))
+        wrongs += [Wrong(mistake, offset) for mistake in _wrong_neighbours(kind, above)]
     if len(layers) > MOST_LAYERS + 1:
         wrongs.append(Wrong(f"a stack has at most {MOST_LAYERS} layers above system", layers[MOST_LAYERS][0]))
     return wrongs
+
+
+def _wrong_neighbours(kind: Kind, above: list[str]) -> Iterator[str]:
+    """What is wrong with a layer below those above it, as both declare it."""
+    if kind.never_below and (wrong := [name for name in above if name in kind.never_below.layers]):
+        yield kind.never_below.mistake.format(above=wrong[0], below=kind.name)
+    for name in dict.fromkeys(above):
+        only = kinds()[name].only_below
+        if only and kind.name not in only.layers:
+            yield only.mistake.format(above=name, below=kind.name)
 
 
 def _parse_layer(word: str) -> Layer:
     """One layer. Raises StackError with offsets in the word."""
     fields = _fields(word)
     name = fields[0][1]
-    kind = KIND_OF.get(name.lower())
+    kind = kinds().get(name.lower())
     if kind is None:
         raise StackError([Wrong(_unknown_layer(name))])
     wrongs: list[Wrong] = []
@@ -114,10 +119,10 @@ def _unknown_layer(name: str) -> str:
         return "a layer is missing here"
     if name.lower() == NOTHING:
         return "none means no layer at all: it stands alone"
-    for kind in KINDS:
+    for kind in kinds().values():
         if name.lower() in kind.instead_of:
             return f"there is no layer {name!r}; weir's is {kind.name}: {kind.summary}"
-    known = [k.name for k in KINDS]
+    known = list(kinds())
     return f"there is no layer {name!r}" + (near(name, known) or f": choose {listed(known)}")
 
 
@@ -243,7 +248,7 @@ def stack_text(stack: tuple[Layer, ...], separator: str = " | ") -> str:
 
 def layer_text(layer: Layer) -> str:
     """Sizes in blocks where that is shorter to read: as FFIO's users know them."""
-    kind = KIND_OF[layer.name]
+    kind = kinds()[layer.name]
     words = [layer.name]
     for argument, value in zip(kind.positional, layer.args, strict=True):
         words.append(size_text(value) if argument.kind == "size" else str(value))

@@ -73,7 +73,7 @@ class LayerKind:
 
 @cache
 def layer_kinds() -> dict[int, LayerKind]:
-    """All kinds of layers by value, as the native reader was compiled with them (native/wire/layers.def)."""
+    """All kinds of layers by number, as the native reader was compiled with them."""
     kinds, unit = {}, c.c_char_p()
     for value in range(64 - NOTES):
         name = library().weir_reader_layer(value)

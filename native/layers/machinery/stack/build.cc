@@ -144,13 +144,13 @@ void set_kinds(const Kind* const* all, int count) {
 
 const Kind* find_kind(base::Text name) {
   for (int i = 0; i < kind_count; ++i) {
-    if (kinds[i] != nullptr && rules::is(name, kinds[i]->name)) return kinds[i];
+    if (rules::is(name, kinds[i]->name)) return kinds[i];
   }
   return nullptr;
 }
 
 uint8_t number_of(const Kind& kind) {
-#define WEIR_LAYER(value, constant, text) \
+#define WEIR_LAYER(value, text) \
   if (strcmp(kind.name, text) == 0) return value;
 #define WEIR_STATISTIC(layer, index, text, unit)
 #include "wire/layers.def"

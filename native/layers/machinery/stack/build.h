@@ -12,7 +12,7 @@ namespace weir::stack {
 // All kinds that exist; the array and what it points to stay.
 void set_kinds(const Kind* const* kinds, int count);
 const Kind* find_kind(base::Text name);
-// Its number in the trace (wire/layers.def), 0: unknown.
+// Its number in the trace (layer.toml), 0: unknown.
 uint8_t number_of(const Kind& kind);
 
 // A file with its layers created, not opened; null: no memory, or a layer refused. Without a trace the event layers are left out; a

@@ -76,16 +76,11 @@ enum class Reason : uint8_t {
   kHeldUp = 16,         // something shared is locked by a rank that lives and does not go on
 };
 
-// Counters of a layer, kept by it and noted in the trace when the file closes. Ids are the layer's own, named in its page.
-struct Statistic {
-  const char* name;  // in tables: "hits", "read_ahead_requests"
-};
-
 struct Kind {
   const char* name;
   uint32_t flags;
   size_t state_bytes;  // of a Layer's own state, zeroed before create
-  const Statistic* statistics;
+  // Counters, kept by the layer and noted in the trace when the file closes; layer.toml names them.
   int statistics_count;
 
   // Before the open: reads its arguments, may refuse (a mistake that the rules' compiler could not see).

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "layers/hold/hold.h"
-#include "layers/system/system.h"
+#include "layers/system/declared.h"
 #include "layers/machinery/node/registry.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/lock.h"
@@ -38,11 +38,11 @@ Result write_failing(Layer& l, const Transfer& t) {
 }
 Result refuse(Layer&) { return -EINVAL; }
 
-constexpr Kind kFailing{.name = "failing", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0, .create = nullptr,
-                        .open = nullptr, .ready = nullptr, .read = nullptr, .write = write_failing, .size = nullptr, .truncate = nullptr,
+constexpr Kind kFailing{.name = "failing", .flags = 0, .state_bytes = 0, .statistics_count = 0,
+                        .create = nullptr, .open = nullptr, .ready = nullptr, .read = nullptr, .write = write_failing, .size = nullptr, .truncate = nullptr,
                         .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
-constexpr Kind kRefusing{.name = "refusing", .flags = 0, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0, .create = refuse,
-                         .open = nullptr, .ready = nullptr, .read = nullptr, .write = nullptr, .size = nullptr, .truncate = nullptr,
+constexpr Kind kRefusing{.name = "refusing", .flags = 0, .state_bytes = 0, .statistics_count = 0,
+                         .create = refuse, .open = nullptr, .ready = nullptr, .read = nullptr, .write = nullptr, .size = nullptr, .truncate = nullptr,
                          .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
 
 // Holds from the call on at which it is told to; what it would hold is of no matter here.
@@ -53,8 +53,8 @@ bool begins(Layer& l) {
   if (is_to_begin) begun += begin_to_hold(l);
   return true;
 }
-constexpr Kind kLate{.name = "late", .flags = kHolds | kBeginsEmpty, .state_bytes = 0, .statistics = nullptr, .statistics_count = 0,
-                     .create = nullptr, .open = nullptr, .ready = nullptr,
+constexpr Kind kLate{.name = "late", .flags = kHolds | kBeginsEmpty, .state_bytes = 0,
+                     .statistics_count = 0, .create = nullptr, .open = nullptr, .ready = nullptr,
                      .read = [](Layer& l, const Transfer& t) { return begins(l) ? read_below(l, t) : 0; },
                      .write = [](Layer& l, const Transfer& t) { return begins(l) ? write_below(l, t) : 0; }, .size = nullptr,
                      .truncate = nullptr, .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};

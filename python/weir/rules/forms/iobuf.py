@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from weir.rules.forms.mpiio_hints import pattern_conditions
-from weir.rules.layers import KIND_OF
+from weir.rules.layers import kinds
 from weir.rules.mistakes import Mistake, Place, RulesError, Wrong, near
 from weir.rules.model import EVENT, SYSTEM, Layer, Rule, RuleSet
 from weir.rules.values import BLOCK, parse_number, parse_size, size_text
@@ -34,7 +34,7 @@ class _Spec:
 
 def _size(spec: _Spec, value: str) -> None:
     given = parse_size(value, 1)
-    low, high = KIND_OF["bufa"].positional[0].low, KIND_OF["bufa"].positional[0].high
+    low, high = kinds()["bufa"].positional[0].low, kinds()["bufa"].positional[0].high
     if given == 0:
         raise Wrong("size is at least 1 byte, not 0")
     spec.bytes = min(high, max(low, -(-given // BLOCK) * BLOCK))
@@ -45,7 +45,7 @@ def _size(spec: _Spec, value: str) -> None:
 
 
 def _count(spec: _Spec, value: str) -> None:
-    given, high = parse_number(value), KIND_OF["bufa"].positional[1].high
+    given, high = parse_number(value), kinds()["bufa"].positional[1].high
     if given == 0:
         raise Wrong("count is at least 1, not 0")
     spec.count = min(given, high)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from weir.rules.layers import KIND_OF
+from weir.rules.layers import kinds
 from weir.rules.matching.match import Open, misfits
 from weir.rules.model import Conditions, Hints, Layer, Rule, RuleSet
 from weir.rules.stack import layer_text, stack_text
@@ -59,12 +59,12 @@ def conditions_text(when: Conditions) -> str:
 
 def layer_notes(layer: Layer) -> str:
     """Sizes of a layer in bytes, and the memory it needs."""
-    kind = KIND_OF[layer.name]
+    kind = kinds()[layer.name]
     notes = [kind.summary]
     sizes = [f"{a.name} {int(v):,}" for a, v in zip(kind.positional, layer.args, strict=True) if a.kind == "size"]
     if kind.memory is not None:
-        need, per = kind.memory(layer)
-        notes.append(f"{', '.join(sizes)}; memory {size_text(need)} for each {per}")
+        need = size_text(kind.memory_of(layer))
+        notes.append(f"{', '.join(sizes)}; memory {need} for each {kind.memory.per}")
     return "; ".join(notes)
 
 
