@@ -59,7 +59,7 @@ class Copy:
     def make(self) -> None:
         """Build what a new layer changes, and put it where the package looks for it."""
         run(["cmake", "-S", self.root, "-B", self.build, *BUILD], timeout=120).ok()
-        done = run(
+        run(
             ["cmake", "--build", self.build, "--target", "weir_preload", "weir_reader", "--", "-v"],
             timeout=800,
         ).ok()
