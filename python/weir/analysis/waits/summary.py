@@ -38,7 +38,7 @@ class OpWaits:
 
 @dataclass(frozen=True)
 class FileWaits:
-    """One file, with the operations that cost most first, and the ranks of the ranks whose I/O on it was waited for, likewise. io_ns: of all ranks."""
+    """One file, with the operations that cost most first, and the ranks whose I/O on it was waited for, likewise. io_ns: of all ranks."""
 
     file: str
     io_ns: int
