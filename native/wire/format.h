@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trace file's layout, as docs/formats/trace.md specifies it. Decides sizes and positions; who writes and
-// reads them, and in which order, is left to record/ and reader/.
+// reads them, and in which order, is left to trace/ and reader/.
 #pragma once
 
 #include <stddef.h>

@@ -245,7 +245,7 @@ Status choose_remote_route(World& world, Setup* setup) {
   bool use = true;
   if (setup->settings.transport == TransportKind::kAuto) {
     Result<bool> progress = world.fetches_progress();
-    if (!progress.ok()) return progress.status();
+    WEIR_TRY(world.team().agree(progress.status()));  // making a window has no time limit
     use = *progress;
   }
   if (use) {
@@ -294,7 +294,7 @@ Status agree_setup(World& world, Setup* setup) {
   WEIR_TRY(lay_out(world, setup));
   WEIR_TRY(make_window(world, setup));
   WEIR_TRY(introduce(world, setup));
-  WEIR_TRY(choose_remote_route(world, setup));
+  WEIR_TRY(world.team().agree(choose_remote_route(world, setup)));  // a split has no time limit
   Result<std::unique_ptr<Team>> owners = world.team().split(setup->owner >= 0 ? setup->group : -1, setup->owner);
   if (owners.ok()) setup->owners = std::move(*owners);
   WEIR_TRY(world.team().agree(owners.status()));

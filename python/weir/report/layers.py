@@ -42,7 +42,7 @@ def layer_table(report: Report, top: int | None = 20) -> Table:
 
 # Why a layer bypasses a file (Reason of native/layers/machinery/stack/layer.h), for people.
 REASONS = {
-    "large_requests": "requests of half a buffer and more: the layer would only copy",
+    "large requests": "requests of half a buffer and more: the layer would only copy",
     "shared": "a file system of this node alone: its ranks share the kernel's cache already (always=1 uses the layer)",
     "mapped": "the program maps the file (mmap)",
     "locked": "the program locks byte ranges of it",
@@ -50,14 +50,14 @@ REASONS = {
     "forked": "a child process shares the descriptor",
     "replaced": "exec passed it to another program",
     "conflict": "it is open a second time on the node, and one of both writes",
-    "no_drain": "no write-back daemon: bytes of a killed process would be lost",
-    "no_memory": "no memory for buffers",
+    "no drain": "no write-back daemon: bytes of a killed process would be lost",
+    "no memory": "no memory for buffers",
     "unsupported": "an operation that layers do not handle (aio, io_uring, splice, O_APPEND by several)",
     "random": "no order of requests that reading ahead could use",
     "cached": "the kernel has its pages in memory already (always=1 uses the layer)",
     "special": "no regular file",
-    "no_messages": "nodes do not reach each other: each reads its blocks for itself",
-    "held_up": "a rank that lives and does not continue has locked something shared",
+    "no messages": "nodes do not reach each other: each reads its blocks for itself",
+    "held up": "a rank that lives and does not continue has locked something shared",
 }
 
 
@@ -71,7 +71,7 @@ def layer_figure_table(report: Report, top: int | None = 20) -> Table:
         if one.deferred_errors:
             rows.append((file, "-", "bytes lost after write() accepted them", str(one.lost_bytes), "bytes"))
     seen = dict.fromkeys(left.reason for one in report.layers[:top] for left in one.left)
-    remarks = tuple(f"left: {reason}: {REASONS[reason]}" for reason in seen if reason in REASONS)
+    remarks = tuple(f"left: {reason}: {REASONS[reason]}" for reason in seen)
     columns = ("<File", "<Layer", "<Figure", "Value", "<Unit")
     return Table("What layers counted", columns, tuple(rows), remarks=remarks)
 
