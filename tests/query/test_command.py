@@ -184,7 +184,7 @@ def test_what_memory_is_told_in_weirs_words(weir, two_steps):
     assert little.returncode == 2 and "--memory SIZE" in little.stderr and "SET memory_limit" not in little.stderr
 
 
-@pytest.mark.parametrize(("told", "shown"), [("/tmp/\udcff\udcfe", r"/tmp/\xff\xfe"), ("\u65e5\udcff", "\u65e5\\xff"), ("\ud800", r"\ud800")])
+@pytest.mark.parametrize(("printed", "shown"), [("/tmp/\udcff\udcfe", r"/tmp/\xff\xfe"), ("\u65e5\udcff", "\u65e5\\xff"), ("\ud800", r"\ud800")])
 def test_arguments_that_are_no_utf_8_are_told_as_names_are(weir, tmp_path, printed, shown):
     run = write_run(tmp_path / "run", "step main wall=1\nnode n0\nprocess pid=1\nread /data/a at=0 for=10 bytes=1\n")
     job = run / "main" / "job.json"

@@ -275,14 +275,15 @@ def test_one_damaged_node_leaves_the_other(tmp_path, whole):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_decoder_under_address_sanitizer(tmp_path, whole):
+def test_the_decoder_under_address_sanitizer(tmp_path, whole, native_build):
     """native/reader/fuzz.cc, made with the sanitizers of gcc, on some thousand damaged copies."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ is not installed")
     sources = [path for path in sorted((NATIVE / "reader").glob("*.cc")) if not path.stem.endswith("_test")]
     program, seed = tmp_path / "fuzz", random.SystemRandom().randrange(2**32)
-    flags = ["-std=c++20", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{NATIVE}", "-pthread"]
+    includes = [f"-I{NATIVE}", f"-I{native_build / 'declared'}"]
+    flags = ["-std=c++20", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *includes, "-pthread"]
     subprocess.run([compiler, *flags, *sources, "-o", program], check=True, timeout=600)
     (tmp_path / "whole.weir").write_bytes(whole)
     print("seed", seed)

@@ -18,7 +18,7 @@ def test_a_configuration_is_explained(weir, tmp_path):
     path = tmp_path / "o.toml"
     path.write_text('[output]\nmode = "servers"\ngroups = 2\n[stream.history]\nevery_s = 21600\n')
     done = weir("output", "check", path, "--ranks", "34", env={"WEIR_OUTPUT_SERVERS_PER_GROUP": "2"}).ok()
-    assert "mode           servers: 2 groups of 2 server ranks, one writer in each group" in done.stdout
+    assert "mode           servers: 2 groups of 2 servers, one writer in each group" in done.stdout
     assert "ranks          34: 30 compute, 4 ranks serve" in done.stdout
     assert "environment    WEIR_OUTPUT_SERVERS_PER_GROUP=2" in done.stdout
     assert "stream history\n  every        6 hours" in done.stdout
