@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The modes with servers: frames are announced to the member of the group that writes them, and nothing is waited for. What went wrong on
-// any rank is agreed upon with a delay of one output step, so that all ranks are reported at the same call and none waits for the others.
+// any rank is agreed upon with a delay of one output step, so that all ranks are notified in the same call and none waits for the others.
 #include <algorithm>
 #include <utility>
 
