@@ -23,7 +23,7 @@ struct Given {
 
 constexpr size_t kHalf = base::Scratch::kBytes / 2;
 
-// False when the directory cannot be told.
+// False when the directory is not known.
 bool add_absolute(base::Writer& to, Given from, char* room) {
   if (from.path[0] != '/') {
     const base::Text begin = base::directory_path(from.directory, room, kHalf);

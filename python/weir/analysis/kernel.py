@@ -355,7 +355,7 @@ class _Family:
                 self._foster.setdefault(one.starter, []).append(key)
         self._wholes = self._find_wholes()
         waits_for_untraced = any(self.reaper(one) == _JOB for one in untraced)
-        self._by_job = None if waits_for_untraced else self.by_job()
+        self._by_job = None if waits_for_untraced else self._find_by_job()
 
     def is_replaced(self, index: int) -> bool:
         """Whether a program that left no records took the member's place."""
@@ -365,9 +365,9 @@ class _Family:
         """Figures of the member itself, with those of programs that left no records and whose own
         are not known; None: unknown."""
         process = self._data.members[index].process
-        is_of_job = self._by_job is not None and index == self._by_job[0]
-        if self._by_job is not None and is_of_job:
-            read, written = self._by_job[1]
+        by_job = self._by_job if self._by_job and self._by_job[0] == index else None
+        if by_job is not None:
+            read, written = by_job[1]
             read -= process.kernel_read_before
             written -= process.kernel_written_before
             storage = [0, 0]  # the job's is not known
@@ -380,7 +380,7 @@ class _Family:
         own = [read - process.own_read, written - process.own_written, *storage]
         if index not in self._replaced:
             for child in self._children(index):
-                if is_of_job or self._is_within(child, index):
+                if by_job is not None or self._is_within(child, index):
                     own = [mine - its for mine, its in zip(own, self._wholes[child])]
         for its_figures in self._spawned.get(index, ()):
             own = [mine - its for mine, its in zip(own, its_figures)]
@@ -448,7 +448,7 @@ class _Family:
             for key in keys
         ]
 
-    def by_job(self) -> tuple[int, tuple[int, int]] | None:
+    def _find_by_job(self) -> tuple[int, tuple[int, int]] | None:
         """The one process at the root of the job whose figures at its end are not known (it was
         killed, or ended by a system call that weir did not see), and what it read and wrote:
         what the job did and the others at its root did not. None: there is no such process."""
