@@ -22,13 +22,6 @@ stack::Result create(stack::Layer& l) {
 
 }  // namespace
 
-const stack::Kind kGlobal{
-    .name = kName, .flags = stack::kHolds | stack::kSharesNode,
-    .state_bytes = sizeof(shared_file::State), .statistics_count = kStatistics, .create = create,
-    .open = nullptr, .ready = shared_file::ready, .read = shared_file::read,
-    .write = shared_file::write, .size = shared_file::size, .truncate = shared_file::truncate,
-    .flush = shared_file::flush, .sync = shared_file::sync, .invalidate = shared_file::invalidate,
-    .close = shared_file::close,
-};
+constinit const stack::Kind kGlobal = shared_file::kind_of(kName, kStatistics, create);
 
 }  // namespace weir::layers

@@ -35,4 +35,15 @@ stack::Result sync(stack::Layer&, bool data_only);
 void invalidate(stack::Layer&);
 void close(stack::Layer&);
 
+// What global and gather have in common: all but their names, statistics and arguments.
+constexpr stack::Kind kind_of(const char* name, int statistics,
+                              stack::Result (*create)(stack::Layer&)) {
+  return {
+      .name = name, .flags = stack::kHolds | stack::kSharesNode, .state_bytes = sizeof(State),
+      .statistics_count = statistics, .create = create, .open = nullptr, .ready = ready, .read = read,
+      .write = write, .size = size, .truncate = truncate, .flush = flush, .sync = sync,
+      .invalidate = invalidate, .close = close,
+  };
+}
+
 }  // namespace weir::layers::shared_file
