@@ -30,7 +30,8 @@ def possible(made: list[dict]) -> list[dict]:
     seen: Counter = Counter()
     found = []
     for one in sorted(made, key=lambda one: one["step"]):
-        key = (one["what"], one["old"], one["new"], one["through"], one["rank"], one["step"])
+        link = one["through"] if one["what"] == "symlink" else None
+        key = (one["what"], one["old"], one["new"], link, one["rank"], one["step"])
         seen[key] += 1
         if one["what"] in ("write", "read") or (seen[key] < 3 and (one["old"] != one["new"] or one["what"] == "symlink")):
             found.append(one)

@@ -140,8 +140,8 @@ def read_elf(path: str) -> Elf:
             places, marks = _scan(elf)
             is_go = any(elf.get_section_by_name(name) for name in (".go.buildinfo", ".gopclntab", ".note.go.buildid"))
             needed = tuple(_needed(elf))
-    except (ELFError, ValueError, KeyError, IndexError, AttributeError, TypeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: its ELF headers are damaged ({error}); build or copy it again") from error
+    except (ELFError, AssertionError, LookupError, AttributeError, TypeError, ValueError) as error:  # pyelftools raises all of them
+        raise InputError(f"{path}: its ELF headers are damaged ({error or type(error).__name__}); build or copy it again") from error
     return Elf(
         path,
         **facts,
