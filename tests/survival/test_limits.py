@@ -2,6 +2,7 @@
 """Processes that may do less than others: less memory, another user, another root, fewer system calls."""
 
 import os
+import signal
 import subprocess
 import uuid
 
@@ -125,6 +126,23 @@ def test_a_trace_that_was_removed_and_made_anew(guest, traced, tmp_path):
     assert trace_file.stat().st_size == 0
 
 
+TRUNCATED = """
+int main(int argc, char** argv) {
+  int fd = open_new("file");
+  MUST(syscall(SYS_truncate, argv[1], 0) == 0);
+  for (int i = 0; i < 1000; ++i) MUST(pwrite(fd, "x", 1, 0) == 1);
+  return 0;
+}
+"""
+
+
+def test_a_trace_that_is_truncated_ends_the_program(guest, traced, tmp_path):
+    """A limit: the pages of a mapping go with the file's bytes."""
+    trace_file = tmp_path / "run" / "main" / "node.weir"
+    outcome = traced([guest(TRUNCATED), trace_file], WEIR_NODE="node")
+    assert outcome.done.returncode == -signal.SIGBUS
+
+
 def seccomp(action: str, *refused: str) -> str:
     """A filter that gives the action for these calls, or (action of the last line) for all but the calls a plain program needs."""
     return "".join(
@@ -160,7 +178,7 @@ BY_PRCTL = "MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);"
 BY_CALL = "MUST(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0);"
 
 
-def check_sealed(trace) -> None:
+def check_calls_after_a_filter(trace) -> None:
     kept = len(trace.of("pwrite")) + sum(c.calls for c in trace.counters if c.op == "pwrite")
     assert kept + lost(trace) == 20001
     assert kept > 0
@@ -170,14 +188,14 @@ def check_sealed(trace) -> None:
 def test_a_filter_that_refuses_to_open_files(guest, traced, install):
     rules = seccomp("SECCOMP_RET_ERRNO | EPERM", "openat", "open", "fallocate", "mmap", "madvise")
     source = FILTER.replace("RULES", rules).replace("OTHERWISE", "SECCOMP_RET_ALLOW").replace("INSTALL", install)
-    check_sealed(traced([guest(source)]).ok().trace)
+    check_calls_after_a_filter(traced([guest(source)]).ok().trace)
 
 
 @pytest.mark.parametrize("install", [BY_PRCTL, BY_CALL])
 def test_a_filter_that_kills_for_whatever_the_program_does_not_call(guest, traced, install):
     rules = seccomp("SECCOMP_RET_ALLOW", "pwrite64", "exit_group", "write")
     source = FILTER.replace("RULES", rules).replace("OTHERWISE", "SECCOMP_RET_KILL_PROCESS").replace("INSTALL", install)
-    check_sealed(traced([guest(source)]).ok().trace)
+    check_calls_after_a_filter(traced([guest(source)]).ok().trace)
 
 
 LAYERED = FORBID.replace("OTHERWISE", "SECCOMP_RET_ALLOW") + """
@@ -210,7 +228,7 @@ EVERYTHING = "bufa:256:4:always=1|global:4096:4:always=1|gather:1048576:16:alway
 
 @pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", EVERYTHING, "cos"])
 @pytest.mark.parametrize(("install", "before"), [(BY_PRCTL, 0), (BY_CALL, 0), (BY_PRCTL, 1)])
-def test_no_thread_and_no_helper_starts_after_a_filter(guest, execute, preload, tmp_path, stack, install, before):
+def test_no_thread_and_no_daemon_starts_after_a_filter(guest, execute, preload, tmp_path, stack, install, before):
     job = f"pytest-{uuid.uuid4().hex[:12]}"
     rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
     refused = seccomp("SECCOMP_RET_KILL_PROCESS", "clone", "clone3", "fork", "vfork", "execve")

@@ -201,13 +201,13 @@ def test_another_library_that_stands_in_front_of_calls(guest, traced, preload, f
     assert len(trace.of("write", file="file")) == 1
 
 
-def test_a_static_program_runs_unseen(guest, traced):
+def test_a_static_program_is_not_recorded(guest, traced):
     source = 'int main(void) {\n int fd = open_new("file");\n return write(fd, "x", 1) != 1;\n}\n'
     outcome = traced([guest(source, "-static")]).ok()
     assert list(outcome.directory.iterdir()) == []
 
 
-def test_a_program_without_an_environment_runs_unseen(guest, traced):
+def test_a_program_without_an_environment_is_not_recorded(guest, traced):
     source = 'int main(void) {\n int fd = open_new("file");\n return write(fd, "x", 1) != 1;\n}\n'
     outcome = traced(["env", "-i", guest(source)]).ok()
     assert outcome.trace.of("write", file="file") == []

@@ -133,6 +133,29 @@ def test_chdir_in_threads(guest, traced, tmp_path):
     assert {r.file for r in writes} <= {f"{tmp_path}/a/same", f"{tmp_path}/b/same"}
 
 
+OWN_DIRECTORY = """
+static void* moves(void* unused) {
+  MUST(unshare(CLONE_FS) == 0 && chdir("a") == 0);
+  return unused;
+}
+int main(void) {
+  MUST(mkdir("a", 0755) == 0);
+  pthread_t thread;
+  MUST(pthread_create(&thread, NULL, moves, NULL) == 0 && pthread_join(thread, NULL) == 0);
+  int fd = open("same", O_WRONLY | O_CREAT, 0644);
+  MUST(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
+  return 0;
+}
+"""
+
+
+def test_a_thread_with_a_working_directory_of_its_own(guest, traced, tmp_path):
+    """A limit: the last chdir of the process counts, though another thread made it for itself."""
+    trace = traced([guest(OWN_DIRECTORY)], cwd=tmp_path).ok().trace
+    assert (tmp_path / "same").exists()
+    assert {r.file for r in trace.of("write", file="same")} == {f"{tmp_path}/a/same"}
+
+
 INHERITED = """
 int main(void) {
   char text[8];
