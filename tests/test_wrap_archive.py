@@ -77,7 +77,7 @@ def test_a_wrapped_static_program_is_seen_as_its_dynamic_twin_is(weir, cc, tmp_p
     preloaded = figures(weir, tmp_path / "dynamic", cc(PROGRAM, name="dynamic"))
     assert linked == preloaded
     assert linked["t1"]["pwrite"] == (100, 400) and linked["child"]["writev"] == (1, 5)
-    assert "wrap archive" in weir("doctor", static).stdout
+    assert "static wrapper library" in weir("doctor", static).stdout
 
 
 def test_a_wrapped_program_writes_nothing_when_nobody_traces_it(cc, execute, tmp_path, wrap_flags):

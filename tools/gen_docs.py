@@ -19,7 +19,7 @@ import typer
 from weir.capture._environment import VARIABLES
 from weir.cli._app import app
 from weir.query.schema import TABLES
-from weir.rules.layers import ERRNOS, Argument, kinds
+from weir.rules.layers import ERRNOS, Argument, Kind, kinds
 from weir.rules.values import size_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,37 +129,60 @@ def argument_bounds(argument: Argument) -> str:
     if argument.choices:
         return ", ".join(f"`{c}`" for c in argument.choices)
     if argument.kind in ("size", "count", "bytes"):
-        return f"from {show(argument.low)}" + (f" to {show(argument.high)}" if argument.high < (1 << 62) else "")
-    return {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "directories": "absolute"}[argument.kind]
+        most = f" to {show(argument.high)}" if argument.high < (1 << 62) else ""
+        return f"from {show(argument.low)}{most}"
+    fixed = {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "directories": "absolute"}
+    return fixed[argument.kind]
 
 
-def layer_rows(kind: Any) -> list[list[str]]:
+def argument_default(argument: Argument) -> str:
+    """What holds where the argument is left out. "none": it then has no effect."""
+    if argument.required:
+        return "must be given"
+    value = argument.default if argument.default is not None else argument.otherwise
+    if value is None:
+        return "`0`" if argument.kind == "flag" else "none"
+    return f"`{size_text(int(value)) if argument.kind == 'size' else value}`"
+
+
+def layer_rows(kind: Kind) -> list[list[str]]:
     rows = []
     for argument in (*kind.positional, *kind.options):
-        default = argument.default or ""
-        if argument.kind == "size" and default:
-            default = size_text(int(default))
         name = argument.name if argument in kind.positional else f"{argument.name}="
-        rows.append([f"`{name}`", argument.kind, f"`{default}`" if default else "", argument_bounds(argument), argument.help])
+        default, bounds = argument_default(argument), argument_bounds(argument)
+        rows.append([f"`{name}`", argument.kind, default, bounds, argument.help])
     return rows
+
+
+def layer_usage(kind: Kind) -> str:
+    """The layer as a stack names it; what may be left out is in brackets."""
+    by_place = ""
+    for argument in reversed(kind.positional):
+        by_place = f"[:{argument.name}{by_place}]"
+    options = ""
+    for option in kind.options:
+        text = f":{option.name}=" + ("0|1" if option.kind == "flag" else "")
+        options += text if option.required else f"[{text}]"
+    return kind.name + by_place + options
 
 
 def layers() -> str:
     parts = [
         "# Layers and their arguments\n\n",
         made_from("native/layers/*/layer.toml"),
-        "\nWhat a stack in [rules](../guide/rules.md) may consist of. A *size* without a unit counts blocks of 4 KiB as in FFIO, and is a\n"
-        "multiple of 4 KiB; *bytes* without a unit are bytes. Arguments without = go by their place, those with = follow in any order.\n",
+        "\nWhat a stack in [rules](../guide/rules.md) may consist of. What stands in brackets may be left out; default\n"
+        "*none*: it has no effect then. Positional arguments come first; key=value arguments may follow in any order.\n\n"
+        "A *size* without a unit is a number of blocks of 4 KiB, as in FFIO: `bufa:256:2` is `bufa:1MiB:2`, and\n"
+        "`bufa:4096:2` has buffers of 16 MiB. A size is a multiple of 4 KiB. *bytes* without a unit are bytes.\n",
     ]
     for kind in kinds().values():
-        usage = ":".join([kind.name, *(a.name for a in kind.positional)]) + "".join(f"[:{o.name}=]" for o in kind.options)
         page = ROOT / "native" / "layers" / kind.name / "README.md"
         link = f" [Its page](../../native/layers/{kind.name}/README.md)." if page.exists() else ""
-        parts += [f"\n## {kind.name}\n\n`{usage}`: {kind.summary}.{link}\n"]
+        parts += [f"\n## {kind.name}\n\n`{layer_usage(kind)}`: {kind.summary}.{link}\n"]
         if rows := layer_rows(kind):
             parts += ["\n", table(["argument", "kind", "default", "bounds", "meaning"], rows)]
     errnos = [[f"`{op}`", ", ".join(f"`{e}`" for e in sorted(known))] for op, known in ERRNOS.items()]
-    parts += ["\n## What error may fail with\n\nOnly what the call documents.\n\n", table(["op", "errno"], errnos)]
+    parts += ["\n## Errnos of layer `error`\n\nEach operation accepts the errnos that its man page documents.\n\n", table(["op", "errno"], errnos)]
     return "".join(parts)
 
 

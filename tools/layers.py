@@ -53,6 +53,7 @@ ARGUMENT = {
     "step": (str, int),
 }
 STATISTIC = {"index": int, "name": str, "unit": str, "help": str}
+MEMORY = {"of": list, "per": str, "twice_if": str, "multiple": int, "multiple_per": str}
 TESTS = {"sequences": dict, "flavours": list, "requests": dict}
 SHARED = {"options": list, "statistics": list}
 LAYER = {
@@ -113,13 +114,18 @@ def argument(table: dict) -> dict[str, Any]:
         for key in "default", "otherwise":
             if key in table and not low <= amount(table[key]) <= high:
                 raise Mistake(f"{what}: {key} lies outside of its bounds")
-    default = table.get("default")
-    if default is not None:
-        default = str(amount(default) if table["kind"] in AMOUNTS else default)
+
+    def text(key: str) -> str | None:
+        value = table.get(key)
+        if value is None:
+            return None
+        return str(amount(value) if table["kind"] in AMOUNTS else value)
+
     return {
         "name": table["name"],
         "kind": table["kind"],
-        "default": default,
+        "default": text("default"),
+        "otherwise": text("otherwise"),
         "help": table["help"],
         "low": low,
         "high": high,
@@ -187,12 +193,12 @@ def read_layer(path: Path) -> dict[str, Any]:
         raise Mistake("an argument without a name is a size, bytes or count, and has a default")
     known = {one["name"] for one in found["arguments"]}
     memory = table.get("memory")
-    if memory is not None and not (
-        memory.get("of") and set(memory["of"]) <= known and memory.get("per")
-    ):
-        raise Mistake(
-            "memory is { of = [names of arguments, whose product it is], per = what it is for }"
-        )
+    if memory is not None:
+        check_keys(memory, MEMORY, ("of", "per"), "memory")
+        if not memory["of"] or not set(memory["of"]) <= known:
+            raise Mistake("memory.of is a list of names of arguments, whose product it is")
+        if ("multiple" in memory) != ("multiple_per" in memory):
+            raise Mistake("memory.multiple and memory.multiple_per belong together")
     return found
 
 

@@ -193,7 +193,7 @@ def test_nodes_that_do_not_reach_each_other_say_so(apart, layered, tmp_path):
     done.ok()
     assert seen.bytes_read == 2 * SIZE
     [file] = trace.glob("*.weir")
-    notes = [r for r in decode.read_trace(file).records if r.op == "left_no_messages"]
+    notes = [r for r in decode.read_trace(file).records if r.op == "bypassed_no_messages"]
     assert {Path(r.file).name for r in notes} == {"a.dat"}
 
 

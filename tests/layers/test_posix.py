@@ -71,9 +71,9 @@ def test_the_calls_pass_the_layers(played, preload_env):
     played("layered", env)
     trace = read_trace(Path(env["WEIR_TRACE_DIR"]))
     above = [r for r in trace.records if r.layer == "event0"]
-    left = {r.op for r in trace.records if r.op.startswith("left_")}
+    left = {r.op for r in trace.records if r.op.startswith("bypassed_")}
     assert len(above) > 60
-    assert {"left_mapped", "left_forked", "left_conflict", "left_locked"} <= left
+    assert {"bypassed_mapped", "bypassed_forked", "bypassed_conflict", "bypassed_locked"} <= left
 
 
 @pytest.mark.parametrize("how", ["return", "close", "_exit", "quick_exit", "exec", "atexit", "abort", "kill"])

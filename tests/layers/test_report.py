@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 
-def test_a_rank_that_reads_ahead_is_not_called_blind(weir, testfs, tmp_path):
+def test_a_rank_that_reads_ahead_is_not_called_incomplete(weir, testfs, tmp_path):
     """The kernel counts megabytes for a program that asks for 0.1 MB."""
     fs = testfs("direct")
     (fs.backing / "a.dat").write_bytes(bytes(8 << 20))
@@ -24,4 +24,4 @@ def test_a_rank_that_reads_ahead_is_not_called_blind(weir, testfs, tmp_path):
     [reader] = [p for p in report["processes"] if Path(p["command"].split()[1]).name == "reader.py"]
     assert reader["kernel_bytes_read"] > 1_500_000
     assert reader["seen_bytes_read"] > 1_300_000
-    assert not reader["blind"]
+    assert not reader["incomplete"]

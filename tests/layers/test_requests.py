@@ -150,7 +150,7 @@ class Seen:
             [one] = report["layers"]
             self.table = one["system"]
             self.figures = {(f["layer"], f["name"]): f["value"] for f in one["statistics"]}
-            self.left = [(left["layer"], left["reason"]) for left in one["left"]]
+            self.left = [(left["layer"], left["reason"]) for left in one["bypassed"]]
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_reads_that_no_block_serves_twice_bypass_the_cache(played):
     assert ("global", "random") in layered.left
 
 
-@pytest.mark.parametrize("option", ["", ":always=1", ":vain_blocks=0"])
+@pytest.mark.parametrize("option", ["", ":always=1", ":wasted_blocks=0"])
 def test_blocks_that_serve_many_reads_do_not_bypass_the_cache(played, option):
     layered = played(TURNS, f"global:1MiB:16{option}")
     assert layered.figures["global", "loads"] == layered.counted["read"] == 16

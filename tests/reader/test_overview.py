@@ -122,7 +122,7 @@ def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
     assert len(everything["files"]) == 4
 
 
-def test_short_times_are_shown_in_msec_and_every_heading_has_a_legend(tmp_path):
+def test_short_times_are_shown_in_ms_and_every_heading_has_a_legend(tmp_path):
     program = WaitTrace(2)
     for name in ("/scratch/a", "/scratch/b_1", "/scratch/b_2"):
         program.io(0, 2_000_000, name)
@@ -131,7 +131,7 @@ def test_short_times_are_shown_in_msec_and_every_heading_has_a_legend(tmp_path):
     assert [row.split()[:2] for row in files(lines)] == [["4.000", "4.000"], ["2.000", "2.000"]]
     text = "\n".join(lines)
     assert (
-        "  msec\n" in text
+        "  ms\n" in text
         and "%WALL: share of the wall time" in text
         and "Faster I/O\ncannot make the run shorter" in text
     )

@@ -10,8 +10,9 @@ from weir_layers import DECLARED, declared_layers
 from weir_sources import ROOT
 
 from weir.rules.layers import kinds
+from weir.rules.matching.explain import layer_notes
 from weir.rules.model import SYSTEM
-from weir.rules.stack import parse_stack
+from weir.rules.stack import StackError, parse_stack
 
 LAYERS = ROOT / "native" / "layers"
 ASKED = re.compile(r'\boption_(?:number|text|fraction)\([^;]*?"([a-z_]+)"')
@@ -63,11 +64,38 @@ def test_the_defaults_of_the_table_keep_to_its_bounds(kind):
     assert parse_stack(again + needed) == stack
 
 
+@pytest.mark.parametrize(
+    ("stack", "memory"),
+    [
+        ("bufa:256:2", "2MiB for each open file, 4MiB if it is read and written"),
+        ("cos:48", "192KiB for each open file"),
+        ("global:1MiB:2", "2MiB for each rank, rounded up to a multiple of 8MiB for each node"),
+        ("gather:1MiB:12", "16MiB for each node"),
+    ],
+)
+def test_the_memory_of_a_layer_is_stated_with_its_conditions(stack, memory):
+    assert layer_notes(parse_stack(stack)[0]).endswith(f"; memory up to {memory}")
+
+
+@pytest.mark.parametrize(
+    ("stack", "mistake"),
+    [
+        ("bufa:direct=", "bufa: direct= needs a value, 0 or 1"),
+        ("keep:files=", "keep: files= needs a value"),
+        ("bufa::2", "bufa's bytes is missing: write bufa:bytes:buffers"),
+    ],
+)
+def test_an_argument_without_a_value_is_a_mistake_that_says_what_to_write(stack, mistake):
+    with pytest.raises(StackError) as raised:
+        parse_stack(stack)
+    assert str(raised.value) == mistake
+
+
 def test_each_reason_to_bypass_a_file_is_explained():
     from weir.report.layers import REASONS
 
-    named = set(re.findall(r'^WEIR_OP\(\d+, \w+, "left_(\w+)"', (ROOT / "native" / "wire" / "ops.def").read_text(), re.M))
-    assert {name.replace("_", " ") for name in named} == set(REASONS)
+    named = set(re.findall(r'^WEIR_OP\(\d+, \w+, "bypassed_(\w+)"', (ROOT / "native" / "wire" / "ops.def").read_text(), re.M))
+    assert named == set(REASONS)
 
 
 def test_the_package_has_the_layers_that_are_declared():
@@ -106,7 +134,11 @@ def test_the_package_has_the_layers_that_are_declared():
             },
             "indexes of statistics are 0, 1, 2",
         ),
-        ({"a": "number = 1\nsummary = 'x'\nmemory = { of = ['n'], per = 'file' }\n"}, "memory is"),
+        (
+            {"a": "number = 1\nsummary = 'x'\nmemory = { of = ['n'], per = 'file' }\n"},
+            "memory.of is a list",
+        ),
+        ({"a": "number = 1\nsummary = 'x'\nmemory = { of = ['n'] }\n"}, "memory needs per"),
         ({"a": "number = = 1\n"}, "a/layer.toml: Invalid"),
         ({"A": "number = 1\nsummary = 'x'\n"}, "small letters"),
     ],

@@ -296,7 +296,7 @@ TEST_F(Bufa, WithoutAHelperWritesGoThrough) {
     Opened file(65536, 4, true, O_WRONLY);
     for (uint64_t at = 0; at < 1024; at += 64) write_expected(file, at, 64);
     EXPECT_EQ(below_.writes, 16u);
-    EXPECT_EQ(noted.bypass, stack::Reason::kNoDrain);
+    EXPECT_EQ(noted.bypass, stack::Reason::kNoDaemon);
   }
   helper = true;
   writeback::ensure();

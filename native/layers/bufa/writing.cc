@@ -113,7 +113,7 @@ bool is_protected(Layer& l) {
   if (now < s.retry_ns) return false;
   s.retry_ns = now + kRetryNs;
   if (writeback::ensure() && writeback::held(s.writer->arena, s.writer->slot)) return true;
-  if (!s.noted) stack::note_bypass(l, Reason::kNoDrain);
+  if (!s.noted) stack::note_bypass(l, Reason::kNoDaemon);
   s.noted = true;
   return false;
 }
@@ -127,7 +127,7 @@ bool has_writer(Layer& l, const Transfer& t) {
   const Changing changing;
   if (begin_writer(l)) return true;
   s.no_writer = true;
-  stack::note_bypass(l, Reason::kNoDrain);
+  stack::note_bypass(l, Reason::kNoDaemon);
   return false;
 }
 

@@ -48,10 +48,10 @@ using namespace layers::cache_declared;
 struct Policy {
   bool keeps_reads;      // global; else only written bytes are kept (gather)
   bool several_nodes;    // ranks on other nodes may have the file: written blocks are not kept, close and barriers write through
-  uint64_t patience_ns;  // how long a writer that needs room waits for others while none of them writes
+  uint64_t wait_ns;  // how long a writer that needs room waits for others while none of them writes
   // So many for the node and for each opening may be loaded in vain before reads bypass the cache, and 32 times as many requests in a row be
   // written in vain before writes do; 0: any number.
-  uint32_t vain_blocks = 0;
+  uint32_t wasted_blocks = 0;
 };
 
 struct Opening {
@@ -103,7 +103,7 @@ bool alone(const Opening& o);
 // written then. What cannot be is given up (Below::lost): 0 or that error.
 int64_t flush(Opening& o, bool patient);
 void truncated(Opening& o, uint64_t bytes);  // before and after the file itself is cut
-// What bypasses the cache by now (layout.h's Bypassed), for it was in vain too often (Policy::vain_blocks).
+// What bypasses the cache by now (layout.h's Bypassed), for it was in vain too often (Policy::wasted_blocks).
 uint32_t bypassed(const Opening& o);
 // Clean blocks of the file are forgotten.
 void invalidate(Opening& o);

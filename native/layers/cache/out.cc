@@ -10,7 +10,7 @@
 namespace weir::cache {
 namespace {
 
-// requests hardly fewer than the program's, for each of Policy::vain_blocks
+// requests hardly fewer than the program's, for each of Policy::wasted_blocks
 constexpr uint32_t kScattered = 32;
 constexpr uint32_t kInVain = 2;  // attempts at a slot that cannot be had nor taken away
 constexpr uint32_t kRuns = 32;  // written between two holdings of the slot's lock
@@ -202,10 +202,10 @@ bool evict(Opening& o, Slot& s, uint32_t owner, uint32_t writer) {
 // it never does.
 void bypass_scattered(Opening& o, uint32_t accepted, uint32_t runs) {
   FileEntry& e = entry(o);
-  if (o.policy.vain_blocks == 0 || runs == 0) return;
+  if (o.policy.wasted_blocks == 0 || runs == 0) return;
   if (uint64_t{runs} * 2 <= accepted) {
     base::store(&e.scattered, 0u);
-  } else if (base::fetch_add(&e.scattered, runs) + runs >= kScattered * o.policy.vain_blocks) {
+  } else if (base::fetch_add(&e.scattered, runs) + runs >= kScattered * o.policy.wasted_blocks) {
     __atomic_fetch_or(&e.bypassed, uint32_t{kWritesBypassed}, __ATOMIC_RELAXED);
   }
 }

@@ -70,7 +70,7 @@ int64_t direct(Opening& o, const Memory& to, uint64_t n, uint64_t offset) {
 // What loading may have cost beyond what it has saved: this much on either side of none.
 int64_t most_debt(const Opening& o) {
   const int64_t openings = base::load_relaxed(&entry(o).openings);
-  return (1 + openings) * int64_t{o.policy.vain_blocks} * o.cache->block_bytes;
+  return (1 + openings) * int64_t{o.policy.wasted_blocks} * o.cache->block_bytes;
 }
 
 // So many bytes of a block were loaded, in the place of a read that wanted `wanted` of them. When blocks serve too few reads more (random
@@ -78,14 +78,14 @@ int64_t most_debt(const Opening& o) {
 void pay(Opening& o, int64_t got, uint32_t wanted) {
   o.loaded = true;
   const int64_t bytes = got - int64_t{wanted};
-  if (o.policy.vain_blocks == 0 || o.between != nullptr || bytes <= 0) return;
+  if (o.policy.wasted_blocks == 0 || o.between != nullptr || bytes <= 0) return;
   FileEntry& e = entry(o);
   if (base::fetch_add(&e.debt, bytes) + bytes > most_debt(o)) __atomic_fetch_or(&e.bypassed, uint32_t{kReadsBypassed}, __ATOMIC_RELAXED);
 }
 
 // A read was served from memory. Where the cache wins the credit is full, and nothing is stored.
 void earn(Opening& o, uint64_t bytes) {
-  if (o.policy.vain_blocks == 0) return;
+  if (o.policy.wasted_blocks == 0) return;
   FileEntry& e = entry(o);
   if (base::load_relaxed(&e.debt) > -most_debt(o)) base::fetch_add(&e.debt, -(kRequestWorth + static_cast<int64_t>(bytes)));
 }

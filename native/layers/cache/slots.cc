@@ -383,7 +383,7 @@ bool Patience::others_go_on() {
     moved_ = now;
     alone_ = alone;
   }
-  uint64_t still = opening_.policy.patience_ns >> (in_vain < 6 ? in_vain : 6);
+  uint64_t still = opening_.policy.wait_ns >> (in_vain < 6 ? in_vain : 6);
   // All wait: unless one of them only has to wake up, nobody will go on.
   const bool all_wait = !alone && base::load_relaxed(&file.waiting) >= writers;
   if (all_wait) still /= 2;

@@ -60,7 +60,7 @@ bool has_buffer(Layer& layer) {
     }
     if (s.arena != nullptr) writeback::destroy_arena(s.arena);
     s.arena = nullptr;
-    note_bypass(layer, Reason::kNoDrain);  // every write goes down at once
+    note_bypass(layer, Reason::kNoDaemon);  // every write goes down at once
   }
   const long memory = base::map(s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (base::failed(memory)) return false;

@@ -8,14 +8,14 @@ namespace weir::layers {
 namespace {
 
 using namespace gather_declared;
-constexpr uint32_t kVainBlocks = 8;
+constexpr uint32_t kWastedBlocks = 8;
 
 stack::Result create(stack::Layer& l) {
   const uint64_t bytes = rules::argument(*l.spec, kArgumentBytes, kDefaultBytes);
   const uint64_t buffers = rules::argument(*l.spec, kArgumentBuffers, kDefaultBuffers);
   shared_file::begin(l, bytes != 0 ? bytes : kDefaultBytes, buffers != 0 ? buffers : 1, false);
   shared_file::State& s = shared_file::state_of(l);
-  s.vain_blocks = s.always ? 0 : kVainBlocks;
+  s.wasted_blocks = s.always ? 0 : kWastedBlocks;
   return 0;
 }
 

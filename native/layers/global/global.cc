@@ -15,8 +15,8 @@ stack::Result create(stack::Layer& l) {
   const uint64_t buffers = rules::argument(*l.spec, kArgumentBuffers, kDefaultBuffers);
   shared_file::begin(l, bytes != 0 ? bytes : kDefaultBytes, (buffers != 0 ? buffers : 1) * cache::job().ranks, true);
   shared_file::State& s = shared_file::state_of(l);
-  s.vain_blocks = static_cast<uint32_t>(
-      rules::option_number(*l.spec, "vain_blocks", s.always ? 0 : kDefaultVainBlocks));
+  s.wasted_blocks = static_cast<uint32_t>(
+      rules::option_number(*l.spec, "wasted_blocks", s.always ? 0 : kDefaultWastedBlocks));
   return 0;
 }
 

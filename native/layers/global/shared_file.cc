@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "layers/cache/between.h"
+#include "layers/gather/declared.h"
+#include "layers/global/declared.h"
 #include "layers/cache/job.h"
 #include "layers/registration/register_file.h"
 #include "layers/machinery/node/registry.h"
@@ -24,6 +26,8 @@ using stack::Transfer;
 
 constexpr uint8_t kCachedInARow = 8;   // blocks that the kernel had before the layer believes that it has all
 constexpr uint64_t kLargestBlock = 64u << 20;
+static_assert(global_declared::kLargestBytes == kLargestBlock && gather_declared::kLargestBytes == kLargestBlock);
+static_assert(global_declared::kLargestBuffers == cache::kMostSlots && gather_declared::kLargestBuffers == cache::kMostSlots);
 constexpr int kNoWait = 8;             // RWF_NOWAIT
 
 // File systems of the node itself: the kernel keeps their pages once for all ranks.
@@ -109,7 +113,7 @@ bool attach(Layer& l) {
   File& f = *l.file;
   const int mode = f.flags & O_ACCMODE;
   o.below = {&l, read_file, write_file, about_file, lost, &f.descriptor, f.path, mode != O_WRONLY, mode != O_RDONLY, stack::level_of(l)};
-  o.policy = {s.keeps_reads, cache::job().nodes > 1, s.patience_ns, s.vain_blocks};
+  o.policy = {s.keeps_reads, cache::job().nodes > 1, s.wait_ns, s.wasted_blocks};
   o.counts = l.statistics;
   o.cache = cache::attach({s.block_bytes, s.slots});
   o.barriers = base::load_relaxed(&cache::barriers);
@@ -188,9 +192,9 @@ void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
   s.block_bytes = static_cast<uint32_t>(block_bytes < 4096 ? 4096 : block_bytes < kLargestBlock ? block_bytes : kLargestBlock);
   s.slots = static_cast<uint32_t>(slots < cache::kMostSlots ? slots : cache::kMostSlots);
   s.keeps_reads = keeps_reads;
-  const uint64_t patience_ms =
-      rules::option_number(*l.spec, "patience_ms", cache::kDefaultPatienceMs);
-  s.patience_ns = patience_ms * 1'000'000;
+  const uint64_t wait_ms =
+      rules::option_number(*l.spec, "wait_ms", cache::kDefaultWaitMs);
+  s.wait_ns = wait_ms * 1'000'000;
   s.always = rules::option_number(*l.spec, "always", 0) != 0;
 }
 

@@ -11,8 +11,8 @@ namespace weir::layers::shared_file {
 struct State {
   cache::Opening opening;
   uint32_t block_bytes, slots;
-  uint32_t vain_blocks;  // cache::Policy
-  uint64_t patience_ns;
+  uint32_t wasted_blocks;  // cache::Policy
+  uint64_t wait_ns;
   bool keeps_reads;
   bool always;    // never bypasses a file: for tests, and for who knows better
   bool tried, attached;

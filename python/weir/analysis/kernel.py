@@ -77,7 +77,7 @@ class ProcessFigures:
         return by_calls + self.past_calls_read + self.past_calls_written
 
     @property
-    def is_blind(self) -> bool:
+    def is_incomplete(self) -> bool:
         return is_unseen(self.unseen, self.counted)
 
 

@@ -15,7 +15,7 @@ from weir.analysis.columns import Columns, merged, rows
 from weir.analysis.names import NO_NAME, NameTable
 from weir.trace.ops import EVENTS, NOTES, LayerKind, layer_kinds, ops
 
-_LEFT = "left_"
+_LEFT = "bypassed_"
 _SIZE = "fstat"
 _STATISTIC = "statistic_"
 _UNKNOWN = LayerKind("(unknown layer)", {})
@@ -132,7 +132,7 @@ def _note(one: LayeredFile, row) -> None:  # type: ignore[no-untyped-def]
     kind = layer_kinds().get(row.layer - NOTES, _UNKNOWN)
     name = ops()[row.op].name
     if name.startswith(_LEFT):
-        one.left.append(Left(kind.name, name.removeprefix(_LEFT).replace("_", " "), row.calls))
+        one.left.append(Left(kind.name, name.removeprefix(_LEFT), row.calls))
     elif name.startswith(_STATISTIC):
         statistic = kind.statistics.get(int(name.removeprefix(_STATISTIC)))
         if statistic is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that programs had accepted when they died: where they lie, waiting until the helper has written them, and what it
-could not write. The helper itself is the program ``weir-drain`` (native/layers/writeback/daemon); the files are those of
+"""Bytes that programs had accepted when they died: where they lie, waiting until the write-back daemon has written them, and what it
+could not write. The daemon is the program ``weir-drain`` (native/layers/writeback/daemon); the files are those of
 docs/formats/arena.md. All of this is about one node, the one it runs on."""
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _is_refused(directory: Path) -> bool:
 
 
 def arenas(job: str) -> list[Arena]:
-    """Every arena of the job on this node. Raises InputError when the helper program is missing."""
+    """Every arena of the job on this node. Raises InputError when the program weir-drain is missing."""
     found = []
     for directory in node_directories(job):
         lines = _call("--status", directory).stdout.splitlines()
@@ -95,7 +95,7 @@ def refusals(job: str) -> list[str]:
 def wait(job: str, run: str | None = None) -> bool:
     """Wait until what dead programs had accepted is written, as far as it can be. False: something is not.
 
-    Whatever helper is running does it; where there is none it is done here. Failures are added to the directory's report, and to
+    Whatever daemon is running does it; where there is none it is done here. Failures are added to the directory's report, and to
     the one in ``run``.
     """
     return all([_call("--wait", directory, run).returncode == 0 for directory in node_directories(job)])

@@ -23,7 +23,7 @@ def drain(
 ) -> None:
     """See to it that what programs under layers had accepted when they were killed reaches its files.
 
-    It does so by itself, within moments: this command waits for it, or does it where a batch system has killed the helper too.
+    It does so by itself, within moments: this command waits for it, or does it where a batch system has killed the write-back daemon too.
     For the node it runs on. Status 1: something is not on disk; it stays in memory for --recover.
     """
     from weir.capture import drain as draining

@@ -149,7 +149,7 @@ def test_the_explanation_names_the_rule_the_reasons_and_what_it_needs(assign, ru
     assert "  r.toml:1:1  name=traj* ranks=1-3: no, the program has no rank, not one of 1-3\n" in said
     assert "  r.toml:6:1  unit=61 form=unformatted: matches\n" in said
     assert "stack event | bufa:1MiB:2 | event | system\n" in said
-    assert "bytes 1,048,576; memory 2MiB for each open file" in said
+    assert "bytes 1,048,576; memory up to 2MiB for each open file, 4MiB if it is read and written" in said
     assert "  r.toml:16:1  name=traj*: matches\n  cb_nodes = 4\n  striping_factor = 16\n" in said
 
 

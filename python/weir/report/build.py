@@ -197,8 +197,8 @@ class StepReport(_Summed):
     @property
     def is_complete(self) -> bool:
         failed = any(member.process.failures for member in self.data.members)
-        blind = self.unseen.is_much or self.unseen.untraced or self.data.has_no_rank
-        return not (self.lost_events or failed or self.data.problems or not self.data.files or blind)
+        missing = self.unseen.is_much or self.unseen.untraced or self.data.has_no_rank
+        return not (self.lost_events or failed or self.data.problems or not self.data.files or missing)
 
     @cached_property
     def unseen(self) -> Unseen:

@@ -211,7 +211,7 @@ def _routine_table(one: Comparison) -> Table:
     small = [report.requests for report in (one.a, one.b)]
     shares = ["-" if found.small_share is None else f"{100 * found.small_share:.1f} %" for found in small]
     remark = f"requests of the application under 4 KiB: {small[0].small_app} ({shares[0]}) against {small[1].small_app} ({shares[1]})"
-    groups = (("", 1), ("Calls", 3), ("MB", 3), ("msec", 3))
+    groups = (("", 1), ("Calls", 3), ("MB", 3), ("ms", 3))
     return Table("Routines, all ranks", columns, tuple(map(cells, one.routines)), groups, remarks=(remark,))
 
 
@@ -230,7 +230,7 @@ def _file_table(title: str, one: Comparison, every: Sequence[FilePair], top: int
         return (*_both((a.ns, b.ns), _milliseconds, 4), *_both((a.calls, b.calls), _count), *_both((a.bytes, b.bytes), _megabytes), *files, pair.text)
 
     columns = (*_HEADS[4], *_HEADS[3] * 2, "A", "B", "<File")
-    groups = (("msec", 4), ("Calls", 3), ("MB", 3), ("files", 2), ("", 1))
+    groups = (("ms", 4), ("Calls", 3), ("MB", 3), ("files", 2), ("", 1))
     rows = tuple(map(cells, every[:top]))
     of = f" ({len(rows)} of {len(every)})" if len(rows) < len(every) else ""
     return Table(title + of, columns, rows, groups)

@@ -68,4 +68,4 @@ def group_table(groups: list[FileGroup]) -> Table | None:
         for one in top
     )
     of = f" ({len(top)} of {len(groups)})" if len(top) < len(groups) else ""
-    return Table(f"Files that belong together{of}", ("<Files", "files", "msec", "MB read", "MB written", "Calls"), rows)
+    return Table(f"Files that belong together{of}", ("<Files", "files", "ms", "MB read", "MB written", "Calls"), rows)

@@ -42,7 +42,7 @@ def layer_table(report: Report, top: int | None = 20) -> Table:
 
 # Why a layer bypasses a file (Reason of native/layers/machinery/stack/layer.h), for people.
 REASONS = {
-    "large requests": "requests of half a buffer and more: the layer would only copy",
+    "large_requests": "requests of half a buffer and more: the layer would only copy",
     "shared": "a file system of this node alone: its ranks share the kernel's cache already (always=1 uses the layer)",
     "mapped": "the program maps the file (mmap)",
     "locked": "the program locks byte ranges of it",
@@ -50,14 +50,14 @@ REASONS = {
     "forked": "a child process shares the descriptor",
     "replaced": "exec passed it to another program",
     "conflict": "it is open a second time on the node, and one of both writes",
-    "no drain": "no write-back daemon: bytes of a killed process would be lost",
-    "no memory": "no memory for buffers",
+    "no_daemon": "no write-back daemon: bytes of a killed process would be lost",
+    "no_memory": "no memory for buffers",
     "unsupported": "an operation that layers do not handle (aio, io_uring, splice, O_APPEND by several)",
     "random": "no order of requests that reading ahead could use",
     "cached": "the kernel has its pages in memory already (always=1 uses the layer)",
     "special": "no regular file",
-    "no messages": "nodes do not reach each other: each reads its blocks for itself",
-    "held up": "a rank that lives and does not continue has locked something shared",
+    "no_messages": "nodes do not reach each other: each reads its blocks for itself",
+    "held_up": "a rank that lives and does not continue has locked something shared",
 }
 
 
@@ -67,11 +67,11 @@ def layer_figure_table(report: Report, top: int | None = 20) -> Table:
     for one in report.layers[:top]:
         file = shown(one.file, report.cwd)
         rows += [(file, f.layer, f.name, str(f.value), f.unit) for f in one.figures if f.value]
-        rows += [(file, left.layer, f"left: {left.reason}", str(left.times), "times") for left in one.left]
+        rows += [(file, left.layer, f"bypassed: {left.reason}", str(left.times), "times") for left in one.left]
         if one.deferred_errors:
             rows.append((file, "-", "bytes lost after write() accepted them", str(one.lost_bytes), "bytes"))
     seen = dict.fromkeys(left.reason for one in report.layers[:top] for left in one.left)
-    remarks = tuple(f"left: {reason}: {REASONS[reason]}" for reason in seen)
+    remarks = tuple(f"bypassed: {reason}: {REASONS[reason]}" for reason in seen)
     columns = ("<File", "<Layer", "<Figure", "Value", "<Unit")
     return Table("What layers counted", columns, tuple(rows), remarks=remarks)
 
@@ -99,7 +99,7 @@ def _layered(one: LayeredFile) -> dict[str, Any]:
         "system": requests(one.system),
         "iowait_s": one.iowait_ns / 1e9,
         "events": {str(position): requests(seen) for position, seen in sorted(one.events.items())},
-        "left": [{"layer": left.layer, "reason": left.reason, "times": left.times} for left in one.left],
+        "bypassed": [{"layer": left.layer, "reason": left.reason, "times": left.times} for left in one.left],
         "statistics": [{"layer": f.layer, "name": f.name, "value": f.value, "unit": f.unit} for f in one.figures],
         "deferred_errors": one.deferred_errors,
         "lost_bytes": one.lost_bytes,

@@ -25,7 +25,7 @@ MOST_FILES = 10
 MOST_STEPS = 12
 MOST_NOTES = 4
 LEAST_PATH = 20  # columns
-SHORT_NS = 100_000_000  # times that are all shorter are shown in msec
+SHORT_NS = 100_000_000  # times that are all shorter are shown in ms
 # The overview of the page has the same sentences with blanks and separators of other widths.
 ASCII = {0xA0: " ", 0x202F: ",", 0x2026: "..."}
 
@@ -93,8 +93,8 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     ]
     top = MOST_FILES if options.top is None else options.top or None
     columns = ("critical",) * bool(critical) + ("I/O", "MB", "Calls", "files", "<use", "<File, or files of one pattern")
-    unit = "msec" if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else "seconds"
-    cells = [_cells(one, costs[one] if critical else None, 1e6 if unit == "msec" else 1e9) for one in kept[:top]]
+    unit = "ms" if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else "s"
+    cells = [_cells(one, costs[one] if critical else None, 1e6 if unit == "ms" else 1e9) for one in kept[:top]]
     used = sum(max(len(head), *(len(row[at]) for row in cells)) + 2 for at, head in enumerate(columns[:-1])) if cells else 0
     space = max(LEAST_PATH, options.width - used)
     rows = tuple((*row[:-1], fitted(row[-1], space)) for row in cells)

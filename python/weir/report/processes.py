@@ -25,11 +25,11 @@ def process_table(report: Report, top: int | None = 20) -> Table:
 
     every = report.processes
     moved = [one for one in every if not _is_idle(one)]
-    listed = sorted(moved, key=lambda one: not one.is_blind)[:top]
+    listed = sorted(moved, key=lambda one: not one.is_incomplete)[:top]
     rows = tuple(
         (
             one.step, "-" if one.rank < 0 else str(one.rank), str(one.pid), mb(one.kernel_read), mb(one.seen_read),
-            mb(one.kernel_written), mb(one.seen_written), mb(one.unseen), "BLIND" if one.is_blind else "", one.end, one.command[:100],
+            mb(one.kernel_written), mb(one.seen_written), mb(one.unseen), "INCOMPLETE" if one.is_incomplete else "", one.end, one.command[:100],
         )
         for one in listed
     )  # fmt: skip
@@ -48,8 +48,8 @@ def _is_idle(one: ProcessFigures) -> bool:
 def _remarks(listed: list[ProcessFigures], idle: int) -> Iterator[str]:
     yield "kernel: counted by Linux for calls. seen: recorded by weir. not seen: counted by"
     yield "Linux, also for mapped files, and not recorded."
-    if any(one.is_blind for one in listed):
-        yield "BLIND: more than 1 MiB and 1 % of the bytes of the process were not seen"
+    if any(one.is_incomplete for one in listed):
+        yield "INCOMPLETE: more than 1 MiB and 1 % of the bytes of the process were not seen"
     if idle:
         yield f"{idle} {'process' if idle == 1 else 'processes'} with less than {SHOWN_BYTES} bytes: not listed (--json lists them)"
 
@@ -59,7 +59,7 @@ def _process(one: Any) -> dict[str, Any]:
         "step": one.step, "node": one.node, "pid": one.pid, "rank": one.rank, "command": one.command, "end": one.end,
         "calls": one.calls, "seconds": one.seconds, "kernel_bytes_read": one.kernel_read,
         "kernel_bytes_written": one.kernel_written, "seen_bytes_read": one.seen_read,
-        "seen_bytes_written": one.seen_written, "blind": one.is_blind, "launcher": one.is_launcher,
+        "seen_bytes_written": one.seen_written, "incomplete": one.is_incomplete, "launcher": one.is_launcher,
     }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def unit_table(report: Report, top: int | None = 20) -> Table:
     statements, became = sum(u.statements for u in report.units), sum(u.system_requests for u in report.units)
     remarks = (f"{statements} statements became {became} system requests",) if report.units else ()
     of = f" ({len(units)} of {len(report.units)})" if len(units) < len(report.units) else ""
-    columns = ("Unit", "READ", "WRITE", "MB", "msec", "system", "MB", "<File")
+    columns = ("Unit", "READ", "WRITE", "MB", "ms", "system", "MB", "<File")
     groups = (("", 1), ("statements", 4), ("requests", 2), ("", 1))
     return Table(f"Fortran units{of}", columns, rows, groups, remarks=remarks)
 

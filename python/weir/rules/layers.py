@@ -23,7 +23,8 @@ MOST_LAYERS = 10  # of a user's stack; two more are left for the event layers of
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument. ``default`` is the compiled value; None: none is passed on, and the layer decides.
+    """One argument. ``default`` is the compiled value; None: none is passed on, and the layer
+    takes ``otherwise`` (None: the argument has no effect where it is left out).
 
     Kinds: size (a number alone is blocks of 4 KiB), bytes (a number alone is bytes), count,
     fraction (0 to 1), flag, choice, errno, directories (absolute, with commas between).
@@ -38,14 +39,22 @@ class Argument:
     choices: tuple[str, ...] = ()
     required: bool = False
     step: int = BLOCK  # a size is a multiple of it
+    otherwise: str | None = None
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The product of the arguments ``of``, for each ``per`` (file, rank, node)."""
+    """The product of the arguments ``of``, for each ``per`` (file, rank, node).
+
+    ``twice_if``: what makes it twice as much. ``multiple``: the last argument of ``of``, summed
+    over a ``multiple_per``, is rounded up to a multiple of it.
+    """
 
     of: tuple[str, ...]
     per: str
+    twice_if: str = ""
+    multiple: int = 1
+    multiple_per: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,13 +90,17 @@ class Kind:
     def option(self, name: str) -> Argument | None:
         return next((o for o in self.options if o.name == name), None)
 
-    def memory_of(self, layer: Layer) -> int:
-        """Bytes for one ``memory.per``, of a layer with all its arguments."""
+    def memory_of(self, layer: Layer, buffers: int | None = None) -> int:
+        """Bytes for one ``memory.per``, of a layer with all its arguments. ``buffers``: in the
+        place of the last argument."""
+        if self.memory is None:
+            return 0
         given = {
             argument.name: value
             for argument, value in zip(self.positional, layer.args, strict=True)
         }
-        return math.prod(given[name] for name in self.memory.of) if self.memory else 0
+        values = [given[name] for name in self.memory.of]
+        return math.prod(values if buffers is None else [*values[:-1], buffers])
 
 
 _EVERYWHERE = {"EIO", "EINTR"}
@@ -120,7 +133,7 @@ def _kind(table: dict) -> Kind:
         table["summary"],
         tuple(_argument(one) for one in table["arguments"]),
         tuple(_argument(one) for one in table["options"]),
-        Memory(tuple(memory["of"]), memory["per"]) if memory else None,
+        Memory(**{**memory, "of": tuple(memory["of"])}) if memory else None,
         table.get("repeatable", False),
         tuple(table.get("instead_of", ())),
         Order(tuple(never["layers"]), never["mistake"]) if never else None,

@@ -132,8 +132,7 @@ def _parse_field(kind: Kind, field: str, args: list[str], given: dict[str, str])
         if given:
             raise Wrong("arguments without a name come before those with one")
         if len(args) == len(kind.positional):
-            takes = ":".join(a.name for a in kind.positional)
-            most = f"takes {kind.name}:{takes} and no more" if takes else "takes no arguments without a name"
+            most = f"takes {_by_place(kind)} and no more" if kind.positional else "takes no arguments without a name"
             raise Wrong(f"{field!r} is too many: {kind.name} {most}{_options_hint(kind)}")
         args.append(_parse_value(kind, kind.positional[len(args)], field))
         return
@@ -142,7 +141,7 @@ def _parse_field(kind: Kind, field: str, args: list[str], given: dict[str, str])
     if option is None:
         known = [o.name for o in kind.options]
         if any(a.name == name for a in kind.positional):
-            raise Wrong(f"{name} is given by its place: {kind.name}:{':'.join(a.name for a in kind.positional)}")
+            raise Wrong(f"{name} is given by its place: {_by_place(kind)}")
         raise Wrong(f"{kind.name} has no option {name!r}" + (near(name, known) or _options_hint(kind)))
     if name in given:
         raise Wrong(f"{name} is given twice")
@@ -151,6 +150,10 @@ def _parse_field(kind: Kind, field: str, args: list[str], given: dict[str, str])
         given[name] = _parse_value(kind, option, value.strip() if equals else "1")
     except Wrong as wrong:
         raise Wrong(wrong.message, at + wrong.offset) from None
+
+
+def _by_place(kind: Kind) -> str:
+    return ":".join([kind.name, *(a.name for a in kind.positional)])
 
 
 def _options_hint(kind: Kind) -> str:
@@ -165,7 +168,9 @@ def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
     """The compiled form of one value. Raises Wrong."""
     what = f"{kind.name}'s {argument.name}"
     if not text:
-        raise Wrong(f"{what} is missing")
+        if argument in kind.positional:
+            raise Wrong(f"{what} is missing: write {_by_place(kind)}")
+        raise Wrong(f"{kind.name}: {argument.name}= needs a value" + (", 0 or 1" if argument.kind == "flag" else ""))
     if argument.kind == "fraction":
         return parse_fraction(text)
     if argument.kind == "flag":

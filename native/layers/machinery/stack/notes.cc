@@ -15,7 +15,7 @@
 namespace weir::stack {
 namespace {
 
-constexpr uint8_t kLeft = 180;  // wire/ops.def: kLeftLargeRequests - 1, and so on
+constexpr uint8_t kBypassed = 180;  // wire/ops.def: kBypassedLargeRequests - 1, and so on
 constexpr uint8_t kStatistic = 200;
 
 void note(const File* f, const Layer* by, uint8_t op, int error, uint64_t size) {
@@ -90,7 +90,7 @@ const char* text_of(int error) {
 
 }  // namespace
 
-void note_left(const File* f, const Layer* by, Reason reason) { note(f, by, static_cast<uint8_t>(kLeft + static_cast<uint8_t>(reason)), 0, 0); }
+void note_left(const File* f, const Layer* by, Reason reason) { note(f, by, static_cast<uint8_t>(kBypassed + static_cast<uint8_t>(reason)), 0, 0); }
 
 void note_statistics(const File* f) {
   for (int i = 0; i < f->layer_count; ++i) {

@@ -86,7 +86,7 @@ def _loadable(elf: Elf) -> Finding:
     if elf.is_static and "weir" in elf.text_marks:
         return Finding(
             "linkage", NOTE,
-            "statically linked with weir's wrap archive: its calls of the C library are seen; Fortran statements and MPI_Init are not",
+            "statically linked with weir's static wrapper library: its calls of the C library are seen; Fortran statements and MPI_Init are not",
         )  # fmt: skip
     if elf.is_static:
         library = "" if "glibc" in elf.text_marks else " without glibc (musl, for example)"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from weir.rules.layers import kinds
+from weir.rules.layers import Kind, kinds
 from weir.rules.matching.match import Open, misfits
 from weir.rules.model import Conditions, Hints, Layer, Rule, RuleSet
 from weir.rules.stack import layer_text, stack_text
@@ -63,9 +63,22 @@ def layer_notes(layer: Layer) -> str:
     notes = [kind.summary]
     sizes = [f"{a.name} {int(v):,}" for a, v in zip(kind.positional, layer.args, strict=True) if a.kind == "size"]
     if kind.memory is not None:
-        need = size_text(kind.memory_of(layer))
-        notes.append(f"{', '.join(sizes)}; memory {need} for each {kind.memory.per}")
+        notes.append(f"{', '.join(sizes)}; memory up to {_memory_text(kind, layer)}")
     return "; ".join(notes)
+
+
+def _memory_text(kind: Kind, layer: Layer) -> str:
+    memory = kind.memory
+    need = kind.memory_of(layer)
+    step = kind.memory_of(layer, memory.multiple)
+    if memory.multiple_per == memory.per:
+        return f"{size_text(-(-need // step) * step)} for each {memory.per}"
+    text = f"{size_text(need)} for each {memory.per}"
+    if memory.twice_if:
+        text += f", {size_text(2 * need)} if it is {memory.twice_if}"
+    if memory.multiple_per:
+        text += f", rounded up to a multiple of {size_text(step)} for each {memory.multiple_per}"
+    return text
 
 
 def _described(what: Open) -> str:
