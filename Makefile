@@ -68,7 +68,8 @@ lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, fo
 clean: ## remove what was built, the environment and the demo's files
 	rm -rf build .venv python/weir/_lib demo-run
 
-.venv/demo: tools/requirements.lock pyproject.toml | demo-deps
+# The editable install lists the modules: packages that are added or moved decide when to install again.
+.venv/demo: tools/requirements.lock pyproject.toml $(wildcard python/weir/*/__init__.py python/weir/*/*/__init__.py) | demo-deps
 	@mkdir -p build
 	@python=$$(tools/find-python) || { echo "no Python 3.10 or newer with venv: run make install-deps" >&2; exit 1; }; \
 	  $(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv

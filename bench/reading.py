@@ -92,9 +92,9 @@ def cpu_seconds(function: Callable[[], object]) -> float:
 
 
 def measure_totals(path: str) -> dict:
-    from weir.analysis.files import file_totals
     from weir.analysis.names import NameTable
     from weir.analysis.step import read_step
+    from weir.report.files.compute import file_totals
     from weir.trace import Step
 
     step, names = Step("bench", Path(path).parent, None, None, (Path(path),)), NameTable()

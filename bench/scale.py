@@ -28,7 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from reading import FILES, NS_PER_TICK, SEED, RANKS, THREADS, synthetic
+from reading import FILES, NS_PER_TICK, RANKS, SEED, THREADS, synthetic
+
+from weir.report.waits.summary import synchronisation_of
 
 EVENTS_PER_BARRIER = 2000
 BARRIER_TICKS = 760_000  # in which 8 threads make some 2,000 of these events
@@ -102,9 +104,9 @@ def ask(question: str, run: str, workers: int) -> None:
         _ask_dask(run, workers)
         return
     from weir.analysis.active import active_time
-    from weir.analysis.timeline import sums, timeline
     from weir.report import build
-    from weir.report.html.overtime import span_of
+    from weir.report.timeline.compute import sums, timeline
+    from weir.report.timeline.page import span_of
 
     [step] = build(run).steps
     if question == "union":
@@ -114,7 +116,7 @@ def ask(question: str, run: str, workers: int) -> None:
         assert made is not None
         print({name: column.tolist() for name, column in sums(made.by_lane).items()})
     else:
-        waits = step.synchronisation.waits
+        waits = synchronisation_of(step).waits
         assert waits is not None
         print(waits.collectives, waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns)
 

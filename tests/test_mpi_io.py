@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import decode
 import pytest
 
-from weir.analysis.mpi_io import Access, MpiFile
-from weir.report.mpi_io import mpi_io_tables
+from weir.report.mpi_io.compute import Access, MpiFile
+from weir.report.mpi_io.table import mpi_io_tables
 
 PROGRAM = Path(__file__).parent / "programs" / "mpi_io.c"
 RANKS, BYTES = 3, 400

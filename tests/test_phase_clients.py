@@ -39,6 +39,7 @@ end program phases
 """
 PYTHON = """
 from weir.phase import phase
+from weir.report.routines.compute import routines_of
 for _ in range(3):
     with phase("9write"):
         open("out", "w").write("text")
@@ -79,13 +80,14 @@ def test_marks_need_no_records(cc, root, execute, preload_env, tmp_path):
     env = preload_env("s", level="detail")
     execute([cc((root / "include" / "weir" / "phase.h").read_text() + C)], env=env, cwd=tmp_path).ok()
     from weir.report import build
+    from weir.report.routines.compute import routines_of
 
     step = build(tmp_path / "run").steps[0]
     counted = step.data.columns
     marks = counted.where(counted.layer == 0)
     assert sorted(zip(marks.op.tolist(), marks.calls.tolist()))[:1] == [(252, 3)]
-    assert step.all.calls == sum(row.calls for row in step.routines().rows)
-    assert not any("phase" in row.routine for row in step.routines().rows)
+    assert step.all.calls == sum(row.calls for row in routines_of(step).rows)
+    assert not any("phase" in row.routine for row in routines_of(step).rows)
 
 
 def test_a_name_with_a_zero_byte_is_refused_in_python():

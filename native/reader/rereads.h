@@ -2,7 +2,7 @@
 // What ranks did with files, from the records: how much of it when, and how many different bytes they read. Both go over all records on
 // several threads, chunk by chunk; what was read of the mapping is left behind.
 // Bytes move at the lowest level seen (POSIX, stdio). Which records belong together (a group: of one name, by one rank) is decided by
-// python/weir/analysis/rereads.py.
+// python/weir/report/flow/rereads.py.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* C ABI of libweir-reader.so: maps one trace file, checks it, and reduces it to tables in one pass.
  * Decides what is read and what is refused; what the tables mean together (files of several processes, steps, ranks)
- * is left to python/weir/analysis. All structs are plain and of fixed layout: python/weir/trace/_abi.py mirrors them.
+ * is left to python/weir/analysis and python/weir/report. All structs are plain and of fixed layout: python/weir/trace/_abi.py mirrors them.
  *
  * A reader belongs to one thread at a time. Arrays that it hands out live until weir_reader_destroy. The file is assumed
  * hostile: every length, offset and id is checked before use; what is wrong becomes a problem, what is whole is read. */

@@ -17,12 +17,14 @@ import pytest
 import weir
 from weir import InputError, UsageError
 from weir.analysis.tiles import TILE
-from weir.analysis.timeline import timeline
 from weir.cluster import ClusterError, connect
 from weir.export import export_parquet
 from weir.report import build, report_json
-from weir.report.html.overtime import has_calls, span_of
-from weir.report.kind import ALL, Options
+from weir.report.frame.kind import ALL, Options
+from weir.report.processes.compute import is_complete
+from weir.report.timeline.compute import timeline
+from weir.report.timeline.page import has_calls, span_of
+from weir.report.waits.summary import synchronisation_of
 
 open_run = weir.open  # `weir` is a fixture in the tests below
 
@@ -73,7 +75,7 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, nodes_run):
     killing.start()
     made = build(nodes_run, reader=cluster)
     killing.join()
-    synchronisation = made.steps[0].synchronisation  # the step is sent to a worker
+    synchronisation = synchronisation_of(made.steps[0])  # the step is sent to a worker
     assert synchronisation.account is not None
     cluster.client.wait_for_workers(2, timeout=60)
     sent = [future for _, future in cluster._sent.values() if future.status == "finished"]
@@ -95,7 +97,7 @@ def test_a_trace_that_was_cut_tells_the_same(cluster, nodes_run, tmp_path):
     (run / "traj0" / "n2.weir").write_bytes(b"")
     here = everything_of(run)
     assert everything_of(run, reader=cluster) == here
-    assert str(cut) in here and "n2.weir" in here and not build(run, reader=cluster).is_complete
+    assert str(cut) in here and "n2.weir" in here and not is_complete(build(run, reader=cluster))
 
 
 def test_a_worker_that_does_not_see_a_file_is_named(cluster, nodes_run, tmp_path, monkeypatch):

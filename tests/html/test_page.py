@@ -20,13 +20,15 @@ from hypothesis import strategies as st
 from weir_pages import write_step
 
 from weir.report import build
-from weir.report.amounts import seconds
-from weir.report.groups import file_groups
-from weir.report.html import overtime, render_html, tables
-from weir.report.html.encode import Packed, pack, unpack
-from weir.report.mpi_io import MPI_IO
+from weir.report.files.groups import file_groups
+from weir.report.frame.amounts import seconds
+from weir.report.frame.table import Table
+from weir.report.html import render_html, tables
+from weir.report.mpi_io.table import MPI_IO
 from weir.report.sentences import sentences
-from weir.report.table import Table
+from weir.report.timeline import page as overtime
+from weir.report.timeline.encode import Packed, pack, unpack
+from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import TraceWriter, counter, records
 from weir.trace.ops import op_named
 
@@ -158,12 +160,12 @@ def test_the_most_important_sentences_come_first(plain_run):
 def test_files_that_a_run_waits_for_are_told_together(plain_run, tmp_path):
     """Twelve files that ranks read and write evenly cost more than any of them; where there is one, it is that one."""
     report = build(plain_run)
-    critical = sum(step.synchronisation.waits.critical_ns for step in report.steps)
+    critical = sum(synchronisation_of(step).waits.critical_ns for step in report.steps)
     printed = list(sentences(report, file_groups(report)))[1]
     assert printed.endswith(f"{seconds(critical / 1e9)}, is I/O on the 12 files named like TRAJHR00/trajspecL<N>.")
     write_step(tmp_path / "run" / "main", 0, ["/scratch/an/field"])
     alone = build(tmp_path / "run")
-    critical = alone.steps[0].synchronisation.waits.critical_ns
+    critical = synchronisation_of(alone.steps[0]).waits.critical_ns
     assert list(sentences(alone, file_groups(alone)))[1].endswith(f"{seconds(critical / 1e9)}, is I/O on the file field.")
 
 
@@ -241,7 +243,7 @@ def test_a_run_without_io_is_no_riddle(tmp_path):
 
 def test_what_a_step_waits_for_stands_beside_its_bar(plain_run):
     report = build(plain_run)
-    critical = [step.synchronisation.waits.critical_ns for step in report.steps]
+    critical = [synchronisation_of(step).waits.critical_ns for step in report.steps]
     page = render_html(report)
     assert all(critical) and page.count(", waited for ") == len(critical)
     for ns in critical:

@@ -6,7 +6,10 @@ from __future__ import annotations
 import pytest
 
 from weir.report import build, trace_lines
+from weir.report.files.compute import files_of
 from weir.report.notes import notes
+from weir.report.output.compute import all_outputs
+from weir.report.processes.compute import is_complete
 
 STEPS, FIELDS, POINTS = 6, 2, 3 * 240
 TOTAL = STEPS * FIELDS * POINTS * 4
@@ -21,7 +24,7 @@ MODES = [
 
 def written_by_hooks(report) -> int:
     """Bytes of files of the model that reached the system, whoever made the calls."""
-    return sum(one.bytes_written for one in report.files if ".nc" in one.file)
+    return sum(one.bytes_written for one in files_of(report) if ".nc" in one.file)
 
 
 @pytest.mark.parametrize(("mode", "ranks", "options", "servers", "writers"), MODES, ids=[one[0] for one in MODES])
@@ -29,9 +32,9 @@ def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, 
     env = preload_env()
     model(ranks, mode, steps=STEPS, path="h{file}.nc", rotation=2, **options, **env).fine()
     report = build(model.directory / "run")
-    (one,) = report.output
+    (one,) = all_outputs(report)
     computing = ranks - len(servers)
-    assert report.is_complete
+    assert is_complete(report)
     assert one.model_ranks == tuple(range(computing)) and one.servers == servers
     assert one.writers == writers if writers else len(one.writers) == 2
     assert one.how.startswith(mode + ": ")
@@ -58,7 +61,7 @@ def test_compression_and_reading_back_are_seen(model, preload_env):
         env = preload_env(step, WEIR_OUTPUT_CONFIG=str(model.directory / "o.toml"))
         model(3, "servers", steps=2, format="netcdf4", path="h.nc", **options, **env).fine()
     report = build(model.directory / "run")
-    wrote, read_back = report.output
+    wrote, read_back = all_outputs(report)
     assert wrote.frames == 2 and wrote.streams[0].encode_ns > 0 and wrote.get_ns == 0
     assert read_back.frames == read_back.put_bytes == 0 and read_back.get_ns > 0
     encoded = [line for line in trace_lines(report, op="output_encode") if line.startswith("output_encode:")]
@@ -71,7 +74,7 @@ def test_compression_and_reading_back_are_seen(model, preload_env):
 def test_levels_without_records_keep_the_sums(model, preload_env):
     for level in ("summary", "detail"):
         model(4, "servers", steps=STEPS, path=f"{level}.nc", **preload_env(level, level=level)).fine()
-    for one in build(model.directory / "run").output:
+    for one in all_outputs(build(model.directory / "run")):
         assert (one.put_bytes, one.written_bytes, one.servers, one.frames) == (TOTAL, TOTAL, (3,), STEPS)
 
 
@@ -86,6 +89,6 @@ def test_a_frame_that_is_not_written_is_counted_as_such(model, preload_env):
     ran = model(4, "servers", steps=STEPS, path="h.nc", skip_step=2, skip_rank=1, **preload_env())
     assert "WEIR_E_MISSING" in ran.codes(0)
     report = build(model.directory / "run")
-    (one,) = report.output
+    (one,) = all_outputs(report)
     assert (one.frames, one.refused, one.written_bytes) == (STEPS - 1, 1, TOTAL // STEPS * (STEPS - 1))
     assert any("1 frame was not written (streams: history)" in sentence for sentence in notes(report))

@@ -14,6 +14,7 @@ from wait_trace import WaitTrace
 import weir
 from weir.query._arrow import arrow_schema
 from weir.query.schema import TABLES
+from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import NETCDF
 
@@ -176,7 +177,7 @@ def test_exposed_waits_and_phases_are_the_known_answer(tmp_path):
         assert (routine["routine"], routine["communicator"], routine["calls"], routine["waited_ns"]) == ("MPI_Barrier", "world", 3, 3 * 10**9)
         assert run.sql("SELECT sum(critical_ns) n, sum(io_ns) io FROM phases").to_pylist() == [{"n": 10**9, "io": 10**9}]
         joined = run.sql("SELECT op, critical_ns * 100 // wall_ns AS share FROM exposed JOIN steps USING (step)").to_pylist()
-        assert joined == [{"op": "write", "share": run.report.steps[0].synchronisation.waits.critical_ns * 100 // run.report.steps[0].wall_ns}]
+        assert joined == [{"op": "write", "share": synchronisation_of(run.report.steps[0]).waits.critical_ns * 100 // run.report.steps[0].wall_ns}]
 
 
 def test_variables_are_those_of_the_libraries(tmp_path):

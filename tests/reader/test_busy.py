@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from weir.analysis.names import NameTable
 from weir.analysis.step import read_step
-from weir.analysis.waits import busy
-from weir.analysis.waits.busy import busy_at
+from weir.report.waits import busy
+from weir.report.waits.busy import busy_at
 from weir.trace import Step
 from weir.trace._synthetic import TraceWriter, event, mpi, records
 from weir.trace.ops import op_named
@@ -30,7 +30,7 @@ import json, resource, sys
 from pathlib import Path
 from weir.analysis.names import NameTable
 from weir.analysis.step import read_step
-from weir.analysis.waits.summary import synchronisation
+from weir.report.waits.summary import synchronisation
 from weir.trace import Step
 
 path, names = Path(sys.argv[1]), NameTable()

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir._errors import InputError, UsageError
-from weir.analysis.compare import check, home_directories, match_files, parse_threshold
-from weir.analysis.files import FileTotals
+from weir.compare.compute import check, home_directories, match_files, parse_threshold
+from weir.compare.table import compare, comparison_json, comparison_tables
 from weir.report import build, report_json
-from weir.report.compare import compare, comparison_json, comparison_tables
+from weir.report.files.compute import FileTotals
 
 MS = 10**6
 SETTINGS = settings(max_examples=100, deadline=None, print_blob=True)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.report import build, report_json
-from weir.report.flow import flow_json, flow_tables, graph_json, reads_json, report_flow
+from weir.report.flow.table import flow_json, flow_tables, graph_json, reads_json, report_flow
 from weir.trace._synthetic import TraceWriter, event
 
 RANKS, STEPS = 3, 3

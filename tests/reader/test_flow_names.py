@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from renaming_runs import LINKS, NAMES, one_action, possible, trace, write_run
 
 from weir.report import build
-from weir.report.flow import flow_json, report_flow
+from weir.report.files.compute import files_of
+from weir.report.flow.table import flow_json, report_flow
 
 
 def model(made: list[dict]) -> dict:
@@ -55,7 +56,7 @@ def test_edges_are_those_of_a_small_file_system(made):
         write_run(Path(directory), made)
         report = build(directory)
         found = report_flow(report)
-        listed = {file.file: (file.bytes_read, file.bytes_written) for file in report.files}
+        listed = {file.file: (file.bytes_read, file.bytes_written) for file in files_of(report)}
     edges: dict = defaultdict(int)
     for row in found.rows:
         for file in row.files:

@@ -19,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.report import build, render_text, report_json, trace_lines
-from weir.report.kind import ALL, Options
+from weir.report.files.compute import files_of
+from weir.report.frame.kind import ALL, Options
+from weir.report.processes.compute import is_complete
 from weir.trace import DamagedFile, TraceFile
 from weir.trace._synthetic import TraceWriter, counter, event, records, sync
 
@@ -77,7 +79,7 @@ def test_a_record_that_is_missing_before_others_is_noticed(whole):
     raw[written : written + 32] = bytes(32)
     report = read_everything(bytes(raw))
     assert [(one.offset, "missing before others" in one.reason) for one in report.problems] == [(written, True)]
-    assert not report.is_complete and report.all.calls == 2 * (1 + 1 + 1 + 1 + 3 + 1) - 1
+    assert not is_complete(report) and report.all.calls == 2 * (1 + 1 + 1 + 1 + 3 + 1) - 1
 
 
 def events_places(raw: bytes) -> list[int]:
@@ -136,7 +138,7 @@ def test_truncation_around_every_structure(whole, tmp_path):
 @pytest.mark.parametrize("length", [0, 100, 4096, 8192, 8200, 12288 + 64 + 70, 20000])
 def test_a_report_of_a_cut_trace_is_incomplete(whole, length):
     report = read_everything(whole[:length])
-    assert not report.is_complete and report.problems[0].offset is not None
+    assert not is_complete(report) and report.problems[0].offset is not None
 
 
 @pytest.mark.slow
@@ -229,14 +231,14 @@ def test_the_rest_of_a_damaged_file_is_read(whole):
     struct.pack_into("<I", changed, CHUNK + 4096, 7)  # the calls of the first process
     report = read_everything(bytes(changed))
     assert report.all.calls == 16 - 4
-    assert report.problems and not report.is_complete
+    assert report.problems and not is_complete(report)
 
 
 @pytest.mark.parametrize("tail", [64, 127, 4000])
 def test_a_file_that_ends_within_a_page_behind_its_header_s_end_is_read_to_its_end(whole, tmp_path, tail):
     raw = bytearray(whole[: len(whole) // 4096 * 4096] + bytes(4096) + b"x" + bytes(tail - 1))
     struct.pack_into("<Q", raw, 32, 8192)
-    assert not read_everything(bytes(raw)).is_complete
+    assert not is_complete(read_everything(bytes(raw)))
 
 
 def test_space_taken_and_never_written_is_no_problem(whole):
@@ -255,7 +257,7 @@ def test_a_lost_name_keeps_its_bytes(tmp_path):
         process = writer.process(7)
         process.events([event("read", writer.created_ticks, 5, file=3, size=10), event("read", writer.created_ticks + 9, 5, file=4, size=1)])
     report = build(tmp_path / "run")
-    assert {f.file: f.bytes_read for f in report.files} == {
+    assert {f.file: f.bytes_read for f in files_of(report)} == {
         "(lost name 3 of process 7 on node0)": 10,
         "(lost name 4 of process 7 on node0)": 1,
     }

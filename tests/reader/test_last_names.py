@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from renaming_runs import one_action, possible, trace, write_run
 
 import weir as weir_package
-from weir.analysis.files import FileTotals
 from weir.report import build
+from weir.report.files.compute import FileTotals, files_of, files_of_rank
 
 LEVELS = ["trace", "detail"]
 
 
-def files_of(run: Path) -> dict[str, FileTotals]:
-    return {Path(one.file).name: one for one in build(run).files}
+def by_name(run: Path) -> dict[str, FileTotals]:
+    return {Path(one.file).name: one for one in files_of(build(run))}
 
 
 def also(one: FileTotals) -> list[str]:
@@ -70,10 +70,10 @@ def test_bytes_are_those_of_a_small_file_system(made):
     with tempfile.TemporaryDirectory() as directory:
         write_run(Path(directory), made)
         report = build(directory)
-        found = {Path(one.file).name: [one.bytes_read, one.bytes_written] for one in report.files if one.bytes}
-        calls, ns = (sum(getattr(one, key) for one in report.files) for key in ("calls", "ns"))
+        found = {Path(one.file).name: [one.bytes_read, one.bytes_written] for one in files_of(report) if one.bytes}
+        calls, ns = (sum(getattr(one, key) for one in files_of(report)) for key in ("calls", "ns"))
         assert (calls, ns) == (report.all.calls, report.all.ns)
-        assert {one.file: one.calls for one in report.files_of(0)}.keys() <= {one.file for one in report.files}
+        assert {one.file: one.calls for one in files_of_rank(report, 0)}.keys() <= {one.file for one in files_of(report)}
     assert found == model(made)
 
 
@@ -91,7 +91,7 @@ os.rename("b", "c")
 """
     run = tmp_path / "run"
     weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script, cwd=tmp_path).ok()
-    found = files_of(run)
+    found = by_name(run)
     assert found["out.nc"].bytes_written == 5000 and [name[:4] for name in also(found["out.nc"])] == ["part"]
     assert found["c"].bytes_written == 300 and also(found["c"]) == ["a", "b"]
     assert not any(name in ("a", "b") or name.startswith("part") for name in found)
@@ -101,7 +101,7 @@ os.rename("b", "c")
 def test_a_file_that_is_moved_away_keeps_its_bytes(weir, tmp_path, level):
     run = tmp_path / "run"
     trace(weir, run, "s", "echo 1 > out; echo 333 > tmp; mv out out.old; mv tmp out; bash -c 'echo 55555 > tmp'", level)
-    found = files_of(run)
+    found = by_name(run)
     assert {name: found[name].bytes_written for name in ("out", "out.old")} == {"out": 4, "out.old": 2}
     assert also(found["out"]) == ["tmp"] and also(found["out.old"]) == ["out"]
     assert found["tmp"].bytes_written == 6 and also(found["tmp"]) == []
@@ -110,7 +110,7 @@ def test_a_file_that_is_moved_away_keeps_its_bytes(weir, tmp_path, level):
 def test_files_that_have_one_name_after_the_other_share_its_line(weir, tmp_path):
     (tmp_path / "restart").write_text("1234567")
     trace(weir, tmp_path / "run", "s", "cat restart; for i in 1 2 3; do echo $i > restart.tmp; mv restart.tmp restart; done")
-    found = files_of(tmp_path / "run")
+    found = by_name(tmp_path / "run")
     assert (found["restart"].bytes_read, found["restart"].bytes_written) == (7, 6)
     assert "restart.tmp" not in found
 
@@ -129,23 +129,23 @@ for number in range(4):
     for level, sizes in wanted.items():
         run = tmp_path / level
         weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script, cwd=tmp_path).ok()
-        assert {name: one.bytes_written for name, one in files_of(run).items() if one.bytes_written} == sizes
+        assert {name: one.bytes_written for name, one in by_name(run).items() if one.bytes_written} == sizes
         report = build(run)
-        assert sum(one.calls for one in report.files) == report.all.calls and sum(one.ns for one in report.files) == report.all.ns
-    opens = {name: op.calls for name, one in files_of(tmp_path / "trace").items() for op in one.ops if op.op.startswith("open")}
+        assert sum(one.calls for one in files_of(report)) == report.all.calls and sum(one.ns for one in files_of(report)) == report.all.ns
+    opens = {name: op.calls for name, one in by_name(tmp_path / "trace").items() for op in one.ops if op.op.startswith("open")}
     assert {name: opens.get(name) for name in wanted["trace"]} == {name: 1 for name in wanted["trace"]}
 
 
 def test_a_link_that_takes_the_place_of_a_temporary_name(weir, tmp_path):
     trace(weir, tmp_path / "run", "s", "echo 12345 > tmp; ln tmp out; rm tmp")
-    found = files_of(tmp_path / "run")
+    found = by_name(tmp_path / "run")
     assert found["out"].bytes_written == 6 and also(found["out"]) == ["tmp"]
 
 
 def test_level_summary_tells_no_files_apart(weir, tmp_path):
     trace(weir, tmp_path / "run", "s", "echo 12345 > tmp; mv tmp out", "summary")
     report = build(tmp_path / "run")
-    assert report.files == [] and report.all.bytes >= 6
+    assert files_of(report) == [] and report.all.bytes >= 6
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -161,7 +161,7 @@ def test_programs_that_write_under_a_temporary_name(weir, tmp_path, program, lev
     }
     trace(weir, tmp_path / "run", "s", scripts[program], level)
     wanted = {"sort": tmp_path / "sorted", "git": tmp_path / "repository" / ".git" / "index", "rsync": tmp_path / "copied"}[program]
-    found = {one.file: one for one in build(tmp_path / "run").files}
+    found = {one.file: one for one in files_of(build(tmp_path / "run"))}
     assert found[str(wanted)].bytes_written == wanted.stat().st_size
     assert found[str(wanted)].also
     if program == "git":

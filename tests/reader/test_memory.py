@@ -38,7 +38,7 @@ import json, resource, sys
 from pathlib import Path
 import numpy as np
 from weir.analysis.names import NameTable
-from weir.analysis.rereads import extents, uses_between
+from weir.report.flow.rereads import extents, uses_between
 from weir.analysis.step import read_step
 from weir.trace import Step
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.analysis.file_systems import UNKNOWN, Mount, Mounts
-from weir.analysis.mpi_io import Gaps, _gaps_of, routine
 from weir.report import build, report_json
+from weir.report.file_systems.compute import UNKNOWN, Mount, Mounts, file_systems_of, mount_in
+from weir.report.files.compute import files_of
+from weir.report.mpi_io.compute import Gaps, _gaps_of, all_mpi_files, routine
+from weir.report.mpi_io.variables import all_variables
 from weir.report.notes import notes
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import ops
@@ -54,7 +56,7 @@ def report(tmp_path):
 
 
 def test_aggregators_have_their_nodes_and_layout_comes_before_hints(report):
-    (file,) = report.mpi_files
+    (file,) = all_mpi_files(report)
     assert [(one.rank, one.node, one.writes, one.written_bytes) for one in file.aggregators] == [(0, "nid0", 4, 4 * MIB), (2, "nid1", 4, 4 * MIB)]
     assert (file.ranks, file.stripes, file.stripe_bytes, file.told_by) == (4, 16, MIB, "lustre")
     assert file.hints == {"cb_nodes": "2"} and file.ignored == {"cb_nodes": "8"}
@@ -82,19 +84,19 @@ def test_what_was_asked_for_in_vain_and_many_small_calls_are_said(report, tmp_pa
 
 
 def test_variables_and_file_systems(report):
-    (variable,) = report.variables
+    (variable,) = all_variables(report)
     assert (variable.library, variable.file, variable.variable, variable.ranks) == ("pnetcdf", FILE, "T", 4)
     assert (variable.puts, variable.put_bytes, variable.put_ns, variable.busiest_ns) == (4, 8 * MIB, 800, 200)
-    (system,) = report.file_systems
+    (system,) = file_systems_of(report)
     assert system.mount == Mount("/scratch", "lustre", "mds@o2ib:/scratch")
     assert (system.nodes, system.files, system.calls, system.bytes_written) == (2, 1, 8, 8 * MIB)
-    assert report.mount_of("/scratch of all/x") == Mount("/scratch of all", "tmpfs", "none")
+    assert mount_in(report, "/scratch of all/x") == Mount("/scratch of all", "tmpfs", "none")
 
 
 def test_no_total_has_calls_of_mpi_io_or_of_a_library(report):
     assert (report.all.calls, report.all.bytes, report.all.files) == (8, 8 * MIB, 1)
     assert report.active_ns == json.loads(json.dumps(report_json(report)))["total"]["active_s"] * 1e9
-    assert [one.file for one in report.files] == [FILE]
+    assert [one.file for one in files_of(report)] == [FILE]
 
 
 def test_every_data_access_is_of_one_direction_and_kind():

@@ -9,8 +9,9 @@ from io import StringIO
 import pytest
 
 from weir.report import build, render_text, report_json
-from weir.report.kind import ALL, Options
+from weir.report.frame.kind import ALL, Options
 from weir.report.notes import notes
+from weir.report.output.compute import all_outputs
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import ERROR, NESTED, OF_OUTPUT
 
@@ -64,7 +65,7 @@ def run(tmp_path):
 
 
 def test_compute_ranks_count_by_the_one_that_lost_most_and_writers_by_the_busiest(run):
-    (one,) = run(wait_ms=50).output
+    (one,) = all_outputs(run(wait_ms=50))
     assert (one.model_ranks, one.servers, one.writers, one.groups, one.how) == (COMPUTE, SERVERS, SERVERS, 2, "servers")
     assert one.put_ns == 5 * 12 * MS and one.wait_ns == 50 * MS and one.end_step_ns == 5 * 2 * MS and one.agree_ns == 5 * MS
     assert one.seen_ns == one.put_ns + one.wait_ns + one.end_step_ns and one.mean_seen_ns == one.seen_ns - 5 * MS
@@ -77,13 +78,13 @@ def test_compute_ranks_count_by_the_one_that_lost_most_and_writers_by_the_busies
 
 
 def test_servers_that_were_killed_are_servers(run):
-    (one,) = run(killed=True).output
+    (one,) = all_outputs(run(killed=True))
     assert (one.model_ranks, one.servers, one.frames, one.alive_ns) == (COMPUTE, SERVERS, 5, 0) and one.groups == 1
 
 
 def test_what_libweir_does_is_in_no_total_and_its_calls_count_once(run):
     report = run()
-    (one,) = report.output
+    (one,) = all_outputs(report)
     assert report.all.calls == 2 * 2 + 5 and report.all.bytes == 5 * FRAME and report.all.ns == 5 * 10 * MS + 4
     assert (one.system_writes, one.system_written_bytes, one.system_calls, one.system_ns) == (5, 5 * FRAME, 5, 50 * MS)
     assert report.active_ns == 50 * MS + 2
@@ -93,7 +94,7 @@ def test_json_has_the_same_figures_and_one_rank_its_own(run, tmp_path):
     report = run()
     made = report_json(report)["output"][0]
     assert made["put_bytes"] == 5 * FRAME and made["effective_s"] == pytest.approx(0.07) and made["busy_s"] == {"2": 0.06, "3": 0.04}
-    alone = build(tmp_path / "run", rank=2).output[0]
+    alone = all_outputs(build(tmp_path / "run", rank=2))[0]
     assert not [sentence for sentence in notes(build(tmp_path / "run", rank=0)) if "output" in sentence]
     assert alone.model_ranks == () and alone.seen_ns == 0 and alone.busy_ns == {2: 60 * MS}
 
@@ -110,7 +111,7 @@ def test_waiting_for_a_free_group_is_told_and_what_would_help(run):
 
 def test_ranks_that_write_themselves_are_told_of_servers(run):
     report = run(servers=False)
-    assert report.output[0].writers == (0,)
+    assert all_outputs(report)[0].writers == (0,)
     assert any("in output, writing themselves: mode servers would leave them the copy" in sentence for sentence in notes(report))
 
 
@@ -120,7 +121,7 @@ def test_nothing_is_advised_where_nothing_is_lost(run):
 
 def test_frames_that_were_refused_are_counted_apart(run):
     report = run(refused=2)
-    (one,) = report.output
+    (one,) = all_outputs(report)
     assert (one.frames, one.streams[0].refused) == (3, 2)
     assert "step s: 2 frames were not written (streams: h): the program was told why" in notes(report)
 

@@ -12,7 +12,7 @@ from weir_pages import STEPS, write_step
 
 from weir._errors import UsageError
 from weir.report import build, render_text, report_json
-from weir.report.kind import ALL, Options
+from weir.report.frame.kind import ALL, Options
 from weir.report.registry import KINDS, named, report_tables
 
 TWO_SCREENS = 80  # lines

@@ -9,18 +9,19 @@ import pytest
 from wait_trace import WaitTrace
 
 from weir._errors import InputError, UsageError
-from weir.analysis.phase_rules import read_phase_rules
 from weir.report import build
-from weir.report.kind import ALL, Options
+from weir.report.frame.kind import ALL, Options
 from weir.report.notes import notes
 from weir.report.registry import report_tables
+from weir.report.waits.phase_rules import read_phase_rules
+from weir.report.waits.summary import synchronisation_of
 
 SECOND = 10**9
 
 
 def phases(program: WaitTrace, directory, rules=()):
     step = build(program.write(directory / "run" / "s"), phase_rules=rules).steps[0]
-    return step.synchronisation
+    return synchronisation_of(step)
 
 
 def figures(one) -> tuple:
@@ -198,7 +199,7 @@ def test_marks_without_a_partner_are_told(tmp_path):
             program.phase(rank, name, False)
         program.compute(rank, 5)
     report = build(program.write(tmp_path / "run" / "s"))
-    assert [(one.name, one.begins, one.ends) for one in sorted(report.steps[0].synchronisation.spans.unpaired, key=lambda one: one.name)] == [
+    assert [(one.name, one.begins, one.ends) for one in sorted(synchronisation_of(report.steps[0]).spans.unpaired, key=lambda one: one.name)] == [
         ("never", 0, 2), ("open", 2, 0), ("twice", 2, 0),
     ]  # fmt: skip
     said = " ".join(notes(report))
@@ -213,7 +214,7 @@ def test_ends_alone_are_told_and_barriers_are_the_phases(tmp_path):
     program.barrier()
     program.compute(0, 5)
     report = build(program.write(tmp_path / "run" / "s"))
-    assert report.steps[0].synchronisation.spans.source == "barriers"
+    assert synchronisation_of(report.steps[0]).spans.source == "barriers"
     assert any("phase never was ended and not begun once" in sentence for sentence in notes(report))
 
 
@@ -245,5 +246,5 @@ def test_times_of_one_program_are_none_of_the_next_one_in_the_step(tmp_path):
         program.barrier()
         program.write(tmp_path / str(number) / "s")
     (tmp_path / "0" / "s" / "n0.weir").rename(tmp_path / "1" / "s" / "other.weir")
-    [write] = build(tmp_path / "1").steps[0].synchronisation.phases
+    [write] = synchronisation_of(build(tmp_path / "1").steps[0]).phases
     assert figures(write) == ("9write", 2, 5, SECOND, 9 * SECOND // 5, 3 * SECOND, (1 + 2) * SECOND, (2 + 3) * SECOND)

@@ -12,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.report import build, report_json
-from weir.report.kind import Options
+from weir.report.files.compute import files_of
+from weir.report.frame.kind import Options
+from weir.report.processes.compute import is_complete
+from weir.report.routines.compute import details_of, routines_of
 from weir.trace import RunNotFound
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import BELOW, NESTED, ops
@@ -88,16 +91,16 @@ def test_every_table_adds_up_to_the_records(made):
             check(step.all, mine)
             for rank, totals in step.by_rank.items():
                 check(totals, [one for one in mine if one["rank"] == rank])
-            table = step.routines()
+            table = routines_of(step)
             assert (table.total.calls, table.total.bytes, table.total.ns) == (step.all.calls, step.all.bytes, step.all.ns)
         named = [one for one in made if one["file"]]
         wanted = counted(named)
-        assert sum(f.calls for f in report.files) == wanted["calls"]
-        assert sum(f.bytes for f in report.files) == wanted["bytes"]
-        assert sum(f.ns for f in report.files) == wanted["ns"]
-        for file in report.files:
+        assert sum(f.calls for f in files_of(report)) == wanted["calls"]
+        assert sum(f.bytes for f in files_of(report)) == wanted["bytes"]
+        assert sum(f.ns for f in files_of(report)) == wanted["ns"]
+        for file in files_of(report):
             assert file.calls == sum(op.calls - op.below for op in file.ops)
-        details = [one for step in report.steps for one in step.details()]
+        details = [one for step in report.steps for one in details_of(step, )]
         assert sum(one.table.total.bytes for one in details) == wanted["bytes"]
         assert sum(one.table.total.calls for one in details) == wanted["calls"]
         text = json.dumps(report_json(report))
@@ -159,7 +162,7 @@ def test_a_step_without_a_trace_is_incomplete(tmp_path):
     (tmp_path / "s0").mkdir()
     (tmp_path / "s0" / "job.json").write_text(json.dumps({"format": 1, "level": "trace", "started_realtime_ns": 5, "ended_realtime_ns": 7}))
     report = build(tmp_path)
-    assert (report.is_complete, report.wall_ns, report.all.calls) == (False, 2, 0)
+    assert (is_complete(report), report.wall_ns, report.all.calls) == (False, 2, 0)
     assert "no trace file" in report_json(report)["notes"][1]
 
 

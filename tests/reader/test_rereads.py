@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.analysis.flow import NEVER
 from weir.analysis.names import NameTable
-from weir.analysis.rereads import Extent, uses_between, extents
 from weir.analysis.step import read_step
+from weir.report.flow.compute import NEVER
+from weir.report.flow.rereads import Extent, extents, uses_between
 from weir.trace import Step
 from weir.trace._synthetic import UNKNOWN_OFFSET, TraceWriter, event
 from weir.trace.ops import BELOW, ERROR, NESTED, ops

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from wait_trace import WaitTrace
 
 from weir._errors import UsageError
-from weir.analysis.scaling import RunTimes, scaling
 from weir.cli._app import app
+from weir.scaling.compute import RunTimes, scaling
 
 SECOND = 10**9
 
@@ -87,7 +87,7 @@ def test_the_command_reads_runs_and_says_what_stops_it(tmp_path):
 
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path):
-    from weir.report.scaling import read_scaling
+    from weir.scaling.table import read_scaling
 
     alone = str(written(tmp_path, 2))
     with pytest.raises(UsageError, match="at least two numbers of ranks"):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from weir.analysis.clock import Line
 from weir.analysis.tiles import HIDDEN_GROUP, NOWHERE, Grid, coarser, grid_over, tiles
-from weir.analysis.timeline import MOST_ROWS, timeline
 from weir.report import build
-from weir.report.html.overtime import span_of
+from weir.report.timeline.compute import MOST_ROWS, timeline
+from weir.report.timeline.page import span_of
 from weir.trace import TraceFile
 from weir.trace._abi import TILE
 from weir.trace._synthetic import TraceWriter, event, records

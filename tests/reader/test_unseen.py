@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from weir.analysis.kernel import _past_calls
+from weir.report.processes.compute import _past_calls
 
 MAPPED = """
 #include <fcntl.h>

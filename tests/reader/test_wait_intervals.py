@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.analysis.waits.intervals import Price, Shares, Sum, Union
+from weir.analysis.intervals import Price, Shares, Sum, Union
 
 SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
 END = 130

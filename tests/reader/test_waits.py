@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from wait_trace import WaitTrace
 
 from weir.report import build
+from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import sync
 
 SECOND = 10**9
@@ -22,7 +23,7 @@ SETTINGS = settings(max_examples=25, deadline=None, print_blob=True)
 def found(program: WaitTrace, directory: Path):
     """The account of a program's only step."""
     step = build(program.write(directory / "run" / "s")).steps[0]
-    return step.synchronisation.waits
+    return synchronisation_of(step).waits
 
 
 def seconds(waits) -> tuple[float, float, float]:
@@ -239,7 +240,7 @@ def test_two_programs_in_a_step_are_not_mixed_up(tmp_path):
     directory = tmp_path / "more" / "s"
     second.write(directory)
     (directory / "n0.weir").rename(tmp_path / "run" / "s" / "other.weir")
-    waits = build(tmp_path / "run").steps[0].synchronisation.waits
+    waits = synchronisation_of(build(tmp_path / "run").steps[0]).waits
     assert seconds(waits) == (2.0, 2.0, 2.0)
     assert waits.ranks == 4
 
@@ -334,5 +335,5 @@ def test_tables_json_and_the_note_have_the_same_figures(tmp_path):
 def test_a_step_without_mpi_has_none_of_it(tmp_path):
     program = WaitTrace(2)
     program.io(0, SECOND)
-    step = build(program.write(tmp_path / "run" / "s")).steps[0].synchronisation
+    step = synchronisation_of(build(program.write(tmp_path / "run" / "s")).steps[0])
     assert (step.waits, step.phases) == (None, ())

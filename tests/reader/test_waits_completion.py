@@ -7,13 +7,14 @@ import pytest
 from wait_trace import WaitTrace
 
 from weir.report import build
+from weir.report.waits.summary import synchronisation_of
 
 SECOND = 10**9
 
 
 def figures(program: WaitTrace, tmp_path) -> tuple[float, float, float, float]:
     """In MPI, waited, exposed and critical; seconds."""
-    waits = build(program.write(tmp_path / "run" / "s")).steps[0].synchronisation.waits
+    waits = synchronisation_of(build(program.write(tmp_path / "run" / "s")).steps[0]).waits
     return tuple(round(ns / SECOND, 6) for ns in (waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns))
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.analysis.phase_rules import PhaseRule
 from weir.report import build, render_text, report_json
-from weir.report.kind import ALL, Options
+from weir.report.frame.kind import ALL, Options
+from weir.report.waits.phase_rules import PhaseRule
+from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import TraceWriter, records
 from weir.trace.ops import op_named
 
@@ -52,11 +53,11 @@ def test_any_records_give_a_report(made, with_rules, random):
                 process.events(parts)
         report = build(path.parent, phase_rules=RULES if with_rules else ())
         [step] = report.steps
-        waits = step.synchronisation.waits
+        waits = synchronisation_of(step).waits
         if waits is not None:
             assert min(waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns) >= 0
             assert waits.exposed_ns <= waits.critical_ns + len(waits.files) + 1
-        for phase in step.synchronisation.phases:
+        for phase in synchronisation_of(step).phases:
             assert 0 <= phase.least_ns <= phase.mean_ns <= phase.most_ns and phase.ranks >= 1 and phase.io_ns >= 0
         report_json(report)
         with open(Path(directory) / "text", "w") as stream:
@@ -72,5 +73,5 @@ def test_no_rank_is_awaited_by_a_rank_beyond_the_program(tmp_path):
         process.events(
             np.concatenate([records(op_named("MPI_receive").value, t, 100, file=process.name("mpi:world:2"), offset=rank, size=141 << 32) for rank in (1, 7, 2**40)])
         )
-    waits = build(tmp_path).steps[0].synchronisation.waits
+    waits = synchronisation_of(build(tmp_path).steps[0]).waits
     assert (waits.waiting_ns, waits.waited_ns, waits.routines) == (300, 0, ())

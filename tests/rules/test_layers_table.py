@@ -92,7 +92,7 @@ def test_an_argument_without_a_value_is_a_mistake_that_says_what_to_write(stack,
 
 
 def test_each_reason_to_bypass_a_file_is_explained():
-    from weir.report.layers import REASONS
+    from weir.report.layers.table import REASONS
 
     named = set(re.findall(r'^WEIR_OP\(\d+, \w+, "bypassed_(\w+)"', (ROOT / "native" / "wire" / "ops.def").read_text(), re.M))
     assert named == set(REASONS)

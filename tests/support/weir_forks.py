@@ -31,7 +31,7 @@ _PACKET = 1 << 17
 _START_S = 170  # of all imports, on a busy machine
 _IMPORTED = (
     "numpy.ma", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb",
-    "weir.cli._app", "weir.report.compare", "weir.export", "weir.trace", "weir.query",
+    "weir.cli._app", "weir.compare.table", "weir.export", "weir.trace", "weir.query",
     *(f"weir.cli.{verb}_command" for verb in VERBS),
 )  # fmt: skip
 

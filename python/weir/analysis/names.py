@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from fnmatch import fnmatchcase
 
 NO_NAME = -1
 _FOLDED = re.compile(r"/(?:\.?/)+")
@@ -23,6 +24,13 @@ def fold(name: str) -> str:
 def is_utf8(name: str) -> bool:
     """Whether all of it is characters: bytes that are none come as surrogates."""
     return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """A shell pattern that fits the whole name or its end after a `/`; a plain word fits anywhere."""
+    if not any(c in pattern for c in "*?["):
+        return pattern in name
+    return fnmatchcase(name, pattern) or fnmatchcase(name, f"*/{pattern}")
 
 
 def shown(name: str, cwd: str | None) -> str:

@@ -35,10 +35,10 @@ def compare(
     """
     import sys
 
-    from weir.analysis.compare import parse_threshold
-    from weir.report.build import build
-    from weir.report.compare import compare as compared
-    from weir.report.compare import comparison_json, render_comparison
+    from weir.compare.compute import parse_threshold
+    from weir.report.frame.build import build
+    from weir.compare.table import compare as compared
+    from weir.compare.table import comparison_json, render_comparison
 
     thresholds = [parse_threshold(text) for text in fail_if or ()]
     made = compared(build(run_a, all=everything), build(run_b, all=everything), steps=step or (), thresholds=thresholds)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli._options import Dask, reader_of
+from weir.report.processes.compute import is_complete
 
 FORMS = ("parquet", "csv", "perfetto", "totals")
 
@@ -50,7 +51,7 @@ def export(
             _tables(opened, to, str(output), tables, told)
         else:
             _one_file(opened, to, output, told)
-        if not opened.report.is_complete:
+        if not is_complete(opened.report):
             _say_incomplete(opened)
             raise typer.Exit(4)
 

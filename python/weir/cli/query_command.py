@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli._options import Dask, reader_of
+from weir.report.processes.compute import is_complete
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
 Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The question, in DuckDB's SQL; - reads it from standard input.")]
@@ -59,7 +60,7 @@ def query(
         with _interrupting(opened.interrupt), open_output(output) as stream, waiting(output is not None):
             write_result(opened.sql_reader(question), format, stream, top or None)
         _say(opened)
-        if not opened.report.is_complete:
+        if not is_complete(opened.report):
             raise typer.Exit(4)
 
 
@@ -102,6 +103,6 @@ def _say(opened: Any) -> None:
     if without and "events" in opened.asked:
         levels = ", ".join(f"{step.name}: {step.level}" for step in opened.report.steps if step.level != "trace")
         print(f"weir: events has no rows of steps that were not recorded at level trace ({levels}); totals has them all", file=sys.stderr)
-    if not opened.report.is_complete:
+    if not is_complete(opened.report):
         for sentence in notes(opened.report):
             print(f"weir: {sentence}", file=sys.stderr)

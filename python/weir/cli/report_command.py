@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli._options import Dask, reader_of
+from weir.report.processes.compute import is_complete
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
@@ -54,10 +55,10 @@ def report(
     Status 4 when the trace is incomplete: the report is printed all the same, and says what is missing.
     """
     from weir._errors import UsageError
-    from weir.analysis.files import SORT_KEYS
-    from weir.analysis.phase_rules import read_phase_rules
+    from weir.report.files.compute import SORT_KEYS
+    from weir.report.waits.phase_rules import read_phase_rules
     from weir.report import build
-    from weir.report.kind import Options
+    from weir.report.frame.kind import Options
     from weir.report.registry import named
 
     if by not in SORT_KEYS:
@@ -86,7 +87,7 @@ def report(
             _print_lines(made, file, op, t_from, t_to)
         else:
             _show(made, options, json, html)
-    if not made.is_complete:
+    if not is_complete(made):
         raise typer.Exit(4)
 
 

@@ -25,8 +25,8 @@ def scaling(runs: Runs, step: Step = None, phases: Phases = None, stop: Gain = 0
     import json as formats
     import sys
 
-    from weir.analysis.phase_rules import read_phase_rules
-    from weir.report.scaling import read_scaling, render_scaling, scaling_json
+    from weir.report.waits.phase_rules import read_phase_rules
+    from weir.scaling.table import read_scaling, render_scaling, scaling_json
 
     rules = read_phase_rules(phases) if phases is not None else ()
     found = read_scaling(runs, step=step, phase_rules=rules, stop_gain=stop)

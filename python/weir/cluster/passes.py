@@ -10,8 +10,8 @@ import numpy as np
 from weir.analysis.active import Active, active_time
 from weir.analysis.clock import Line
 from weir.analysis.columns import has_class
+from weir.analysis.intervals import Union
 from weir.analysis.tiles import Grid, tiles
-from weir.analysis.waits.intervals import Union
 from weir.cluster.files import Identity, opened
 from weir.trace._abi import TILE, Cursor
 from weir.trace.events import next_events

@@ -15,7 +15,7 @@ import numpy as np
 from weir.export._protobuf import message, number, same, text, varints
 from weir.export._slices import marker_order, nested
 from weir.query.events import EventSource, event_sources
-from weir.report.build import Report
+from weir.report.frame.build import Report
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ import numpy as np
 
 from weir.analysis.columns import Columns, starts
 from weir.analysis.names import NO_NAME
-from weir.report.build import Report, StepReport
+from weir.report.frame.build import Report, StepReport
 from weir.trace.ops import MPI_IO, POSIX, STDIO, op_named, ops
 
 _HEAD = """\

@@ -13,10 +13,24 @@ from weir.analysis.names import NameTable
 from weir.analysis.step import StepData, name_numbers
 from weir.query._arrow import arrow_schema, pyarrow
 from weir.query.schema import CLASSES, EVENTS
-from weir.report.build import Report
+from weir.report.frame.build import Report
 from weir.trace.events import Events, read_events
 from weir.trace.file import LOST
-from weir.trace.ops import BELOW, ERROR, EVENTS as EVENT_LAYERS, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines, op_named, ops
+from weir.trace.ops import (
+    BELOW,
+    ERROR,
+    FORTRAN,
+    LAYER_NAMES,
+    NESTED,
+    NOTES,
+    OF_OUTPUT,
+    SHORT,
+    layer_kinds,
+    mpi_routines,
+    op_named,
+    ops,
+)
+from weir.trace.ops import EVENTS as EVENT_LAYERS
 
 if TYPE_CHECKING:
     import pyarrow as pa

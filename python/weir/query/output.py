@@ -18,7 +18,7 @@ from weir._errors import StorageError, UsageError
 from weir.analysis.names import shown
 from weir.query._arrow import pyarrow
 from weir.query.schema import TABLES
-from weir.report.table import Table, text_lines
+from weir.report.frame.table import Table, text_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa

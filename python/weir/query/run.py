@@ -17,7 +17,7 @@ from weir.query._arrow import arrow_schema, distinct, duckdb, pyarrow
 from weir.query.events import event_batches
 from weir.query.schema import TABLES, TableSchema, table_named
 from weir.query.tables import MADE
-from weir.report.build import Report, build
+from weir.report.frame.build import Report, build
 
 if TYPE_CHECKING:
     import pandas

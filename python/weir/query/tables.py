@@ -9,14 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weir.analysis.columns import Columns
-from weir.analysis.kernel import ProcessFigures, process_figures
 from weir.analysis.names import NO_NAME, fold
 from weir.query._arrow import arrow_schema, encoded, pyarrow
 from weir.query.events import class_indices, is_mpi_open, layer_names, of_mpi, op_names
 from weir.query.schema import (
-    CLASSES, EXPOSED, NAMES, OPERATIONS, PHASES, PROCESSES, STEPS, TOTALS, VARIABLES, WAITS, TableSchema,
+    CLASSES,
+    EXPOSED,
+    NAMES,
+    OPERATIONS,
+    PHASES,
+    PROCESSES,
+    STEPS,
+    TOTALS,
+    VARIABLES,
+    WAITS,
+    TableSchema,
 )  # fmt: skip
-from weir.report.build import Report, StepReport
+from weir.report.files.last_names import last_names_of
+from weir.report.frame.build import Report, StepReport
+from weir.report.mpi_io.variables import variables_of
+from weir.report.processes.compute import ProcessFigures, is_step_complete, process_figures
+from weir.report.waits.summary import synchronisation_of
 from weir.trace.ops import BELOW, NESTED, OF_OUTPUT, ops
 
 if TYPE_CHECKING:
@@ -46,7 +59,7 @@ def _from_rows(schema: TableSchema, rows: list[tuple]) -> pa.Table:
 
 def totals_table(report: Report) -> pa.Table:
     """Every row of the reader, of all processes and layers, launchers and pipes included."""
-    named = [(step, one.columns, one.last) for step, one in zip(report.steps, report.last_names)]
+    named = [(step, one.columns, one.last) for step, one in zip(report.steps, last_names_of(report))]
     layered = [(step, step.data.layered, step.data.layered.name) for step in report.steps]
     parts = [_totals_of(*one) for every in zip(named, layered) for one in every if len(one[1])]
     pa = pyarrow()
@@ -97,7 +110,7 @@ def steps_table(report: Report) -> pa.Table:
             step.name, step.level, command, step.data.cwd, step.started_ns, step.wall_ns,
             job.exit_status if job is not None else None, sum(rank >= 0 for rank in step.ranks), int(step.members.sum()),
             len(step.data.files), all_ranks.calls, all_ranks.bytes, all_ranks.ns, all_ranks.files, step.active_ns,
-            step.lost_events, step.is_complete,
+            step.lost_events, is_step_complete(step),
         ))  # fmt: skip
     return _from_rows(STEPS, rows)
 
@@ -135,7 +148,7 @@ def exposed_table(report: Report) -> pa.Table:
     return _from_rows(EXPOSED, [
         (step.name, file.file, op.op, op.waited_ns, op.exposed_ns, op.critical_ns)
         for step in report.steps
-        if (waits := step.synchronisation.waits) is not None
+        if (waits := synchronisation_of(step).waits) is not None
         for file in waits.files
         for op in file.ops
     ])  # fmt: skip
@@ -145,7 +158,7 @@ def waits_table(report: Report) -> pa.Table:
     return _from_rows(WAITS, [
         (step.name, one.routine, one.communicator or None, one.calls, one.waiting_ns, one.waited_ns, one.last, one.last_times)
         for step in report.steps
-        if (waits := step.synchronisation.waits) is not None
+        if (waits := synchronisation_of(step).waits) is not None
         for one in waits.routines
     ])  # fmt: skip
 
@@ -155,7 +168,7 @@ def phases_table(report: Report) -> pa.Table:
     return _from_rows(PHASES, [
         (step.name, phase.name, *(getattr(phase, figure) for figure in figures))
         for step in report.steps
-        for phase in step.synchronisation.phases
+        for phase in synchronisation_of(step).phases
     ])  # fmt: skip
 
 
@@ -164,7 +177,7 @@ def variables_table(report: Report) -> pa.Table:
     return _from_rows(VARIABLES, [
         (one.step, one.library, one.file, one.variable, one.ranks, *(getattr(one, figure) for figure in figures))
         for step in report.steps
-        for one in step.variables
+        for one in variables_of(step)
     ])  # fmt: skip
 
 

@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from weir.report.kind import Options
+from weir.report.frame.build import Report
+from weir.report.frame.kind import Options
 from weir.report.notes import notes, unseen_statement
+from weir.report.processes.compute import is_complete, unseen_of
 from weir.report.registry import KINDS
-from weir.report.steps import totals_json
-
-if TYPE_CHECKING:
-    from weir.report.build import Report
+from weir.report.steps.table import totals_json
 
 
 def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     """What is known of the run as a whole, and the keys of every table that `all` prints or that is named. Rows are not
-    limited, but for files, which by, top, threshold_ns and pattern choose as in weir.analysis.files.chosen."""
+    limited, but for files, which by, top, threshold_ns and pattern choose as in weir.report.files.compute.chosen."""
     not_files, launchers, segments = zip(*(step.left_out() for step in report.steps)) if report.steps else ((), (), ())
     found: dict[str, Any] = {
         "format": 1,
@@ -30,7 +29,7 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
             **totals_json(report.all),
         },
         "lost_events": report.lost_events,
-        "complete": report.is_complete,
+        "complete": is_complete(report),
         "notes": notes(report),
         "problems": [
             {"file": p.path, "byte": p.offset, "reason": p.reason, "count": p.count} for p in report.problems
@@ -51,7 +50,7 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
 
 def _unseen(report: Report) -> dict[str, Any]:
     """What the kernel counted and nobody saw; statement: the first line of the report where it is not the whole truth."""
-    steps = [(step.name, step.unseen) for step in report.steps]
+    steps = [(step.name, unseen_of(step)) for step in report.steps]
     return {
         "statement": unseen_statement(report),
         "bytes": sum(one.bytes for _, one in steps),

@@ -12,10 +12,9 @@ from itertools import groupby
 import numpy as np
 
 from weir.analysis.columns import class_codes
-from weir.analysis.files import matches
-from weir.analysis.names import fold, shown
+from weir.analysis.names import fold, matches, shown
 from weir.analysis.step import Member, StepData
-from weir.report.build import Choice, Report, build
+from weir.report.frame.build import Choice, Report, build
 from weir.trace.ops import EVENTS, FORTRAN, HDF5, LONG, MPI, MPI_IO, OUTPUT, op_named, ops
 
 _NAMELESS = -1
@@ -34,7 +33,7 @@ def trace_lines(
 ) -> Iterator[str]:
     """Lines by step, rank and process; within a process in the order in which calls returned, all threads together.
 
-    file: a pattern as in weir.analysis.files.matches. op: a name of the table of operations (KeyError when there is none).
+    file: a pattern as in weir.report.files.compute.matches. op: a name of the table of operations (KeyError when there is none).
     t_from, t_to: seconds since the start of the step; records that lie in the window at any time. stamp: ns since 1970
     when the call began, on the aligned clock; time: ns that it took.
     """

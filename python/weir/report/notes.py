@@ -4,22 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from weir.analysis.kernel import is_unseen
-from weir.report.figures import size
-from weir.report.mpi_io import mpi_io_findings
-from weir.report.output import output_findings
-from weir.report.phases import phase_findings, rule_findings
-from weir.report.waits import wait_findings
+from weir.analysis.totals import Totals
+from weir.report.frame.build import Report, StepReport
+from weir.report.frame.figures import size
+from weir.report.layers.compute import layers_of
+from weir.report.mpi_io.compute import mpi_files_of
+from weir.report.mpi_io.table import mpi_io_findings
+from weir.report.output.compute import output_of
+from weir.report.output.table import output_findings
+from weir.report.processes.compute import Group, Unseen, is_complete, is_unseen, unseen_of
+from weir.report.processes.starts import Untraced
+from weir.report.waits.phase_table import phase_findings, rule_findings
+from weir.report.waits.table import wait_findings
 from weir.trace.children import signal_name
 from weir.trace.process import LEVELS
-
-if TYPE_CHECKING:
-    from weir.analysis.kernel import Group, Unseen
-    from weir.analysis.starts import Untraced
-    from weir.analysis.totals import Totals
-    from weir.report.build import Report, StepReport
 
 LEFT_OUT = "left out: "  # begins the notes on what the figures do not count by choice
 SHOWN_BY = " (--all shows them)"  # ends them
@@ -35,7 +34,7 @@ def notes(report: Report) -> list[str]:
         "INCOMPLETE: the figures below do not show all I/O of the run; "
         "the next notes give the reasons"
     )
-    found = [] if report.is_complete else [unseen_statement(report) or incomplete]
+    found = [] if is_complete(report) else [unseen_statement(report) or incomplete]
     problems = report.problems
     found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
@@ -43,7 +42,7 @@ def notes(report: Report) -> list[str]:
     found += [
         f"LOST BYTES: {one.lost_bytes} bytes that the program's writes had handed over did not "
         f"reach {one.file} ({one.deferred_errors} writes failed later)"
-        for one in report.layers
+        for one in layers_of(report)
         if one.deferred_errors
     ]
     for step in report.steps:
@@ -91,11 +90,11 @@ def _of_step(step: StepReport) -> list[str]:
             "Wall is from the first to the last record or sign of life of a process"
         )
     found += _of_later_work(step)
-    if step.output is not None:
-        found += output_findings(step.output)
+    if output_of(step) is not None:
+        found += output_findings(output_of(step))
     found += wait_findings(step)
     found += phase_findings(step)
-    for file in step.mpi_files:
+    for file in mpi_files_of(step):
         found += mpi_io_findings(file, step.data.cwd)
     return found
 
@@ -104,7 +103,7 @@ def _of_killed(step: StepReport) -> list[str]:
     """Processes that did not end in order, by name; those that are known to be killed first."""
     data = step.data
     replaced = {
-        one.starter for group in step.unseen.groups for one in group.programs if one.is_replaced
+        one.starter for group in unseen_of(step).groups for one in group.programs if one.is_replaced
     }
     found = [
         (index not in data.signals, index)
@@ -183,7 +182,7 @@ def unseen_statement(report: Report) -> str | None:
     """The first line of a report of which a part was not seen: how much, of which processes, and
     the likely way."""
     parts = []
-    steps = [step.unseen for step in report.steps]
+    steps = [unseen_of(step) for step in report.steps]
     missed, counted = sum(one.bytes for one in steps), sum(one.counted for one in steps)
     names = []
     if is_unseen(missed, counted):
@@ -238,7 +237,7 @@ def _untraced(one: Untraced, group: Group) -> str:
 def _of_untraced(step: StepReport) -> list[str]:
     """Programs without records of which the kernel says that they did next to nothing."""
     harmless = [
-        one for group in step.unseen.groups if not group.matters
+        one for group in unseen_of(step).groups if not group.matters
         for one in group.programs if not one.reason.startswith("static")
     ]  # fmt: skip
     if not harmless:

@@ -8,17 +8,17 @@ import textwrap
 from collections.abc import Iterator
 from itertools import islice
 
-from weir.analysis.files import matches
-from weir.report.amounts import fitted
-from weir.report.build import Report
-from weir.report.figures import decimals, megabytes, milliseconds, rate
-from weir.report.groups import FileGroup, file_groups
-from weir.report.kind import ALL, Options
+from weir.analysis.names import matches
+from weir.report.files.groups import FileGroup, file_groups
+from weir.report.frame.amounts import fitted
+from weir.report.frame.build import Report
+from weir.report.frame.figures import decimals, megabytes, rate
+from weir.report.frame.kind import ALL, Options
+from weir.report.frame.table import Table
 from weir.report.notes import LEFT_OUT, SHOWN_BY, notes
 from weir.report.registry import KINDS
 from weir.report.sentences import critical_by_file, critical_by_group, heading, is_grave, sentences
-from weir.report.steps import step_table
-from weir.report.table import Table
+from weir.report.steps.table import step_table
 
 MOST_SENTENCES = 3
 MOST_FILES = 10

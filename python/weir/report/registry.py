@@ -4,37 +4,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from weir._errors import UsageError
-from weir.report import (
-    detail, file_systems, files, flow, layers, mpi_io, output, phases, processes, requests, routines, steps, units, waits,
-)  # fmt: skip
-from weir.report.kind import ALL, Options, TableKind
-from weir.report.table import Table
-
-if TYPE_CHECKING:
-    from weir.report.build import Report
+from weir.report.file_systems.table import FILE_SYSTEMS
+from weir.report.files.table import FILES
+from weir.report.flow.table import FLOW, GRAPH, READS
+from weir.report.frame.build import Report
+from weir.report.frame.kind import ALL, Options, TableKind
+from weir.report.frame.table import Table
+from weir.report.layers.table import LAYERS
+from weir.report.mpi_io.table import MPI_IO, VARIABLES
+from weir.report.output.table import OUTPUT
+from weir.report.processes.table import PROCESSES
+from weir.report.requests.table import DURATIONS, REQUESTS
+from weir.report.routines.detail import DETAIL
+from weir.report.routines.table import SUMMARY
+from weir.report.steps.table import STEPS
+from weir.report.units.table import UNITS
+from weir.report.waits.phase_table import PHASES
+from weir.report.waits.table import WAITS
 
 KINDS: tuple[TableKind, ...] = (
-    steps.STEPS,
-    waits.WAITS,
-    phases.PHASES,
-    routines.SUMMARY,
-    files.FILES,
-    requests.REQUESTS,
-    requests.DURATIONS,
-    units.UNITS,
-    layers.LAYERS,
-    output.OUTPUT,
-    mpi_io.MPI_IO,
-    mpi_io.VARIABLES,
-    file_systems.FILE_SYSTEMS,
-    flow.FLOW,
-    flow.GRAPH,
-    flow.READS,
-    processes.PROCESSES,
-    detail.DETAIL,
+    STEPS,
+    WAITS,
+    PHASES,
+    SUMMARY,
+    FILES,
+    REQUESTS,
+    DURATIONS,
+    UNITS,
+    LAYERS,
+    OUTPUT,
+    MPI_IO,
+    VARIABLES,
+    FILE_SYSTEMS,
+    FLOW,
+    GRAPH,
+    READS,
+    PROCESSES,
+    DETAIL,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 

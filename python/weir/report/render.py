@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from weir.report.build import Report
-from weir.report.kind import Options
+from weir.report.frame.build import Report
+from weir.report.frame.kind import Options
+from weir.report.frame.table import Table, text_lines
 from weir.report.notes import notes
 from weir.report.overview import overview
 from weir.report.registry import report_tables
-from weir.report.table import Table, text_lines
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from weir.analysis.names import shown
-from weir.report.amounts import amount, number, seconds, share
-from weir.report.build import Report, StepReport
-from weir.report.groups import FileGroup
+from weir.report.files.groups import FileGroup
+from weir.report.frame.amounts import amount, number, seconds, share
+from weir.report.frame.build import Report, StepReport
+from weir.report.requests.compute import requests_of
+from weir.report.waits.summary import synchronisation_of
 
 UNEVEN = 1.5  # a rank's or a step's I/O seconds over the mean: worth a sentence
 NOTABLE = 0.1  # a share worth a sentence
@@ -67,7 +69,7 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
     that belong together that it waits for most: each of them alone may take little."""
     if report.choice.rank is not None:
         return None
-    critical = sum(found.critical_ns for step in report.steps if (found := step.synchronisation.waits) is not None)
+    critical = sum(found.critical_ns for step in report.steps if (found := synchronisation_of(step).waits) is not None)
     by_file = critical_by_file(report)
     if not critical or not by_file:
         return None
@@ -92,7 +94,7 @@ def critical_by_file(report: Report) -> dict[str, int]:
     """Critical I/O time in ns by path, over all steps whose waits in MPI were recorded."""
     found: dict[str, int] = {}
     for step in report.steps:
-        waits = step.synchronisation.waits
+        waits = synchronisation_of(step).waits
         for file in waits.files if waits is not None else ():
             found[file.file] = found.get(file.file, 0) + file.critical_ns
     return found
@@ -148,7 +150,7 @@ def _balance(report: Report) -> str | None:
 
 
 def _small(report: Report) -> str | None:
-    found = report.requests
+    found = requests_of(report)
     if found.small_share is None or found.small_share < NOTABLE or found.of_app < MANY:
         return None
     return f"{share(found.small_app, found.of_app)} of the {number(found.of_app)} reads and writes ask for less than 4 KiB."

@@ -24,7 +24,8 @@ from weir.trace._abi import COUNTER, Cursor
 from weir.trace.counters import counters_in
 from weir.trace.events import Events, next_events
 from weir.trace.file import COUNTERS, EVENTS, LOST
-from weir.trace.ops import ERROR, EVENTS as EVENT_LAYERS
+from weir.trace.ops import ERROR
+from weir.trace.ops import EVENTS as EVENT_LAYERS
 from weir.trace.process import text_of
 
 _KEYS = ("name", "rank", "op", "layer", "flags")  # what a look tells apart

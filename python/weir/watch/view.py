@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from weir.analysis.names import shown
-from weir.report.figures import megabytes, percent, thousands
-from weir.report.table import Table, text_lines
+from weir.report.frame.figures import megabytes, percent, thousands
+from weir.report.frame.table import Table, text_lines
 from weir.watch.watch import Look, Watch
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.analysis.columns import Columns
-from weir.analysis.files import FileTotals, file_totals
 from weir.analysis.names import NameTable
 from weir.analysis.totals import Totals, totals
+from weir.report.files.compute import FileTotals, file_totals
 from weir.trace import DamagedFile, RunNotFound, Step, find_run
 from weir.watch.follow import Follower
 

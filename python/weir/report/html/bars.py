@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weir.analysis.files import FileTotals, chosen
 from weir.analysis.names import shown
-from weir.report.build import Report
-from weir.report.figures import decimals, duration, size
-from weir.report.amounts import seconds, share
-from weir.report.groups import FileGroup, group_table
-from weir.report.html.section import Section, rendered
-from weir.report.steps import step_table
+from weir.report.files.compute import FileTotals, chosen, files_of
+from weir.report.files.groups import FileGroup, group_table
+from weir.report.frame.amounts import seconds, share
+from weir.report.frame.build import Report
+from weir.report.frame.figures import decimals, duration, size
+from weir.report.frame.section import Section, rendered
+from weir.report.requests.compute import requests_of
+from weir.report.steps.table import step_table
+from weir.report.waits.summary import synchronisation_of
 
 TOP_FILES = 30
 
@@ -32,7 +34,7 @@ def steps(report: Report) -> Section:
     bars, has_critical = [], False
     for step in report.steps:
         active = min(step.active_ns or 0, step.wall_ns)
-        waits = step.synchronisation.waits if report.choice.rank is None else None  # waits are those of all ranks
+        waits = synchronisation_of(step).waits if report.choice.rank is None else None  # waits are those of all ranks
         critical = min(waits.critical_ns, active) if waits is not None else 0
         has_critical = has_critical or critical > 0
         widths = (("critical", critical), ("active", active - critical), ("wall", step.wall_ns - active))
@@ -52,7 +54,7 @@ def steps(report: Report) -> Section:
 
 def sizes(report: Report) -> Section | None:
     """Reads and writes by size, and by duration."""
-    found = report.requests
+    found = requests_of(report)
     if not found.sizes and not found.durations:
         return None
     by_size = [
@@ -80,7 +82,7 @@ def _size_label(least: int, most: int | None) -> str:
 
 def files(report: Report, groups: list[FileGroup]) -> Section | None:
     """The files with the most I/O time, those that belong together and each by itself."""
-    every = report.files
+    every = files_of(report)
     top = chosen(every, top=TOP_FILES)
     if not top:
         return None

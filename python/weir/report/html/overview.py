@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from weir.report.build import Report
-from weir.report.amounts import amount, number, seconds, share
-from weir.report.groups import FileGroup
-from weir.report.html.section import Section, rendered
+from weir.report.files.groups import FileGroup
+from weir.report.frame.amounts import amount, number, seconds, share
+from weir.report.frame.build import Report
+from weir.report.frame.section import Section, rendered
 from weir.report.notes import notes
 from weir.report.sentences import count, is_grave, sentences
 

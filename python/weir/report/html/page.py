@@ -19,12 +19,13 @@ from markupsafe import Markup
 
 from weir._errors import StorageError
 from weir._version import find_version
-from weir.report.build import Report
-from weir.report.html import bars, overtime, overview, tables
-from weir.report.groups import file_groups
-from weir.report.html.section import Section, asset, rendered
+from weir.report.files.groups import file_groups
+from weir.report.frame.build import Report
+from weir.report.frame.section import Section, asset, rendered
+from weir.report.html import bars, overview, tables
 from weir.report.html.uplot import uplot
 from weir.report.sentences import heading
+from weir.report.timeline.page import over_time
 
 SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", "sort.js", "main.js")
 
@@ -34,7 +35,7 @@ def sections(report: Report) -> Iterator[Section]:
     groups = file_groups(report)
     yield overview.overview(report, groups)
     yield bars.steps(report)
-    yield from overtime.over_time(report)
+    yield from over_time(report)
     yield from tables.early_sections(report)
     for found in (bars.files(report, groups), bars.sizes(report)):
         if found is not None:

@@ -7,11 +7,11 @@ from itertools import accumulate
 
 from markupsafe import Markup
 
-from weir.report.build import Report
-from weir.report.html.section import Section, rendered
-from weir.report.kind import Options, TableKind
+from weir.report.frame.build import Report
+from weir.report.frame.kind import Options, TableKind
+from weir.report.frame.section import Section, rendered
+from weir.report.frame.table import Table
 from weir.report.registry import KINDS
-from weir.report.table import Table
 
 TOP = 30
 MOST_OPEN = 60  # rows of all tables of a section that are open when the page opens: of more, the first tables, and one always

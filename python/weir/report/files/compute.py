@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files: what was done to each, over ranks and steps; the slowest, the largest, the most called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from weir.analysis.columns import Columns, starts
+from weir.analysis.names import NO_NAME, NameTable, matches
+from weir.report.files.last_names import columns_by_last_name
+from weir.report.frame.build import Report, figure
+from weir.trace.ops import ops
+
+SORT_KEYS = ("msec", "mb", "rate", "calls", "file")
+
+
+class FileOp(NamedTuple):
+    """All records of one operation on a file; `below` of its calls were made by a language's library."""
+
+    op: str
+    calls: int
+    bytes: int
+    ns: int
+    below: int
+
+
+@dataclass(frozen=True)
+class FileTotals:
+    file: str
+    calls: int
+    bytes_read: int
+    bytes_written: int
+    ns: int
+    ops: tuple[FileOp, ...]
+    also: tuple[str, ...] = ()  # other names under which it was used: earlier ones, and links
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def rate_mb_s(self) -> float:
+        """MB/s while in I/O on this file."""
+        return self.bytes * 1e3 / self.ns if self.ns else 0.0
+
+
+def file_totals(columns: Columns, names: NameTable, used: np.ndarray | None = None) -> list[FileTotals]:
+    """One entry for each name, by name. used: for each row the name under which it was recorded, where that may be another one."""
+    also = {} if used is None else _other_names(columns.name, used, names)
+    table = columns.where(columns.name != NO_NAME)
+    if not len(table):
+        return []
+    table = table.where(np.lexsort((table.op, table.name)))
+    by_name = starts(table.name)
+    by_op = starts(table.name, table.op)
+    read = np.where(table.by_code("R"), table.moved, 0)
+    figures = (table.app_calls, read, table.moved - read, table.own_ns)
+    sums = zip(*(np.add.reduceat(figure, by_name).tolist() for figure in figures))
+    parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns, table.calls - table.app_calls)
+    op_names = {value: op.name for value, op in ops().items()}
+    every_op = [
+        FileOp(op_names[op], *figures)
+        for op, *figures in zip(table.op[by_op].tolist(), *(np.add.reduceat(part, by_op).tolist() for part in parts))
+    ]
+    limits = [*np.searchsorted(by_op, by_name).tolist(), len(by_op)]
+    made = [
+        FileTotals(names[name], *one, tuple(every_op[begin:end]), also.get(name, ()))
+        for name, one, begin, end in zip(table.name[by_name].tolist(), sums, limits, limits[1:])
+    ]
+    return sorted(made, key=lambda one: one.file)
+
+
+def _other_names(name: np.ndarray, used: np.ndarray, names: NameTable) -> dict[int, tuple[str, ...]]:
+    found: dict[int, set[str]] = {}
+    other = np.flatnonzero((name != used) & (used != NO_NAME))
+    for one, was in set(zip(name[other].tolist(), used[other].tolist())):
+        found.setdefault(one, set()).add(names[was])
+    return {one: tuple(sorted(every)) for one, every in found.items()}
+
+
+def chosen(
+    files: Sequence[FileTotals], *, by: str = "msec", top: int | None = None, threshold_ns: int = 0, pattern: str | None = None
+) -> list[FileTotals]:
+    """Files sorted by a key of SORT_KEYS (largest first, names rising), those under the threshold left out, then the first `top`."""
+    if by not in SORT_KEYS:
+        raise ValueError(f"files cannot be sorted by {by!r}; choose one of {', '.join(SORT_KEYS)}")
+    keys = {
+        "msec": lambda f: (-f.ns, f.file),
+        "mb": lambda f: (-f.bytes, f.file),
+        "rate": lambda f: (-f.rate_mb_s, f.file),
+        "calls": lambda f: (-f.calls, f.file),
+        "file": lambda f: f.file,
+    }
+    kept = [f for f in files if f.ns >= threshold_ns and (pattern is None or any(matches(name, pattern) for name in (f.file, *f.also)))]
+    kept.sort(key=keys[by])
+    return kept if top is None else kept[:top]
+
+
+@figure
+def files_of(report: Report) -> list[FileTotals]:
+    """Files under the names that they had last."""
+    columns, used = columns_by_last_name(report)
+    return file_totals(columns, report.names, used)
+
+
+def files_of_rank(report: Report, rank: int | None) -> list[FileTotals]:
+    """Files of one rank over all steps; None: of all ranks."""
+    if rank is None:
+        return files_of(report)
+    columns, used = columns_by_last_name(report)
+    of_rank = columns.rank == rank
+    return file_totals(columns.where(of_rank), report.names, used[of_rank])

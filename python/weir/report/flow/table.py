@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data flow between steps as tables and JSON: the transfer matrix, what is only carried along, the graph, what is read more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from weir.analysis.names import matches
+from weir.analysis.patterns import Pattern
+from weir.report.files.last_names import namings_of
+from weir.report.flow.compute import (
+    CARRIED,
+    INPUT,
+    OUTPUT,
+    ROLES,
+    Edge,
+    FileFlow,
+    Flow,
+    FlowStep,
+    Moved,
+    Passage,
+    Row,
+    Use,
+    flow,
+    who,
+)
+from weir.report.flow.rereads import Extents, Reread, extents, read_again, read_by_all, uses_between
+from weir.report.frame.build import Report
+from weir.report.frame.figures import megabytes, percent, short, spans
+from weir.report.frame.kind import Options, TableKind
+from weir.report.frame.table import Table
+from weir.report.waits.summary import synchronisation_of
+
+
+def flow_steps(report: Report) -> list[FlowStep]:
+    """What the analysis of the flow looks at: the chosen I/O on files of each step, and who gave names to files, chosen or not."""
+    made = []
+    for step in report.steps:
+        ranks = frozenset(member.rank for member in step.data.members if not member.is_launcher)
+        made.append(FlowStep(step.name, ranks, step.columns, namings_of(step)))
+    return made
+
+
+def report_flow(report: Report, pattern: str | None = None) -> Flow:
+    """The flow of the chosen steps and ranks, of files whose name fits the pattern; found once."""
+    found = report.figures.setdefault(report_flow, {})
+    if pattern not in found:
+        found[pattern] = _found_flow(report, pattern)
+    return found[pattern]
+
+
+def _found_flow(report: Report, pattern: str | None) -> Flow:
+    wanted = None if pattern is None else [number for number, name in enumerate(report.names.names) if matches(name, pattern)]
+
+    def split(step: int, instants: dict[int, list[int]], classes: str) -> dict[tuple[int, int], list[Moved]]:
+        one = report.steps[step]
+        return uses_between(one.data, one.members, report.names, instants, classes) if one.level == "trace" else {}
+
+    return flow(flow_steps(report), report.names, report.cwd, wanted, split)
+
+
+def report_rereads(report: Report, found: Flow) -> tuple[list[Reread], list[Reread]]:
+    """Files that all ranks of a step read, and files that one rank read more than once. cost: a pass over all records."""
+    steps: list[Extents | None] = [extents(step.data, step.members, report.names, found.file_of) if step.level == "trace" else None for step in report.steps]
+    return read_by_all(found, steps), read_again(found, flow_steps(report), steps)
+
+
+def flow_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
+    """The transfer matrix; files that are only carried from step to step; files written and never read."""
+    found = report_flow(report, pattern)
+    yield _matrix(report, found, top)
+    carried, unread = found.of(CARRIED), found.of(OUTPUT)
+    if carried:
+        yield _carried_table(report, found, carried, top)
+    if unread:
+        yield _unread_table(found, unread, top)
+
+
+def graph_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
+    """The edges of the flow: from the step that wrote to the step that read, most bytes first."""
+    found = report_flow(report, pattern)
+    edges = sorted(((passage, row) for row in found.rows for passage in row.passages), key=lambda one: (-one[0].bytes, one[1].pattern.text))
+    rows = tuple(
+        (f"{megabytes(edge.bytes):.3f}", *_ends(found, edge), str(edge.files), row.pattern.text) for edge, row in edges[:top]
+    )
+    columns = ("MB", "<from", "<ranks", "<to", "<ranks", "files", "<File")
+    total = (f"{megabytes(sum(edge.bytes for edge, _ in edges)):.3f}", *[""] * 5, "TOTAL")
+    yield Table(f"Bytes from step to step, by MB{_of(len(rows), len(edges))}", columns, rows, footer=(total,), remarks=_unfollowed(found))
+
+
+def read_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
+    """Files that all ranks of a step read; files that the same rank read more than once."""
+    found = report_flow(report, pattern)
+    by_all, again = report_rereads(report, found)
+    heads = ("MB read", "MB distinct", "times", "opens", "<Step", "<ranks", "files", "<File")
+    for title, every, remark in (
+        ("Read by all ranks of a step", by_all, "MB distinct: what would do if one rank read it for all; ?: offsets are not known (stdio, or no records)"),
+        ("Read more than once by the same rank", again, "?: offsets are not known; the rank opened the file so many times and only read it"),
+    ):
+        rows = tuple(_reread_cells(found, one) for one in every[:top])
+        if rows:
+            yield Table(f"{title}{_of(len(rows), len(every))}", heads, rows, remarks=(remark,))
+
+
+def _of(shown: int, every: int) -> str:
+    return f" ({shown} of {every})" if shown < every else ""
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def cell(use: Use | None, everyone: frozenset[int]) -> str:
+    """Who, and the direction: -> 0 is a read by rank 0, all -> a write by all ranks, -> 0 -> both."""
+    if use is None or not use.direction:
+        return ""
+    read, written = who(use.read, everyone), who(use.written, everyone)
+    if not use.written:
+        return f"-> {read}"
+    if not use.read:
+        return f"{written} ->"
+    return f"-> {read} ->" if read == written else f"-> {read}, {written} ->"
+
+
+def numbers_text(pattern: Pattern) -> str:
+    """How far the numbers of a pattern go: 001-004; with gaps, how many there are."""
+    texts = []
+    for one in pattern.numbers:
+        of = f" ({one.count})" if one.has_gaps else ""
+        texts.append(f"{one.least}-{one.most}{of}")
+    if len(texts) < 2:
+        return "".join(texts)
+    return ", ".join(f"{one.letter} {text}" for one, text in zip(pattern.numbers, texts))
+
+
+def _matrix(report: Report, found: Flow, top: int | None) -> Table:
+    rows = tuple(
+        (
+            row.pattern.text, str(len(row.files)), numbers_text(row.pattern),
+            *(cell(use, ranks) for use, ranks in zip(row.uses, found.ranks)), row.role, *_volume(row),
+        )
+        for row in found.rows[:top]
+    )  # fmt: skip
+    columns = ("<File", "files", "<numbers", *(f"<{step}" for step in found.steps), "<role", "MB written", "MB read", "sec")
+    lines = "1 line" if len(found.rows) == 1 else f"{len(found.rows)} lines"
+    title = f"Data flow: {_files(found.files)} in {lines}, by MB{_of(len(rows), len(found.rows))}"
+    if not report.keeps_names:
+        return Table(title, columns, rows, remarks=("level summary keeps no names of files: its steps show nothing here",))
+    return Table(title, columns, rows, remarks=(*_role_remark(found), *_unfollowed(found)))
+
+
+def _volume(*rows: Row) -> tuple[str, str, str]:
+    """MB written, MB read, seconds."""
+    written, read, ns = (sum(row.sum(figure) for row in rows) for figure in ("bytes_written", "bytes_read", "ns"))
+    return f"{megabytes(written):.3f}", f"{megabytes(read):.3f}", f"{ns / 1e9:.3f}"
+
+
+def _role_remark(found: Flow) -> Iterator[str]:
+    parts = []
+    for role in ROLES:
+        rows = found.of(role)
+        if rows:
+            written, read, _ = _volume(*rows)
+            moved = f"{read} MB read" if role == INPUT else f"{written} MB written" if role == OUTPUT else f"{written} MB written, {read} read"
+            parts.append(f"{role} {_files(sum(len(row.files) for row in rows))}, {moved}")
+    if parts:
+        yield "; ".join(parts)
+    yield "-> 0: rank 0 read, 0 ->: it wrote; sev: several ranks, all: all of them, other: processes without a rank"
+
+
+def _unfollowed(found: Flow) -> tuple[str, ...]:
+    """What the trace cannot tell of the flow, and what is not as it looks."""
+    said = []
+    others = sum(file.has_other_names for row in found.rows for file in row.files)
+    if others:
+        was = "was" if others == 1 else "were"
+        said.append(f"{_files(others)} {was} written or read under other names, too (renamed or linked; --json lists them)")
+    if found.renamed:
+        was = "was" if len(found.renamed) == 1 else "were"
+        said.append(f"{_files(len(found.renamed))} {was} renamed or linked: the trace does not have the new name, the flow ends there")
+    if found.mapped:
+        was = "was" if len(found.mapped) == 1 else "were"
+        said.append(f"{_files(len(found.mapped))} {was} mapped into memory and not read otherwise: which bytes moved is not seen")
+    return tuple(said)
+
+
+def _steps_of(found: Flow, steps: Iterable[int]) -> str:
+    return ",".join(found.steps[step] for step in sorted(set(steps)))
+
+
+def _carried_ends(row: Row) -> tuple[set[int], set[int]]:
+    """Steps that wrote the row's files, steps that read them."""
+    written = {step for step, use in enumerate(row.uses) if use is not None and use.written}
+    return written, {step for step, use in enumerate(row.uses) if use is not None and use.read}
+
+
+def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int | None) -> Table:
+    every = sorted(every, key=lambda row: (-row.sum("ns"), row.pattern.text))
+    shown = every[:top]
+
+    def figures(*rows: Row) -> tuple[str, ...]:
+        count, seconds = (sum(row.sum(figure) for row in rows) for figure in ("bytes_written", "bytes_read")), []
+        for figure in ("write_ns", "read_ns", "other_ns"):
+            seconds.append(f"{sum(row.sum(figure) for row in rows) / 1e9:.3f}")
+        return (*(f"{megabytes(one):.3f}" for one in count), *seconds)
+
+    def cells(row: Row) -> tuple[str, ...]:
+        ends = (_steps_of(found, steps) for steps in _carried_ends(row))
+        removed = sum(file.removed for file in row.files)
+        gone = "" if not removed else "yes" if removed == len(row.files) else f"{removed} of them"
+        return (*figures(row), *ends, gone, str(len(row.files)), row.pattern.text)
+
+    files, saved, critical = sum(len(row.files) for row in every), sum(row.sum("ns") for row in every), _critical_ns(report, every)
+    total = (*figures(*every), "", "", "", str(files), "TOTAL")
+    remark = (
+        f"made in the run, read by a later step and not used after: in memory, or on a burst buffer, these files would take "
+        f"{short(saved / 1e9)} s of I/O ({percent(saved, report.all.ns)} of all ranks') off the file system"
+        + ("" if critical is None else f"; {short(critical / 1e9)} s of it are critical I/O time")
+    )
+    columns = ("MB written", "MB read", "write", "read", "other", "<written in", "<read in", "<removed", "files", "<File")
+    groups = (("", 2), ("sec", 3), ("", 5))
+    return Table(f"Only carried from step to step{_of(len(shown), len(every))}", columns, tuple(map(cells, shown)), groups, (total,), (remark,))
+
+
+def _critical_ns(report: Report, rows: Sequence[Row]) -> int | None:
+    """Critical time of the I/O on the files of some rows; None where MPI was not recorded."""
+    files = {file.file for row in rows for file in row.files}
+    every = [waits for step in report.steps if (waits := synchronisation_of(step).waits) is not None]
+    return sum(one.critical_ns for waits in every for one in waits.files if one.file in files) if every else None
+
+
+def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
+    def cells(row: Row) -> tuple[str, ...]:
+        written, _, seconds = _volume(row)
+        return written, seconds, _steps_of(found, _carried_ends(row)[0]), str(len(row.files)), row.pattern.text
+
+    written, _, seconds = _volume(*every)
+    total = (written, seconds, "", str(sum(len(row.files) for row in every)), "TOTAL")
+    columns = ("MB written", "sec", "<written in", "files", "<File")
+    rows = tuple(map(cells, every[:top]))
+    return Table(f"Written and never read in this run{_of(len(rows), len(every))}", columns, rows, footer=(total,))
+
+
+def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:
+    read = (found.steps[edge.to_step], who(edge.readers, found.ranks[edge.to_step]))
+    if edge.from_step is None:
+        return "(before)", "", *read
+    return found.steps[edge.from_step], who(edge.writers, found.ranks[edge.from_step]), *read
+
+
+def _reread_cells(found: Flow, one: Reread) -> tuple[str, ...]:
+    if one.distinct is None:
+        figures = ("?", "?")
+    else:
+        figures = (f"{megabytes(one.distinct):.3f}", f"{one.bytes / one.distinct:.1f}" if one.distinct else "-")
+    ranks = who(one.ranks, found.ranks[one.step])
+    return (f"{megabytes(one.bytes):.3f}", *figures, str(one.times or ""), found.steps[one.step], ranks, str(len(one.files)), one.row.pattern.text)
+
+
+def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
+    """Key `flow`: the matrix row by row, exact."""
+    found = report_flow(report, pattern)
+    carried = found.of(CARRIED)
+    critical = _critical_ns(report, carried)
+    return {
+        "steps": [{"step": name, "ranks": sum(rank >= 0 for rank in ranks)} for name, ranks in zip(found.steps, found.ranks)],
+        "rows": [_row_json(found, row) for row in found.rows],
+        "carried": {
+            "rows": [index for index, row in enumerate(found.rows) if row.role == CARRIED],
+            "files": sum(len(row.files) for row in carried),
+            **{key: sum(row.sum(key) for row in carried) for key in ("bytes_written", "bytes_read")},
+            **{f"{key}_s": sum(row.sum(f"{key}_ns") for row in carried) / 1e9 for key in ("write", "read", "other")},
+            "critical_s": None if critical is None else critical / 1e9,
+        },
+        "renamed": list(found.renamed),
+        "mapped": list(found.mapped),
+    }
+
+
+def _row_json(found: Flow, row: Row) -> dict[str, Any]:
+    return {
+        "pattern": row.pattern.text,
+        "numbers": [{"letter": one.letter, "least": one.least, "most": one.most, "count": one.count} for one in row.pattern.numbers],
+        "files": [file.file for file in row.files],
+        "also": sorted({name for file in row.files for name in file.names} - {file.file for file in row.files}),
+        "role": row.role,
+        "removed": sum(file.removed for file in row.files),
+        "bytes_read": row.sum("bytes_read"),
+        "bytes_written": row.sum("bytes_written"),
+        "seconds": row.sum("ns") / 1e9,
+        "uses": [_use_json(found, step, use) for step, use in enumerate(row.uses) if use is not None],
+        "passages": [
+            {
+                "from": None if edge.from_step is None else found.steps[edge.from_step], "to": found.steps[edge.to_step],
+                "writers": ranks_text(edge.writers), "readers": ranks_text(edge.readers), "files": edge.files, "bytes": edge.bytes,
+            }
+            for edge in row.passages
+        ],
+    }  # fmt: skip
+
+
+def _use_json(found: Flow, step: int, use: Use) -> dict[str, Any]:
+    everyone = found.ranks[step]
+    return {
+        "step": found.steps[step], "direction": use.direction,
+        "readers": who(use.read, everyone), "reading_ranks": ranks_text(use.read),
+        "writers": who(use.written, everyone), "writing_ranks": ranks_text(use.written),
+        "bytes_read": use.bytes_read, "bytes_written": use.bytes_written,
+        "read_s": use.read_ns / 1e9, "write_s": use.write_ns / 1e9, "other_s": use.other_ns / 1e9,
+    }  # fmt: skip
+
+
+def ranks_text(members: Iterable[int]) -> str:
+    """The list of ranks: 0-3,8; processes without a rank come last as `other`."""
+    ranks = tuple(sorted(rank for rank in members if rank >= 0))
+    return ",".join(filter(None, (spans(ranks), "other" if -1 in members else "")))
+
+
+def graph_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
+    """Key `graph`: nodes are ranks of steps, edges go from the ranks that wrote a file in one step to those that read it in another."""
+    found = report_flow(report, pattern)
+    files = [file for row in found.rows for file in row.files]
+    nodes = {(step, rank) for file in files for step, use in enumerate(file.uses) if use is not None for rank in (*use.read, *use.written)}
+    return {
+        "nodes": [{"id": _node(found, step, rank), "step": found.steps[step], "rank": rank} for step, rank in sorted(nodes)],
+        "edges": [one for file in files for one in _edges_json(found, file)],
+    }
+
+
+def _node(found: Flow, step: int, rank: int) -> str:
+    return f"{found.steps[step]}:{rank if rank >= 0 else 'other'}"
+
+
+def _edges_json(found: Flow, file: FileFlow) -> Iterator[dict[str, Any]]:
+    for (came, to), edges in groupby(sorted(file.edges, key=_step_pair), key=_step_pair):
+        every = list(edges)
+        yield {
+            "file": file.file,
+            "from": [_node(found, came, rank) for rank in every[0].writers],
+            "to": [{"id": _node(found, to, edge.reader), "bytes": edge.bytes} for edge in every],
+            "bytes": sum(edge.bytes for edge in every),
+        }
+
+
+def _step_pair(edge: Edge) -> tuple[int, int]:
+    return -1 if edge.from_step is None else edge.from_step, edge.to_step
+
+
+def reads_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
+    """Key `reads`: by_all and again."""
+    found = report_flow(report, pattern)
+
+    def listed(every: Sequence[Reread]) -> list[dict[str, Any]]:
+        return [
+            {
+                "step": found.steps[one.step], "pattern": one.row.pattern.text, "files": list(one.files), "ranks": ranks_text(one.ranks),
+                "bytes": one.bytes, "distinct_bytes": one.distinct, "opens": one.times,
+            }
+            for one in every
+        ]  # fmt: skip
+
+    by_all, again = report_rereads(report, found)
+    return {"by_all": listed(by_all), "again": listed(again)}
+
+
+def _flow_tables(report: Report, options: Options) -> Iterator[Table]:
+    if len(report.steps) > 1 or options.names(FLOW):
+        yield from flow_tables(report, options.limit, options.pattern)
+
+
+FLOW = TableKind(
+    name="flow",
+    heading="Data between steps",
+    short_heading="Data flow",
+    shows="which step and rank writes and reads each file",
+    tables=_flow_tables,
+    json=lambda report, options: {"flow": flow_json(report, options.pattern)},
+    has_rows=lambda report: len(report.steps) > 1,
+)
+
+GRAPH = TableKind(
+    name="graph",
+    heading="Who reads what others wrote",
+    shows="bytes from the step that wrote to the step that read",
+    tables=lambda report, options: graph_tables(report, options.limit, options.pattern),
+    in_all=False,
+    json=lambda report, options: {"graph": graph_json(report, options.pattern)},
+)
+
+READS = TableKind(
+    name="reads",
+    heading="Files read more than once",
+    shows="files that all ranks read, or one rank more than once",
+    tables=lambda report, options: read_tables(report, options.limit, options.pattern),
+    in_all=False,
+    json=lambda report, options: {"reads": reads_json(report, options.pattern)},
+)

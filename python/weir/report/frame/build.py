@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report: one run, a choice of steps and ranks, and the columns that every figure is computed from.
+
+A subject (weir.report.SUBJECT) adds its own figures with `figure`; this module knows none of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from weir.analysis.active import Active, active_time
+from weir.analysis.columns import Columns
+from weir.analysis.names import NameTable, is_mpi_segment
+from weir.analysis.remote import RemoteReader
+from weir.analysis.step import Member, StepData, read_step
+from weir.analysis.totals import Totals, totals, totals_by_rank
+from weir.trace import Problem, RunNotFound, find_run
+from weir.trace.process import LEVELS
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a report is about. rank None: all ranks and other processes; everything: also launchers, pipes and devices."""
+
+    rank: int | None = None
+    everything: bool = False
+
+    def takes(self, member: Member) -> bool:
+        if member.is_launcher and not self.everything:
+            return False
+        return self.rank is None or member.rank == self.rank
+
+    def rows(self, data: StepData, columns: Columns | None = None) -> np.ndarray:
+        """Mask over the columns of a step: I/O of the chosen members on files. columns: the same I/O in other rows."""
+        columns = data.columns if columns is None else columns
+        mask = data.member_mask(self.takes)[columns.member] & columns.by_code("RWOCM")
+        return mask if self.everything else mask & columns.is_file
+
+
+Part = TypeVar("Part", "StepReport", "Report")
+Found = TypeVar("Found")
+
+
+def figure(compute: Callable[[Part], Found]) -> Callable[[Part], Found]:
+    """A function of a step or a report whose answer is computed once for each and kept with it."""
+
+    @wraps(compute)
+    def once(of: Part) -> Found:
+        if compute not in of.figures:
+            of.figures[compute] = compute(of)
+        return of.figures[compute]
+
+    return once
+
+
+class _Summed:
+    """Totals over `columns`, of a step or of all. Level summary tells no files apart, so their number is not known there."""
+
+    columns: Columns
+    keeps_names: bool
+    figures: dict[Callable, Any]
+
+    @cached_property
+    def rank0(self) -> Totals:
+        return self.with_known_files(totals(self.columns.where(self.columns.rank == 0)))
+
+    @cached_property
+    def all(self) -> Totals:
+        return self.with_known_files(totals(self.columns))
+
+    def with_known_files(self, one: Totals) -> Totals:
+        return one if self.keeps_names else replace(one, files=None)
+
+
+@dataclass(frozen=True)
+class StepReport(_Summed):
+    """One step as it was chosen; every figure is computed from `columns`, once."""
+
+    data: StepData
+    choice: Choice
+    names: NameTable = field(repr=False)
+    phase_rules: tuple[Any, ...] = ()  # PhaseRule of weir.report.waits.phase_rules
+    figures: dict[Callable, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.data.step.name
+
+    @cached_property
+    def members(self) -> np.ndarray:
+        return self.data.member_mask(self.choice.takes)
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.data.columns.where(self.choice.rows(self.data))
+
+    @cached_property
+    def layered(self) -> Columns:
+        """What was seen and noted below the program's calls, of the chosen members."""
+        table = self.data.layered
+        return table.where(self.members[table.member]) if len(table) else table
+
+    @cached_property
+    def seen(self) -> Columns:
+        """All that the chosen members did, calls that are no I/O of their own included."""
+        return self.data.columns.where(self.members[self.data.columns.member])
+
+    @property
+    def keeps_names(self) -> bool:
+        return self.level != "summary"
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks of the chosen members, -1 (no rank) last."""
+        found = {m.rank for m, is_chosen in zip(self.data.members, self.members) if is_chosen}
+        return tuple(sorted(found - {-1})) + ((-1,) if -1 in found else ())
+
+    @cached_property
+    def by_rank(self) -> dict[int, Totals]:
+        return {rank: self.with_known_files(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
+
+    @cached_property
+    def _active(self) -> Active:
+        masks = [self.members[first : first + len(file.processes)] for first, file in self._files()]
+        return active_time(self.data.files, self.data.lines, masks, all_names=self.choice.everything)
+
+    def _files(self) -> Iterator[tuple[int, object]]:
+        for index, file in enumerate(self.data.files):
+            yield self.data.first_member(index), file
+
+    @cached_property
+    def active_ns(self) -> int | None:
+        """None when the step was not recorded at level trace."""
+        return self._active.ns if self.level == "trace" else None
+
+    @cached_property
+    def level(self) -> str:
+        levels = [file.header.level for file in self.data.files]
+        least = min(levels, default=0)
+        if not levels and self.data.step.job is not None:
+            return self.data.step.job.level or "off"
+        return LEVELS[least] if least < len(LEVELS) else "unknown"
+
+    @cached_property
+    def started_ns(self) -> int:
+        job = self.data.step.job
+        if job is not None and job.started_realtime_ns is not None:
+            return job.started_realtime_ns
+        return min((file.header.created_realtime_ns for file in self.data.files), default=0)
+
+    @cached_property
+    def wall_ns(self) -> int:
+        """Of the job; where it is unknown, from the first process' start to the last sign of life in the trace."""
+        job = self.data.step.job
+        if job is not None and job.started_realtime_ns is not None and job.ended_realtime_ns is not None:
+            return max(0, job.ended_realtime_ns - job.started_realtime_ns)
+        instants = []
+        for member in self.data.members:
+            process, line = member.process, self.data.lines[member.file]
+            ticks = (process.start_ticks, process.last_ticks, process.end_ticks)
+            instants += [line.instant(t) for t in ticks if process.whole and t]
+        if len(self.columns):
+            instants += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
+        return max(instants) - min(instants) if instants else 0
+
+    @cached_property
+    def lost_events(self) -> int:
+        """Calls without a record where records were asked for, and calls of which not even a counter was kept."""
+        return sum(map(self.data.lost_events_of, self.data.members))
+
+    def left_out(self) -> tuple[Totals, Totals, Totals]:
+        """What the tables leave out: pipes, devices and the like; launchers (files of theirs); segments of MPI libraries."""
+        columns = self.data.columns.where(self.data.columns.by_code("RWOCM"))
+        launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
+        by_rank = self.data.member_mask(lambda m: self.choice.rank in (None, m.rank))[columns.member]
+        not_files = columns.where(~columns.is_file & ~launcher & by_rank)
+        used = np.unique(not_files.name)
+        is_segment = np.isin(not_files.name, used[[is_mpi_segment(self.names[name]) for name in used.tolist()]])
+        left_out = not_files.where(~is_segment), columns.where(columns.is_file & launcher), not_files.where(is_segment)
+        found = [totals(one) for one in left_out]
+        return found[0], found[1], replace(found[2], files=len(np.unique(left_out[2].name)))
+
+
+@dataclass(frozen=True)
+class Report(_Summed):
+    """Everything that `weir report` shows of a run."""
+
+    path: str
+    choice: Choice
+    names: NameTable = field(repr=False)
+    steps: tuple[StepReport, ...]
+    figures: dict[Callable, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def columns(self) -> Columns:
+        return Columns.joined([step.columns for step in self.steps])
+
+    @property
+    def keeps_names(self) -> bool:
+        return all(step.keeps_names for step in self.steps)
+
+    @cached_property
+    def active_ns(self) -> int | None:
+        parts = [step.active_ns for step in self.steps]
+        return None if None in parts else sum(parts)
+
+    @property
+    def wall_ns(self) -> int:
+        return sum(step.wall_ns for step in self.steps)
+
+    @property
+    def lost_events(self) -> int:
+        return sum(step.lost_events for step in self.steps)
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [problem for step in self.steps for problem in step.data.problems]
+
+    @cached_property
+    def shown_ranks(self) -> list[int | None]:
+        """The rank that tables speak of, then None for all of them when there are more."""
+        if self.choice.rank is not None:
+            return [self.choice.rank]
+        every = {rank for step in self.steps for rank in step.ranks}
+        return [0] if every == {0} else [0, None] if 0 in every else [None]
+
+    @property
+    def cwd(self) -> str | None:
+        """The working directory that all steps share, else None."""
+        found = {step.data.cwd for step in self.steps}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def data(self) -> list[StepData]:
+        return [step.data for step in self.steps]
+
+    @property
+    def masks(self) -> list[np.ndarray]:
+        return [step.members for step in self.steps]
+
+
+def build(
+    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None, all: bool = False,
+    phase_rules: tuple[Any, ...] = (), reader: RemoteReader | None = None,
+) -> Report:
+    """Read a run (or one step of it) and make its report; damage is in the report's problems.
+
+    rank: only the processes of this rank. all: launchers, pipes and devices too. phase_rules: marks of phases besides the program's
+    (weir.report.waits.phase_rules). reader: who reads the trace files instead of this process (weir.cluster). Raises weir.trace.RunNotFound, for a rank that is not there too.
+    """
+    run = find_run(run_path, step)
+    names, choice = NameTable(), Choice(rank, all)
+    if reader is not None:
+        reader.expect(path for one in run.steps for path in one.files)
+    steps = [StepReport(read_step(one, names, reader), choice, names, phase_rules) for one in run.steps]
+    steps.sort(key=lambda one: (one.started_ns, one.name))
+    if rank is not None and not any(rank in one.ranks for one in steps):
+        everyone = sorted({member.rank for one in steps for member in one.data.members})
+        raise RunNotFound(f"{run.path}: no rank {rank}; it has {_spans(everyone) or 'no ranks'} (-1: processes without a rank)")
+    return Report(str(run.path), choice, names, tuple(steps))
+
+
+def _spans(ranks: list[int]) -> str:
+    """Rising numbers as words: -1, 0-383."""
+    words: list[list[int]] = []
+    for rank in ranks:
+        if words and words[-1][-1] == rank - 1 and rank > 0:
+            words[-1][1:] = [rank]
+        else:
+            words.append([rank])
+    return ", ".join("-".join(map(str, word)) if word[0] >= 0 else str(word[0]) for word in words)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files under layers: what the program asked for, what reached the file system, and what the layers noted.
+
+Source of the records: docs/formats/trace.md, section 3.5. Logical requests and IOWAIT are the program's own calls as the
+hooks recorded them; system requests are what the lowest of a stack's event layers saw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from weir.analysis.columns import Columns, merged, rows
+from weir.analysis.names import NO_NAME, NameTable
+from weir.report.frame.build import Report, figure
+from weir.trace.ops import EVENTS, NOTES, LayerKind, layer_kinds, ops
+
+_LEFT = "bypassed_"
+_SIZE = "fstat"
+_STATISTIC = "statistic_"
+_UNKNOWN = LayerKind("(unknown layer)", {})
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Reads and writes, and below a layer also its questions for the size; ns: their time added up."""
+
+    reads: int = 0
+    writes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    ns: int = 0
+    sizes: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.reads + self.writes + self.sizes
+
+    @property
+    def bytes(self) -> int:
+        return self.read_bytes + self.written_bytes
+
+
+@dataclass(frozen=True)
+class Left:
+    """A layer bypassed a file this number of times, for this reason (native/layers/machinery/stack/layer.h)."""
+
+    layer: str
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One statistic of a layer, added up over all openings of the file; its layer.toml has the unit."""
+
+    layer: str
+    name: str
+    unit: str
+    value: int
+
+
+@dataclass
+class LayeredFile:
+    """One file under layers, over all ranks chosen. events: what each event layer saw, by its position in the stack.
+
+    iowait_ns: time that the program spent in its own calls on the file. lost_bytes: accepted and not written.
+    """
+
+    file: str
+    logical: Requests = Requests()
+    iowait_ns: int = 0
+    events: dict[int, Requests] = field(default_factory=dict)
+    left: list[Left] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    deferred_errors: int = 0
+    lost_bytes: int = 0
+
+    @property
+    def system(self) -> Requests | None:
+        """What reached the file system; None when no event layer stood below another layer. Questions for the size that a layer asks
+        past the others (stripe: of each directory's file) are among them.
+        """
+        lowest = max(self.events, default=0)
+        if lowest <= 0:
+            return None
+        seen = self.events[lowest]
+        past = sum(f.value for f in self.figures if f.name == "size_requests" and f.layer != "system")
+        return replace(seen, sizes=seen.sizes + past)
+
+
+def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[LayeredFile]:
+    """One entry for each file that event layers or notes speak of, most of the program's time first."""
+    found: dict[int, LayeredFile] = {}
+    for row in rows(merged(layered.where(layered.name != NO_NAME), "name", "op", "layer")):
+        one = found.setdefault(row.name, LayeredFile(names[row.name]))
+        if row.layer >= NOTES:
+            _note(one, row)
+        else:
+            position = row.layer - EVENTS
+            before = one.events.get(position, Requests())
+            if ops()[row.op].name == _SIZE:
+                one.events[position] = replace(before, sizes=before.sizes + row.calls, ns=before.ns + row.ns)
+            else:
+                one.events[position] = _with(before, row)
+    used = program.where(np.isin(program.name, list(found))) if found else program.where(np.zeros(len(program), bool))
+    own = used.where(~used.is_below)
+    for row in rows(merged(own, "name", "op", "layer")):
+        one = found[row.name]
+        one.logical = _with(one.logical, row)
+    for row in rows(merged(used.where(~used.is_nested), "name")):
+        found[row.name].iowait_ns = row.ns
+    return sorted(found.values(), key=lambda one: (-one.iowait_ns, one.file))
+
+
+def _with(sums: Requests, row) -> Requests:  # type: ignore[no-untyped-def]
+    reads = row.calls if ops()[row.op].op_class == "R" else 0
+    writes = row.calls if ops()[row.op].op_class == "W" else 0
+    if not (reads or writes):
+        return sums
+    return replace(
+        sums,
+        reads=sums.reads + reads,
+        writes=sums.writes + writes,
+        read_bytes=sums.read_bytes + (row.bytes if reads else 0),
+        written_bytes=sums.written_bytes + (row.bytes if writes else 0),
+        ns=sums.ns + row.ns,
+    )
+
+
+def _note(one: LayeredFile, row) -> None:  # type: ignore[no-untyped-def]
+    kind = layer_kinds().get(row.layer - NOTES, _UNKNOWN)
+    name = ops()[row.op].name
+    if name.startswith(_LEFT):
+        one.left.append(Left(kind.name, name.removeprefix(_LEFT), row.calls))
+    elif name.startswith(_STATISTIC):
+        statistic = kind.statistics.get(int(name.removeprefix(_STATISTIC)))
+        if statistic is not None:
+            one.figures.append(Figure(kind.name, statistic.name, statistic.unit, row.bytes))
+    else:
+        one.deferred_errors += row.calls
+        one.lost_bytes += row.bytes
+
+
+@figure
+def layers_of(report: Report) -> list[LayeredFile]:
+    """Of the chosen members, all steps together."""
+    layered = Columns.joined([step.layered for step in report.steps])
+    return layered_files(report.columns, layered, report.names) if len(layered) else []

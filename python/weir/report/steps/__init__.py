@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of a run, one line each."""

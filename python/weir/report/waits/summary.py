@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The account of a step as tables, JSON and frames show it: by file, by collective, by phase. Times in ns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from weir.analysis.columns import Columns, starts
+from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.step import StepData
+from weir.report.frame.build import StepReport, figure
+from weir.report.waits.account import COSTS, Account, Spans, account
+from weir.report.waits.awaited import Waits
+from weir.report.waits.file_calls import file_calls
+from weir.report.waits.instances import PREFIX
+from weir.report.waits.locations import locations_of
+from weir.report.waits.phase_rules import PhaseRule
+from weir.report.waits.phases import MARKS, PhaseSpans, PhaseTotals, phase_totals, phases_of
+from weir.report.waits.records import records_of
+from weir.trace.ops import mpi_routines, ops
+
+RECORDS = ("MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe", "MPI_send", "MPI_awaited")
+BEGIN = "MPI_Init"  # of each rank of a parallel program
+
+
+@dataclass(frozen=True)
+class OpWaits:
+    """One operation on a file."""
+
+    op: str
+    waited_ns: int
+    exposed_ns: int
+    critical_ns: int
+
+
+@dataclass(frozen=True)
+class FileWaits:
+    """One file, with the operations that cost most first, and the ranks whose I/O on it was waited for, likewise. io_ns: of all ranks."""
+
+    file: str
+    io_ns: int
+    waited_ns: int
+    exposed_ns: int
+    critical_ns: int
+    ops: tuple[OpWaits, ...]
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RoutineWaits:
+    """Calls of one routine on one communicator (`world`, ...; empty: several). calls: instances of a collective, otherwise calls with a known
+    partner. waiting_ns: of all ranks until the awaited one came; waited_ns: of it while that one was in I/O. last: the rank most often waited for, in
+    `last_times` of the calls in which anybody waited (`times`)."""
+
+    routine: str
+    communicator: str
+    calls: int
+    waiting_ns: int
+    waited_ns: int
+    last: int | None
+    last_times: int
+    times: int
+
+
+@dataclass(frozen=True)
+class StepWaits:
+    """One step. waiting_ns: rank-seconds in MPI's waits; waited_ns: of them those in which the awaited rank was in I/O; exposed_ns, critical_ns: seconds of the
+    forecast (docs/guide/waits.md). incomplete: collectives of which the records of some ranks are missing."""
+
+    ranks: int
+    nodes: int
+    collectives: int
+    incomplete: int
+    waiting_ns: int
+    waited_ns: int
+    exposed_ns: int
+    critical_ns: int
+    files: tuple[FileWaits, ...]
+    routines: tuple[RoutineWaits, ...]
+
+
+@dataclass(frozen=True)
+class Synchronisation:
+    """waits: None when the step has no records of MPI's synchronisation. account: the arrays behind it."""
+
+    waits: StepWaits | None
+    spans: PhaseSpans
+    account: Account
+
+    @cached_property
+    def phases(self) -> tuple[PhaseTotals, ...]:
+        return tuple(phase_totals(self.spans, self.account.span_figures))
+
+
+def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
+    """All of it, for all ranks of a step. rules: phases that begin at files or barriers."""
+    records = records_of(data, names, BEGIN, *RECORDS, *MARKS, *file_calls())
+    speakers = np.unique(records.member).tolist()
+    if rules and not speakers:
+        speakers = [index for index, one in enumerate(data.members) if one.rank >= 0 and not one.is_launcher]
+    locations, routines = locations_of(data, speakers), mpi_routines()
+    spans = phases_of(data, names, records, locations, routines, rules)
+    records = records.of(*RECORDS, *file_calls())
+    found = account(data, names, records, locations, routines, Spans(spans.location, spans.begin_ns, spans.end_ns))
+    waits = _step_waits(data, found, names) if len(records.of(*RECORDS)) else None
+    return Synchronisation(waits, spans, found)
+
+
+def _step_waits(data: StepData, found: Account, names: NameTable) -> StepWaits:
+    return StepWaits(
+        ranks=len(found.locations),
+        nodes=len(np.unique(found.locations.node)),
+        collectives=len(found.instances),
+        incomplete=found.instances.incomplete,
+        waiting_ns=found.waiting_ns,
+        **{figure: found.costs.total(figure) for figure in COSTS},
+        files=tuple(_files(data.columns, found, names)),
+        routines=tuple(_routines(found, names)),
+    )
+
+
+def _files(columns: Columns, found: Account, names: NameTable) -> list[FileWaits]:
+    """The file that costs the forecast most comes first."""
+    costs = found.costs
+    if not len(costs.location):
+        return []
+    io_of: dict[int, int] = {}
+    used = columns.where(columns.by_code("RWOCM") & np.isin(columns.name, costs.name))
+    for name, ns in zip(used.name.tolist(), used.own_ns.tolist()):
+        io_of[name] = io_of.get(name, 0) + ns
+    order = np.lexsort((costs.op, costs.name))
+    limits = [*starts(costs.name[order]).tolist(), len(order)]
+    made = []
+    for begin, end in zip(limits, limits[1:]):
+        rows = order[begin:end]
+        sums = [round(float(getattr(costs, figure)[rows].sum())) for figure in COSTS]
+        if not any(sums):
+            continue
+        name = int(costs.name[rows[0]])
+        by_rank: dict[int, float] = {}
+        for location, ns in zip(costs.location[rows].tolist(), (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
+            rank = int(found.locations.rank[location])
+            by_rank[rank] = by_rank.get(rank, 0.0) + ns
+        ranks = tuple(rank for rank, ns in sorted(by_rank.items(), key=lambda item: (-item[1], item[0])) if ns >= 0.5)
+        made.append(FileWaits(names[name] if name != NO_NAME else "(no file)", io_of.get(name, 0), *sums, _ops(found, rows), ranks))
+    return sorted(made, key=lambda one: (-one.critical_ns, -one.waited_ns, one.file))
+
+
+def _ops(found: Account, rows: np.ndarray) -> tuple[OpWaits, ...]:
+    costs, made = found.costs, []
+    for op in np.unique(costs.op[rows]).tolist():
+        at = rows[costs.op[rows] == op]
+        made.append(OpWaits(ops()[op].name, *(round(float(getattr(costs, figure)[at].sum())) for figure in COSTS)))
+    return tuple(sorted((one for one in made if one.waited_ns or one.critical_ns), key=lambda one: (-one.critical_ns, -one.waited_ns, one.op)))
+
+
+def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
+    """By routine and communicator, those with most waiting first."""
+    waits, instances = found.waits, found.instances
+    called: Counter[tuple[int, int]] = Counter()
+    for name, routine in zip(found.comms.name[instances.comm].tolist(), instances.routine.tolist()):
+        called[routine, name] += 1
+    made = []
+    key = waits.routine << 32 | waits.name.astype(np.int64) + 1
+    order = np.lexsort((waits.group, key))
+    limits = [*starts(key[order]).tolist(), len(order)] if len(order) else []
+    for begin, end in zip(limits, limits[1:]):
+        rows = order[begin:end]
+        routine, name = int(waits.routine[rows[0]]), int(waits.name[rows[0]])
+        length = np.maximum(waits.until_ns[rows] - waits.begin_ns[rows], 0)
+        is_first = np.r_[True, np.diff(waits.group[rows]) != 0]  # a call that waited for several ranks waited once
+        waited_for = Counter(found.locations.rank[_of_calls(waits, rows[length > 0], len(found.locations))].tolist())
+        last, times = max(waited_for.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
+        made.append(
+            RoutineWaits(
+                found.routines.get(routine, f"routine {routine}"), communicator(names[name]) if name != NO_NAME else "",
+                called.get((routine, name)) or int(is_first.sum()), int(length[is_first].sum()), int(found.waited_ns[rows].sum()),
+                last, times, sum(waited_for.values()),
+            )  # fmt: skip
+        )
+    return sorted(made, key=lambda one: (-one.waiting_ns, one.routine, one.communicator))
+
+
+def _of_calls(waits: Waits, rows: np.ndarray, locations: int) -> np.ndarray:
+    """The awaited rank of each collective once, of each message."""
+    instance, awaited = waits.instance[rows], waits.awaited[rows]
+    is_message = instance < 0
+    return np.r_[np.unique(instance[~is_message] * locations + awaited[~is_message]) % locations, awaited[is_message]]
+
+
+def communicator(name: str) -> str:
+    """As tables show it: `world`, `self`, `world/3.0`, ..."""
+    return name.removeprefix(PREFIX).rpartition(":")[0] or name
+
+
+@figure
+def synchronisation_of(step: StepReport) -> Synchronisation:
+    """Waits and phases, always of all ranks: who waits for one rank is another."""
+    return synchronisation(step.data, step.names, step.phase_rules)
