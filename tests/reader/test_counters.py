@@ -119,7 +119,7 @@ def test_histograms_of_counters_are_those_of_records(cc, execute, preload_env, t
     if level == "summary":
         records = {}
         for (*kind, _), bins in found["trace"].items():
-            records[*kind, 1] = np.add(records.get((*kind, 1), [0] * 36), bins).tolist()
+            records[(*kind, 1)] = np.add(records.get((*kind, 1), [0] * 36), bins).tolist()
         found["trace"] = records
     else:
         assert len({key[:3] for key in found[level]}) < len(found[level])  # operations of both kinds
