@@ -15,7 +15,7 @@
 enum { kNx = 16, kNy = 12, kSteps = 5 };
 
 static int me, run;
-static long of_init;  // calls of weir_init: the configuration, and with it the time limit, is known when they have ended
+static long of_init;  // calls of weir_init
 static int said(int code, const weir_error *err) {
   if (code) printf("run %d rank %d: %s: %s\n", run, me, weir_status_name(code), err->message);
   return code;
@@ -81,8 +81,8 @@ int main(int argc, char **argv) {
   const long calls = mpi_fault_calls(), syncs = mpi_fault_syncs();
   int messages;
   const int freed = mpi_fault_freed(&messages);
-  printf("rank %d: %ld calls, %ld of weir_init, %ld of MPI_Win_sync; %d messages on %d communicators that were freed\n", me, calls, of_init, syncs,
-         messages, freed);
+  printf("rank %d: %ld calls, %ld of weir_init, %ld of MPI_Win_sync, number %ld waits without a time limit; %d messages on %d communicators that were freed\n",
+         me, calls, of_init, syncs, mpi_fault_blocking(), messages, freed);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
   if (failing >= 0) _exit(0);  // what calls that failed have left under way is too much for MPI_Finalize of some

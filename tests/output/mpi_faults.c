@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long wanted, calls, syncs;
+static long wanted, calls, syncs, blocking;
 static int later;
 static const char *failed = "";
 
@@ -23,6 +23,7 @@ void mpi_fault_arm(long k, int all_later) {
 long mpi_fault_calls(void) { return calls; }
 const char *mpi_fault_failed(void) { return failed; }
 long mpi_fault_syncs(void) { return syncs; }
+long mpi_fault_blocking(void) { return blocking; }
 
 static int is_weir(const void *caller) {
   Dl_info info;
@@ -37,14 +38,23 @@ static int fails(const char *call, const void *caller) {
   return 1;
 }
 
+// The same, of a call that waits for all ranks without a time limit.
+static int fails_blocking(const char *call, const void *caller) {
+  const int failing = fails(call, caller);
+  if (is_weir(caller)) blocking = calls;
+  return failing;
+}
+
 #define CALLER __builtin_return_address(0)
 #define BEFORE(name, parameters, arguments) \
   int name parameters { return fails(#name, CALLER) ? MPI_ERR_OTHER : P##name arguments; }
 #define AFTER(name, parameters, arguments) \
   int name parameters { \
     const int code = P##name arguments; \
-    return code == MPI_SUCCESS && fails(#name, CALLER) ? MPI_ERR_OTHER : code; \
+    return code == MPI_SUCCESS && fails_##name(#name, CALLER) ? MPI_ERR_OTHER : code; \
   }
+#define fails_MPI_Comm_split fails_blocking
+#define fails_MPI_Win_lock_all fails
 // Counted when it finds something.
 #define POLL(name, parameters, arguments, found) \
   int name parameters { \
@@ -126,7 +136,7 @@ int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm 
     copies[i].win = *win;
     break;
   }
-  return code == MPI_SUCCESS && fails("MPI_Win_create", CALLER) ? MPI_ERR_OTHER : code;
+  return code == MPI_SUCCESS && fails_blocking("MPI_Win_create", CALLER) ? MPI_ERR_OTHER : code;
 }
 
 int MPI_Win_sync(MPI_Win win) {

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of the MPI library itself fail (mpi_faults.c), and windows have the memory model MPI_WIN_SEPARATE. Every run ends; a file that has its name is that of
-a run without failures, byte for byte; where one has not got it, every rank of the model has returned an error."""
+a run without failures, byte for byte; where one has not got it, every rank of the model has returned an error.
+
+Out of reach, as MPI has no call for them that a rank can leave: MPI_Comm_dup and MPI_Allgather, with which weir_init begins, wait for all ranks without a
+time limit. Behind them only MPI_Comm_split, MPI_Win_create and MPI_Win_free do, each after a barrier that has one."""
 
 from __future__ import annotations
 
@@ -15,10 +18,14 @@ from weir_process import run
 HERE = Path(__file__).parent
 RANKS = 3
 WAYS = [("serial", "two-sided"), ("servers", "rma"), ("servers", "two-sided")]
-EACH = 40 if os.environ.get("WEIR_TEST_FAULTS") == "1" else 2
+WANTED = os.environ.get("WEIR_TEST_FAULTS", "")
+PART = re.fullmatch(r"1|(\d+)/(\d+)", WANTED)  # of the complete campaign: all of it, or part I of N
+EACH = 40 if PART else 2
 AT_ONCE = 3  # most of a run with a failure is waiting for its time limit
 LAST = re.compile(
-    r"^rank (\d+): (\d+) calls, (\d+) of weir_init, (\d+) of MPI_Win_sync; (\d+) messages on (\d+) communicators that were freed$", re.M
+    r"^rank (\d+): (\d+) calls, (\d+) of weir_init, (\d+) of MPI_Win_sync, number (\d+) waits without a time limit; "
+    r"(\d+) messages on (\d+) communicators that were freed$",
+    re.M,
 )
 
 
@@ -41,15 +48,16 @@ def faults(model):
 
 
 def calls_to_fail(said: str) -> list[tuple[int, int, int]]:
-    """Rank, call, and whether all later ones fail, too: spread over what each rank calls after weir_init, in which the time limit becomes known."""
-    of_init = max(int(n) for _, _, n, *_ in LAST.findall(said))
-    if wanted := re.fullmatch(r"(\d+):(\d+)(\+?)", os.environ.get("WEIR_TEST_FAULTS", "")):
-        return [(int(wanted[1]), int(wanted[2]), int(bool(wanted[3])))]
-    return [
-        (int(rank), of_init + 1 + (int(calls) - of_init - 1) * i // (EACH - 1), i % 2)
+    """Rank, call, and whether all later ones fail, too: spread over what each rank calls, and without the complete campaign after weir_init."""
+    before = 0 if PART else max(int(n) for _, _, n, *_ in LAST.findall(said))
+    if one := re.fullmatch(r"(\d+):(\d+)(\+?)", WANTED):
+        return [(int(one[1]), int(one[2]), int(bool(one[3])))]
+    calls = [
+        (int(rank), before + 1 + (int(calls) - before - 1) * i // (EACH - 1), i % 2)
         for rank, calls, *_ in LAST.findall(said)
         for i in range(EACH)
     ]
+    return calls[int(PART[1]) - 1 :: int(PART[2])] if PART and PART[2] else calls
 
 
 def check(directory: Path, said: str, runs: int) -> int:
@@ -84,6 +92,16 @@ def test_files_are_right_or_missed_when_a_call_of_mpi_fails(model, faults, mode,
         said += "".join(jobs.map(lambda run: faults(mode, transport, run[0], run[1]), enumerate(failing, 1)))
     assert len(re.findall(r"^run \d+ rank \d+: call .* failed: MPI_\w+$", said, re.M)) >= len(failing) // 2
     assert check(model.directory, said, len(failing)) > 0 or len(failing) == 1
+
+
+@pytest.mark.parametrize("before", [1, 3])  # the end of the barrier, and of the agreement before it
+def test_no_rank_is_waited_for_without_a_time_limit(model, faults, before):
+    """A rank that MPI tells of an error, though all have met, comes to what the others wait in without end, or they do not come either."""
+    said = faults("serial", "two-sided")
+    rank, *_, blocking, _, _ = LAST.findall(said)[1]
+    said += faults("serial", "two-sided", 1, (int(rank), int(blocking) - before, 0))
+    assert re.search(rf"^run 1 rank {rank}: call \d+ failed: MPI_Test(all)?$", said, re.M), said
+    check(model.directory, said, 1)
 
 
 @pytest.mark.parametrize(("mode", "transport"), WAYS)

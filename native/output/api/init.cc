@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "output/api/context.h"
 #include "output/engine/server/server.h"
@@ -85,6 +86,17 @@ Status check_free_to_serve(int rank) {
                             "been finalized; call weir_finalize first, or give this context a mode without servers (WEIR_OUTPUT_MODE, mode)"};
 }
 
+// Waits before the configuration is agreed upon end at the time limit that this rank's environment has, else at the default.
+void limit_first_waits(MpiWorld& world) {
+  constexpr const char* kVariable = "WEIR_OUTPUT_TIME_LIMIT_S";
+  const char* value = std::getenv(kVariable);
+  if (value == nullptr || *value == '\0') return;
+  Source source;
+  source.environment.emplace_back(kVariable, value);
+  const Result<Config> config = parse_config(source);
+  if (config.ok()) world.set_time_limit((*config).settings.time_limit_s);
+}
+
 Result<Config> agree_config(MpiWorld& world, const char* path) {
   std::vector<char> bytes;
   Status mine;
@@ -123,6 +135,7 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, 
   Result<std::unique_ptr<MpiWorld>> made = MpiWorld::make(comm);
   if (!made.ok()) return made.status();
   MpiWorld& world = **made;
+  limit_first_waits(world);
   Result<Config> config = agree_config(world, path);
   if (!config.ok()) return config.status();
   Result<std::vector<int>> named_servers = find_named_servers(world, named);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs of threads, one call of whose transport fails, or that and all later ones of the same rank: each call of each rank in turn. Every run ends. A file that has its final name has
 // all its frames, and the values that were put; where one has not got it, every rank of the model has returned an error. WEIR_TEST_FAULTS=1 tries
-// every call, WEIR_TEST_FAULTS=R:K call K of rank R, R:K+ that and all later ones; without it each 29th is tried. WEIR_TEST_SEED chooses the order in
-// which ranks go on.
+// every call, WEIR_TEST_FAULTS=I/N part I of N of them, WEIR_TEST_FAULTS=R:K call K of rank R, R:K+ that and all later ones; without it each 29th is
+// tried. WEIR_TEST_SEED chooses the order in which ranks go on.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -270,12 +270,15 @@ TEST_P(Faults, each_call_that_fails_is_told_or_made_up_for_and_what_has_a_name_i
     return;
   }
   const bool all = wanted != nullptr;
+  int part = 1, parts = 1;
+  if (all && sscanf(wanted, "%d/%d", &part, &parts) < 2) part = parts = 1;
+  ASSERT_TRUE(parts >= 1 && part >= 1 && part <= parts) << wanted;
   const std::vector<int64_t> calls = run(-1, -1, false);
   int runs = 0;
   for (int rank = 0; rank < GetParam().ranks; ++rank) {
     for (int k = 1 + rank; k <= calls[static_cast<size_t>(rank)]; k += all ? 1 : kStride) {
       for (const bool for_ever : {false, true}) {
-        if (!all && for_ever != (runs % 2 == 1)) continue;
+        if (all ? runs % parts != part - 1 : for_ever != (runs % 2 == 1)) continue;
         run(rank, k, for_ever);
         if (HasFailure()) return;
       }

@@ -151,6 +151,7 @@ Result<std::unique_ptr<Window>> MpiWorld::window(void* memory, int64_t bytes) {
   }
 #endif
   MPI_Win win = MPI_WIN_NULL;
+  WEIR_TRY(team_->barrier());
   WEIR_TRY(mpi_status(MPI_Win_create(memory, bytes, 1, MPI_INFO_NULL, comm(), &win), "MPI_Win_create"));
   MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
   WEIR_TRY(mpi_status(MPI_Win_lock_all(MPI_MODE_NOCHECK, win), "MPI_Win_lock_all"));
@@ -201,7 +202,9 @@ Result<bool> MpiWorld::fetches_progress() {
     mine = fetch_to_the_end(fetching, **made, *probe, time_limit());
     progressed = now_s() - began < kSleep_s / 2;
   }
-  if (Status s = team_->agree(mine); !s.ok()) {
+  Status all = team_->agree(mine);
+  if (all.ok()) all = team_->barrier();
+  if (Status s = all; !s.ok()) {
     (void)probe.release();  // with the window, which cannot be freed on this rank alone
     return s;
   }

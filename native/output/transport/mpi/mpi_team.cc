@@ -113,6 +113,10 @@ Status MpiTeam::look_for_dead(const char* what) {
   return again ? Status{WEIR_E_LOST, std::string(what) + ": rank " + std::to_string(gone) + " is gone"} : Status();
 }
 
+Status MpiTeam::late(const char* what) const {
+  return {WEIR_E_LOST, std::string(what) + ": a rank did not take part within " + std::to_string(static_cast<int>(limit_->seconds)) + " s (time_limit_s)"};
+}
+
 Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what) {
   Patience patience(limit_->seconds);
   int done = 0;
@@ -125,20 +129,26 @@ Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void>
       if (Status dead = look_for_dead(what); !dead.ok()) return give_up(std::move(keep), std::move(dead));
     }
     if (patience.wait()) continue;
-    return give_up(std::move(keep), {WEIR_E_LOST, std::string(what) + ": a rank did not take part within " +
-                                                      std::to_string(static_cast<int>(limit_->seconds)) + " s (time_limit_s)"});
+    return give_up(std::move(keep), late(what));
   }
 }
 
+// Once begun it ends on all ranks or on none within their time limits, whatever MPI_Test returns: behind it ranks call what waits for all others
+// without end (MPI_Comm_split, MPI_Win_create, MPI_Win_free). A request that is null has ended, and with it the barrier.
 Status MpiTeam::barrier() {
   if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
-  std::vector<MPI_Request> requests(1);
-  WEIR_TRY(begun(MPI_Ibarrier(comm_, &requests[0]), "MPI_Ibarrier", nullptr));
-  Status s = finish(requests, nullptr, "barrier");
-  // One that has ended has brought all together, whatever MPI says of it: others go on to what waits for this rank without end (MPI_Win_free).
-  if (s.code() != WEIR_E_MPI || requests[0] != MPI_REQUEST_NULL) return s;
-  lost_ = false;
-  return {};
+  MPI_Request request = MPI_REQUEST_NULL;
+  WEIR_TRY(begun(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier", nullptr));
+  Patience patience(limit_->seconds);
+  for (int done = 0;;) {
+    const Status tested = mpi_status(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    limit_->doubtful = limit_->doubtful || !tested.ok();
+    if (request == MPI_REQUEST_NULL) return {};
+    if (patience.slow()) {
+      if (Status dead = look_for_dead("barrier"); !dead.ok()) return give_up(nullptr, std::move(dead));
+    }
+    if (!patience.wait()) return give_up(nullptr, tested.ok() ? late("barrier") : tested);
+  }
 }
 
 Result<std::vector<int64_t>> MpiTeam::sum_for_each(std::vector<int64_t> three_for_each) {
@@ -301,7 +311,7 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
 }
 
 Result<std::unique_ptr<Team>> MpiTeam::split(int colour, int key) {
-  if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
+  WEIR_TRY(barrier());
   MPI_Comm part = MPI_COMM_NULL;
   const Status made = mpi_status(MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split");
   limit_->doubtful = limit_->doubtful || !made.ok();

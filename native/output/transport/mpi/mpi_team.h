@@ -64,6 +64,7 @@ class MpiTeam : public Team {
   Status finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what);
   // A process of this team that has been gone for two looks: what it sent before its end has come by then.
   Status look_for_dead(const char* what);
+  Status late(const char* what) const;
   Status places_differ(int64_t place, const std::string& words);
   void find_members();
   // A rank as messages name it: that of the world.

@@ -85,6 +85,7 @@ void MpiWorld::drop_sent() {
   while (!outgoing_.empty()) {
     Outgoing& first = *outgoing_.front();
     int done = 0;
+    if (first.failed && closing_) return;
     if (first.failed) {
       first.failed = !noted(mpi_status(start(first), "MPI_Isend")).ok();
       if (first.failed) return;
@@ -133,6 +134,7 @@ Status MpiWorld::noted(Status status) {
 
 // Ranks end as soon as they know enough, while the last words of others are still on their way to them.
 void MpiWorld::close() {
+  closing_ = true;
   for (size_t r = 0; r < static_cast<size_t>(size()); ++r) sent_[3 * r + 2] = limit_->doubtful ? 1 : 0;
   Result<std::vector<int64_t>> all = team_->sum_for_each(sent_);
   if (!all.ok()) return;
@@ -147,6 +149,7 @@ void MpiWorld::close() {
 
 Result<MPI_Comm> MpiWorld::split_for_model(bool model) {
   MPI_Comm part = MPI_COMM_NULL;
+  WEIR_TRY(team_->barrier());
   WEIR_TRY(mpi_status(MPI_Comm_split(comm(), model ? 0 : MPI_UNDEFINED, team_->rank(), &part), "MPI_Comm_split"));
   // The model's communicator has MPI's own default, not weir's handler.
   if (part != MPI_COMM_NULL) MPI_Comm_set_errhandler(part, MPI_ERRORS_ARE_FATAL);

@@ -57,6 +57,7 @@ class MpiWorld : public World {
   std::deque<std::unique_ptr<Outgoing>> outgoing_;
   std::vector<int64_t> sent_;  // for each rank: messages of control, pieces, and whether this rank's communicators stay
   int64_t received_ = 0, received_pieces_ = 0;
+  bool closing_ = false;  // messages have been counted: none is sent again
 };
 
 }  // namespace weir::output
