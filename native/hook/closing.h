@@ -9,7 +9,8 @@
 
 namespace weir::hook {
 
-// Before a number is closed that may be weir's for the moment.
+// Before a number is closed that may be weir's for the moment, and after: what was closed is closed when the call returns, as weir may have
+// had a copy of the program's table of descriptors.
 inline void leave_weirs_alone() {
   if (WEIR_UNLIKELY(base::any_held())) base::wait_for_held();
 }
@@ -37,6 +38,7 @@ auto closing(int fd, Real unlayered) {
   call.start = base::ticks();
   const auto result = real();
   call.end = base::ticks();
+  leave_weirs_alone();
   set_outcome(call, result < 0);
   keep(call);
   return result;
@@ -67,6 +69,7 @@ int closing_range(unsigned first, unsigned last, bool closes, Real piece) {
   if (WEIR_UNLIKELY(!recording())) return real();
   leave_weirs_alone();
   const auto result = on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, real);
+  leave_weirs_alone();
   if (result == 0 && closes) closed_range(first, last);
   return result;
 }
@@ -92,6 +95,7 @@ auto copying(Op op, int fd, int to, Real unlayered) {
   if (WEIR_UNLIKELY(!recording())) return real();
   leave_weirs_alone();
   const auto result = on_descriptor(op, fd, kUnknownOffset, 0, real);
+  leave_weirs_alone();
   if (result >= 0) copied(fd, static_cast<int>(result));
   return result;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/file.h>
 
+#include "base/apart.h"
 #include "base/text.h"
 #include "layers/machinery/node/place.h"
 #include "layers/machinery/node/private.h"
@@ -31,12 +32,12 @@ bool grow(uint32_t* backed, uint32_t most, uint64_t at, uint64_t each) {
   const uint32_t now = base::load(backed);
   bool grown = false;
   if (now < most) {
-    const base::HoldsDescriptor held;
-    const long fd = open_again(Name().text, registry_file);
-    if (!base::failed(fd)) {
+    base::apart([&] {
+      const long fd = open_again(Name().text, registry_file);
+      if (base::failed(fd)) return;
       grown = base::allocate(static_cast<int>(fd), at + now * each, kGrow * each) == 0;
       base::close_fd(static_cast<int>(fd));
-    }
+    });
     if (grown) base::store(backed, now + kGrow);
   }
   release(registry->growing);
@@ -101,11 +102,13 @@ bool map_file(bool make);
 bool map_registry(bool make) {
   if (base::sealed() || own_directory() == nullptr) return false;
   const base::SignalsBlocked blocked;
-  const base::HoldsDescriptor held;
-  const long inside = make ? enter_directory() : -1;
-  if (make && inside < 0) return false;
-  const bool mapped = map_file(make);
-  if (make) base::close_fd(static_cast<int>(inside));
+  bool mapped = false;
+  base::apart([&] {
+    const long inside = make ? enter_directory() : -1;
+    if (make && inside < 0) return;
+    mapped = map_file(make);
+    if (make) base::close_fd(static_cast<int>(inside));
+  });
   return mapped;
 }
 
