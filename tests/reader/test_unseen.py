@@ -579,3 +579,23 @@ def test_a_forked_child_of_another_user_is_named(traced, tmp_path):
     (one,) = made["unseen"]["programs"]
     assert status == 4 and "runs as another user (65534)" in first
     assert one["group_bytes"] >= 3 << 20 and made["unseen"]["processes"] == []
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
+def test_what_valgrind_reads_is_valgrinds(traced):
+    _, status, first, made = traced("valgrind", "-q", "/bin/true")
+    assert status == 4 and "likely by valgrind, which reads the program's files" in first
+    (one,) = made["unseen"]["processes"]
+    assert "valgrind" in one["command"] and "direct system calls" not in first
+
+
+def test_processes_of_several_nodes_have_their_node(traced, weir, cc, tmp_path):
+    raw = cc(RAW, name="raw")
+    script = f"for i in 1 2; do WEIR_NODE=node$i bash -c '{raw}; env -i {raw}; true'; done"
+    _, status, first, _ = traced("bash", "-c", script)
+    assert status == 4 and "(node1, pid " in first and "(node2, pid " in first
+    assert f"{raw} (node" in first
+    table = weir("report", tmp_path / "run", "--tables", "processes").stdout
+    (head,) = (line for line in table.splitlines() if line.startswith("Step"))
+    assert head.split()[:4] == ["Step", "node", "rank", "pid"]
+    assert any(line.split()[:2] == ["main", "node2"] for line in table.splitlines())

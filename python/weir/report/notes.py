@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weir.analysis.totals import Totals
 from weir.report.frame.build import Report, StepReport
@@ -182,6 +182,11 @@ def unseen_statement(report: Report) -> str | None:
     """The first line of a report of which a part was not seen: how much, of which processes, and
     the likely way."""
     parts = []
+    several = len({file.node for step in report.steps for file in step.data.files}) > 1
+
+    def where(node: str) -> str:
+        return f"{node}, " if several else ""
+
     steps = [unseen_of(step) for step in report.steps]
     missed, counted = sum(one.bytes for one in steps), sum(one.counted for one in steps)
     names = []
@@ -191,13 +196,14 @@ def unseen_statement(report: Report) -> str | None:
         )
         worst = sorted((one for step in steps for one in step.processes), key=lambda p: -p.unseen)
         names += [
-            f"{p.command[:60]} (pid {p.pid}, {p.unseen / 1e6:.1f} MB, likely by {p.way})"
+            f"{p.command[:60]} ({where(p.node)}pid {p.pid}, {p.unseen / 1e6:.1f} MB, "
+            f"likely by {p.way})"
             for p in worst
         ]
     untraced = sum(len(one.untraced) for one in steps)
     if untraced:
         parts.append(f"{_programs(untraced)} left no records")
-        names += [name for step in steps for name in _names_of_untraced(step)]
+        names += [name for step in steps for name in _names_of_untraced(step, where)]
     if any(step.data.has_no_rank for step in report.steps):
         parts.append(
             "no rank was traced, the launcher alone left records: its ranks were started without "
@@ -215,14 +221,14 @@ def _programs(count: int) -> str:
     return f"{count} {'program' if count == 1 else 'programs'}"
 
 
-def _names_of_untraced(step: Unseen) -> list[str]:
+def _names_of_untraced(step: Unseen, where: Callable[[str], str]) -> list[str]:
     """Programs that left no records, those with the most bytes first."""
     groups = sorted((one for one in step.groups if one.matters), key=lambda one: -(one.bytes or 0))
-    return [_untraced(one, group) for group in groups for one in group.programs]
+    return [_untraced(one, group, where(one.node)) for group in groups for one in group.programs]
 
 
-def _untraced(one: Untraced, group: Group) -> str:
-    who = [f"pid {one.pid}" if one.pid else "pid unknown"]
+def _untraced(one: Untraced, group: Group, where: str) -> str:
+    who = [where + f"pid {one.pid}" if one.pid else "pid unknown"]
     who.append(f"rank {one.rank}" if one.rank >= 0 else "")
     if group.bytes is not None and len(group.programs) == 1:
         who.append(f"{group.bytes / 1e6:.1f} MB")

@@ -25,6 +25,8 @@ _LOADER_BYTES = 256 << 10  # read by the loader: 832 of each of some 300 librari
 # The loader maps programs and libraries: taken for those as long as nothing says otherwise.
 _PROGRAM_TEXT_BYTES = 512 << 20
 _MOST_NAMES = 3
+_MOST_ANCESTORS = 100
+_VALGRIND = ("valgrind", "valgrind.bin")  # both replace themselves by a static tool
 _IN_MEMORY = ("/dev/shm/", "/memfd:")  # file systems without storage
 _UNCOUNTED = ("splice", "splice_in", "async_read", "async_write")  # by rchar and wchar
 
@@ -178,6 +180,10 @@ class _Account:
         for one in untraced:
             if one.figures is None:
                 self._pooled.setdefault(self._family.reaper(one), []).append(one)
+        self._parents = {(m.file, m.process.pid): m.process.ppid for m in data.members}
+        self._valgrinds = {
+            (m.file, m.process.pid) for m in data.members if m.process.program in _VALGRIND
+        }
         self._bytes_of: dict[int | None, int | None] = {}
         if _JOB in self._pooled:
             self._bytes_of[_JOB] = self._family.job_excess()
@@ -251,7 +257,21 @@ class _Account:
         if self._data.lost_events_of(member):
             return "calls that have no record: the trace had no room for them, see the notes"
         no_room = self._data.files[member.file].no_room
+        if not no_room and self._is_of_valgrind(index) and not one.past_calls_written:
+            return "valgrind, which reads the program's files and debug information itself"
         return _way(one, bool(self._mapped[index]), bool(self._rings[index]), no_room)
+
+    def _is_of_valgrind(self, index: int) -> bool:
+        """Whether the program is valgrind, or runs within it: then valgrind's launcher had the
+        number of the process, or of one that it descends from, before."""
+        file, pid = self._data.members[index].file, self._data.members[index].process.pid
+        for _ in range(_MOST_ANCESTORS):
+            if (file, pid) in self._valgrinds:
+                return True
+            if (parent := self._parents.get((file, pid))) is None:
+                return False
+            pid = parent
+        return False
 
 
 def _above_noise(read: int, written: int) -> list[int]:

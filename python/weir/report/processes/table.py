@@ -24,16 +24,18 @@ def process_table(report: Report, top: int | None = 20) -> Table:
     every = all_processes(report)
     moved = [one for one in every if not _is_idle(one)]
     listed = sorted(moved, key=lambda one: not one.is_incomplete)[:top]
+    several = len({one.node for one in every}) > 1
     rows = tuple(
         (
-            one.step, "-" if one.rank < 0 else str(one.rank), str(one.pid), mb(one.kernel_read), mb(one.seen_read),
+            one.step, *((one.node,) if several else ()), "-" if one.rank < 0 else str(one.rank), str(one.pid), mb(one.kernel_read), mb(one.seen_read),
             mb(one.kernel_written), mb(one.seen_written), mb(one.unseen), "INCOMPLETE" if one.is_incomplete else "", one.end, one.command[:100],
         )
         for one in listed
     )  # fmt: skip
     of = f" ({len(listed)} of {len(moved)})" if len(listed) < len(moved) else ""
-    columns = ("<Step", "rank", "pid", "kernel", "seen", "kernel", "seen", "MB", "<", "<end", "<command")
-    groups = (("", 3), ("MB read", 2), ("MB written", 2), ("not seen", 1), ("", 3))
+    which = ("<Step", *(("<node",) if several else ()), "rank", "pid")
+    columns = (*which, "kernel", "seen", "kernel", "seen", "MB", "<", "<end", "<command")
+    groups = (("", len(which)), ("MB read", 2), ("MB written", 2), ("not seen", 1), ("", 3))
     return Table(f"Processes{of}", columns, rows, groups, remarks=tuple(_remarks(listed, len(every) - len(moved))))
 
 
