@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/extending.md, followed in a copy of the tree: tools/new makes a layer, nothing else is edited."""
+"""docs/extending.md, followed in a copy of the tree: tools/new makes a layer and a table, nothing else is edited."""
 
 from __future__ import annotations
 
@@ -160,12 +160,55 @@ def test_the_skeletons_own_test_says_what_to_do_next(copy, layer):
     assert "assert here what tally changes" in done.stdout
 
 
+@pytest.fixture(scope="module")
+def table(copy, layer) -> set[str]:
+    """Table `ranks`, made; the files that are there or changed since."""
+    before = {path: path.read_bytes() for path in copy.root.rglob("*.*") if path.is_file()}
+    copy.python("tools/new", "table", "ranks").ok()
+    after = {path: path.read_bytes() for path in copy.root.rglob("*.*") if path.is_file()}
+    changed = {path for path, text in after.items() if before.get(path) != text}
+    return {str(path.relative_to(copy.root)) for path in changed if path.suffix != ".pyc"}
+
+
+def test_a_new_table_is_a_directory_and_its_entries_in_two_lists(copy, table):
+    made = {"__init__.py", "compute.py", "table.py", "test_ranks.py"}
+    assert table == {f"python/weir/report/ranks/{name}" for name in made} | {
+        "python/weir/report/registry.py",
+        "tools/rooms.toml",
+    }
+
+
+def test_a_new_table_is_in_the_report_the_query_and_the_pages(copy, table, tmp_path):
+    step = tmp_path / "run"
+    run([copy.weir, "trace", "-o", step, "--", "cp", "/etc/hostname", tmp_path / "b"]).ok()
+    report = [copy.weir, "report", step]
+    assert "Calls of each rank" in run([*report, "--tables", "ranks"]).ok().stdout
+    assert "calls, bytes and time of each rank" in run([*report, "--tables", "list"]).ok().stdout
+    [row] = json.loads(run([*report, "--json"]).ok().stdout)["ranks"]
+    run([*report, "--html", tmp_path / "page.html"]).ok()
+    assert "Calls of each rank" in (tmp_path / "page.html").read_text()
+    asked = run([copy.weir, "query", step, "SELECT bytes, calls FROM ranks", "--format", "json"])
+    assert json.loads(asked.ok().stdout) == [{"bytes": row["bytes"], "calls": row["calls"]}]
+    copy.python("tools/gen_docs.py").ok()
+    assert "\n## ranks\n" in (copy.root / "docs/reference/query.md").read_text()
+
+
+def test_the_skeleton_of_a_table_follows_the_house_rules_and_says_what_to_do_next(copy, table):
+    done = copy.python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "python/weir/report/ranks"
+    )
+    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout
+    assert "assert here what ranks shows" in done.stdout
+    copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/tidy/test_rooms.py").ok()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["layer", "Tally"], "no name of a layer"),
         (["layer", "bufa"], "exists"),
-        (["layer"], "write tools/new layer NAME"),
+        (["table", "files"], "exists"),
+        (["layer"], "write tools/new layer|table NAME"),
         (["x", "y"], "write tools/new"),
     ],
 )

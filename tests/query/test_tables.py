@@ -14,6 +14,7 @@ from wait_trace import WaitTrace
 import weir
 from weir.query._arrow import arrow_schema
 from weir.query.schema import TABLES
+from weir.report import build, report_json
 from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import NETCDF
@@ -29,7 +30,7 @@ def test_a_table_has_the_columns_that_its_page_tells(table, two_steps, root):
         asked = run.sql(f"SELECT * FROM {table.name}")
     assert made.schema.names == asked.schema.names == [column.name for column in table.columns]
     assert made.schema.types == arrow_schema(table).types
-    assert len(made) == len(asked) and (len(made) or table.name in ("exposed", "waits", "phases", "variables"))
+    assert len(made) == len(asked) and (len(made) or table.name in ("exposed", "waits", "phases", "variables", "filesystems"))
     for column in table.columns:
         assert f"| `{column.name}` | {column.kind} | {column.unit} | " in page
         if not column.may_be_null:
@@ -130,6 +131,17 @@ def test_every_table_is_an_attribute_and_a_data_frame(two_steps):
         frame = (made() if callable(made) else made).to_pandas()
         assert list(frame.columns) == [column.name for column in schema.columns]
     assert "/data/a" in set(run.names.to_pandas()["name"])
+    assert {schema.name for schema in TABLES} <= set(dir(run))
+    with pytest.raises(AttributeError, match="'Run' object has no attribute 'nothing'"):
+        run.nothing
+
+
+def test_a_declared_table_is_the_json_of_the_report(execute, tmp_run):
+    execute([sys.executable, "-m", "weir", "trace", "-o", tmp_run, "--", "cat", "/etc/hostname"]).ok()
+    kept = report_json(build(tmp_run))["filesystems"]
+    with weir.open(tmp_run) as run:
+        rows = run.filesystems.to_arrow().to_pylist()
+    assert kept and [{**row, "seconds": row["ns"] / 1e9} for row in rows] == [{**one, "ns": row["ns"]} for one, row in zip(kept, rows)]
 
 
 def test_names_that_are_folded_to_one_are_one_category(tmp_path):

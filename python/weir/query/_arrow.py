@@ -44,6 +44,7 @@ def arrow_type(column: Column) -> pa.DataType:
         "int": pa.int64(),
         "int32": pa.int32(),
         "bool": pa.bool_(),
+        "real": pa.float64(),
     }[column.kind.rstrip("?")]
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weir.analysis.remote import RemoteReader
 
 RESULT_ROWS = 1 << 16
+_NAMES = frozenset(table.name for table in TABLES) - {"exposed"}  # the attributes of a Run
 
 
 class Table:
@@ -95,49 +96,14 @@ class Run:
     def path(self) -> str:
         return self.report.path
 
-    @property
-    def events(self) -> Table:
-        return self.table("events")
+    def __getattr__(self, name: str) -> Table:
+        """Each table of TABLES by its name: ``run.files``, ``run.waits``, ..."""
+        if name in _NAMES:
+            return self.table(name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    @property
-    def io(self) -> Table:
-        return self.table("io")
-
-    @property
-    def files(self) -> Table:
-        return self.table("files")
-
-    @property
-    def steps(self) -> Table:
-        return self.table("steps")
-
-    @property
-    def processes(self) -> Table:
-        return self.table("processes")
-
-    @property
-    def totals(self) -> Table:
-        return self.table("totals")
-
-    @property
-    def names(self) -> Table:
-        return self.table("names")
-
-    @property
-    def operations(self) -> Table:
-        return self.table("operations")
-
-    @property
-    def waits(self) -> Table:
-        return self.table("waits")
-
-    @property
-    def phases(self) -> Table:
-        return self.table("phases")
-
-    @property
-    def variables(self) -> Table:
-        return self.table("variables")
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_NAMES})
 
     def exposed(self) -> Table:
         """Critical I/O time of each file and operation; docs/guide/waits.md says what the figures mean."""

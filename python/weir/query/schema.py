@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KINDS = ("text", "int", "int32", "bool")  # strings, 64-bit and 32-bit integers, truth values
+from weir.report.registry import KINDS as REPORT_TABLES
+
+KINDS = ("text", "int", "int32", "bool", "real")  # strings, 64-bit and 32-bit integers, truth values, 64-bit floats
 
 
 @dataclass(frozen=True)
@@ -294,7 +296,12 @@ OPERATIONS = TableSchema(
     """),
 )
 
-TABLES = (EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, EXPOSED, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS)
+DECLARED = tuple(
+    TableSchema(kind.name, f"{kind.shows}, as in `weir report --tables {kind.name}`", tuple(Column(f.name, f.kind, f.unit, f.meaning) for f in kind.fields))
+    for kind in REPORT_TABLES
+    if kind.fields
+)  # those that are declared once, in weir.report
+TABLES = (EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, EXPOSED, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS, *DECLARED)
 CLASSES = {"R": "read", "W": "write", "O": "open", "C": "close", "M": "other", "X": "none"}
 
 

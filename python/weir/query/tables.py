@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from weir.query._arrow import arrow_schema, encoded, pyarrow
 from weir.query.events import class_indices, is_mpi_open, layer_names, of_mpi, op_names
 from weir.query.schema import (
     CLASSES,
+    DECLARED,
     EXPOSED,
     NAMES,
     OPERATIONS,
@@ -29,6 +31,7 @@ from weir.report.files.last_names import last_names_of
 from weir.report.frame.build import Report, StepReport
 from weir.report.mpi_io.variables import variables_of
 from weir.report.processes.compute import ProcessFigures, is_step_complete, process_figures
+from weir.report.registry import BY_NAME
 from weir.report.waits.summary import synchronisation_of
 from weir.trace.ops import BELOW, NESTED, OF_OUTPUT, ops
 
@@ -214,7 +217,12 @@ def operations_table(_: Report) -> pa.Table:
     return _from_rows(OPERATIONS, rows)
 
 
+def _declared_table(schema: TableSchema, report: Report) -> pa.Table:
+    return _from_rows(schema, list(BY_NAME[schema.name].rows(report)))
+
+
 MADE: dict[str, Callable[[Report], Any]] = {
     "totals": totals_table, "steps": steps_table, "processes": processes_table, "exposed": exposed_table, "waits": waits_table,
     "phases": phases_table, "variables": variables_table, "names": names_table, "operations": operations_table,
+    **{schema.name: partial(_declared_table, schema) for schema in DECLARED},
 }  # fmt: skip

@@ -3,44 +3,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from weir.report.file_systems.compute import file_systems_of
-from weir.report.frame.build import Report
-from weir.report.frame.figures import megabytes, rate, whole
-from weir.report.frame.kind import TableKind
-from weir.report.frame.table import Table
+from weir.report.file_systems.compute import FileSystemTotals, file_systems_of
+from weir.report.frame.build import Report, figure
+from weir.report.frame.declared import Field, Row, declared_table
+from weir.report.frame.figures import rate
 
 
-def file_system_table(report: Report) -> Table:
-    """I/O by mounted file system."""
-    rows = tuple(
-        (
-            one.mount.point, one.mount.kind, one.mount.source, str(one.nodes), str(one.files), str(one.calls),
-            f"{megabytes(one.bytes_read):.3f}", f"{megabytes(one.bytes_written):.3f}", f"{one.ns / 1e9:.3f}",
-            whole(rate(one.bytes_read + one.bytes_written, one.ns)),
-        )
-        for one in file_systems_of(report)
-    )  # fmt: skip
-    columns = ("<Mount", "<kind", "<source", "nodes", "files", "calls", "MB", "MB", "sec", "MB/s")
-    return Table("File systems", columns, rows, (("", 6), ("read", 1), ("written", 1), ("", 2)))
+def _row(one: FileSystemTotals) -> Row:
+    mount, moved = one.mount, one.bytes_read + one.bytes_written
+    figures = one.nodes, one.files, one.calls, one.bytes_read, one.bytes_written, one.ns
+    return mount.point, mount.kind, mount.source, *figures, rate(moved, one.ns)
 
 
-def _file_systems_json(report: Report) -> list[dict[str, Any]]:
-    return [
-        {
-            "mount": fs.mount.point, "kind": fs.mount.kind, "source": fs.mount.source, "nodes": fs.nodes, "files": fs.files,
-            "calls": fs.calls, "bytes_read": fs.bytes_read, "bytes_written": fs.bytes_written, "seconds": fs.ns / 1e9,
-        }
-        for fs in file_systems_of(report)
-    ]  # fmt: skip
+@figure
+def _rows(report: Report) -> list[Row]:
+    return [_row(one) for one in file_systems_of(report)]
 
 
-FILE_SYSTEMS = TableKind(
+FILE_SYSTEMS = declared_table(
     name="filesystems",
     heading="File systems",
     shows="I/O by mounted file system",
-    tables=lambda report, _: [file_system_table(report)] if file_systems_of(report) else [],
-    json=lambda report, _: {"filesystems": _file_systems_json(report)},
-    has_rows=lambda report: bool(file_systems_of(report)),
+    fields=[
+        Field("mount", "text", "", "directory where it is mounted; ?: not known", heading="Mount"),
+        Field("kind", "text", "", "kind of file system: ext4, nfs4, lustre, ..."),
+        Field("source", "text", "", "what is mounted: a device, server:/path"),
+        Field("nodes", "int", "", "nodes that used it"),
+        Field("files", "int", "", "files that were opened, read or written, also unsuccessfully"),
+        Field("calls", "int", "", "calls of the application on these files"),
+        Field("bytes_read", "int", "bytes", "read from them", heading="MB", group="read"),
+        Field("bytes_written", "int", "bytes", "written to them", heading="MB", group="written"),
+        Field("ns", "int", "ns", "durations of the calls added up, of all ranks", heading="s"),
+        Field("mb_per_s", "real?", "MB/s", "bytes read and written, by these seconds", heading="MB/s"),
+    ],
+    rows=_rows,
 )

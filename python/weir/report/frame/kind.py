@@ -57,7 +57,7 @@ class TableKind:
     yields nothing where the run has none. why_empty: the reason, when the user asked for it by name. in_all: printed by
     `--tables all`. page: where the page has it. is_in_overview: the overview shows the same itself. has_rows: whether a run
     has any, found without making the tables. json: keys of `weir report --json`; those of a kind that is not in `all` are
-    there when it is named.
+    there when it is named. fields, rows: of a table that is declared once (weir.report.frame.declared).
     """
 
     name: str
@@ -71,6 +71,8 @@ class TableKind:
     is_in_overview: bool = False
     has_rows: Callable[[Report], bool] = lambda _: True
     json: Callable[[Report, Options], dict[str, Any]] | None = None
+    fields: tuple[Any, ...] = ()
+    rows: Callable[[Report], Iterable[tuple]] | None = None
 
     def has_more(self, report: Report) -> bool:
         """Whether the overview names it: the run has some of it, and the overview does not show it itself."""
