@@ -188,8 +188,9 @@ class SignalsBlocked {
 // A message, written whole or not at all: it does not wait for a reader, and no reader left is no signal.
 WEIR_COLD void say(int fd, const char* text, size_t n);
 
-// weir has a file open for a moment only, and does so apart (base/apart.h). Whoever does holds one of these meanwhile, and hooks of calls that
-// close wait, before and after: what weir has open in place is not closed, and no copy of what the program closed is left.
+// weir has a file open for a moment only, but another thread may close numbers that it takes for its own (close_range, daemons), and
+// open a file of its own under weir's number. So whoever opens a file holds one of these meanwhile, and hooks of calls that
+// close wait.
 extern WEIR_OWN uint32_t descriptors_held;
 class HoldsDescriptor {
  public:
@@ -213,6 +214,22 @@ inline bool identify(int fd, Identity* to) {
   if (system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return false;
   *to = {static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
   return true;
+}
+
+// Reads a whole small file (of /proc) into a buffer, zero-terminated; bytes read, or -errno.
+inline long read_file(const char* path, char* to, size_t size) {
+  const HoldsDescriptor held;
+  const long fd = open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (failed(fd)) return fd;
+  size_t n = 0;
+  while (n + 1 < size) {
+    const long got = read_fd(static_cast<int>(fd), to + n, size - 1 - n);
+    if (got <= 0) break;
+    n += static_cast<size_t>(got);
+  }
+  close_fd(static_cast<int>(fd));
+  to[n] = 0;
+  return static_cast<long>(n);
 }
 
 }  // namespace weir::base

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "base/apart.h"
 #include "base/frames.h"
 #include "base/syscall.h"
 
@@ -23,12 +22,20 @@ void* run(void* body) {
   return result;
 }
 
-// State of the process' first thread. The name before it may have blanks and parentheses (proc(5)).
-char state_of_first() {
+// State of the process' first thread, and its threads, by the kernel's count. The name in field 2 may have blanks (proc(5)).
+bool look_at_process(char* state, uint64_t* threads) {
+  constexpr int kState = 3, kThreads = 20;
   char text[512];
-  if (read_file("/proc/self/stat", text, sizeof text) <= 0) return 0;
+  if (read_file("/proc/self/stat", text, sizeof text) <= 0) return false;
   const char* at = strrchr(text, ')');
-  return at != nullptr && at[1] == ' ' ? at[2] : 0;
+  for (int field = 2; field < kThreads; ++field) {
+    at = at != nullptr ? strchr(at + 1, ' ') : nullptr;
+    if (at == nullptr) return false;
+    if (field + 1 == kState) *state = at[1];
+  }
+  *threads = 0;
+  for (++at; *at >= '0' && *at <= '9'; ++at) *threads = *threads * 10 + static_cast<uint64_t>(*at - '0');
+  return true;
 }
 
 }  // namespace
@@ -40,8 +47,8 @@ bool start_thread(void* (*body)(void*), size_t stack_bytes) {
   if (pthread_attr_init(&how) != 0) return false;
   pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
   bool started = false;
-  base::fetch_add(&beginning, 1u);  // first: begun_threads() never counts one that is not there
   base::fetch_add(&running, 1u);
+  base::fetch_add(&beginning, 1u);
   for (size_t bytes = stack_bytes; bytes <= stack_bytes << 6 && !started; bytes <<= 3) {
     pthread_t made;
     started = pthread_attr_setstacksize(&how, bytes) == 0 && pthread_create(&made, &how, run, reinterpret_cast<void*>(body)) == 0;
@@ -54,27 +61,17 @@ bool start_thread(void* (*body)(void*), size_t stack_bytes) {
   return started;
 }
 
-uint64_t count_threads() {
-  constexpr uint64_t kOwnLinks = 2;  // a directory of /proc has one more for each that is in it
-  struct stat about;
-  const auto to = reinterpret_cast<long>(&about);
-  if (system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"), to, 0) != 0) return 0;
-  return about.st_nlink > kOwnLinks ? static_cast<uint64_t>(about.st_nlink) - kOwnLinks : 0;
-}
 uint32_t own_threads() { return base::load(&running); }
-uint32_t begun_threads() {
-  const uint32_t all = base::load(&running), not_yet = base::load(&beginning);
-  return all > not_yet ? all - not_yet : 0;
-}
 bool only_own_threads_besides_this() {
-  const uint64_t threads = count_threads();
-  return own_threads() != 0 && threads != 0 && threads <= 1 + own_threads();
+  char state = 0;
+  uint64_t threads = 0;
+  return own_threads() != 0 && look_at_process(&state, &threads) && threads <= 1 + own_threads();
 }
 
 void end_process_without_program() {
-  if (state_of_first() != 'Z') return;
-  const uint64_t threads = count_threads();
-  if (threads != 0 && threads <= 1 + own_threads()) exit(0);
+  char state = 0;
+  uint64_t threads = 0;
+  if (look_at_process(&state, &threads) && state == 'Z' && threads <= 1 + own_threads()) exit(0);
 }
 
 void forget_threads() {

@@ -16,10 +16,6 @@ WEIR_COLD bool start_thread(void* (*body)(void*), size_t stack_bytes);
 
 // Threads of weir's that run in this process, and a forked child's view: none.
 uint32_t own_threads();
-// Threads of the process by the kernel's count; 0: unknown. Needs no descriptor.
-uint64_t count_threads();
-// Threads of weir's that the kernel has for certain.
-uint32_t begun_threads();
 void forget_threads();
 // Before a child is made as a copy of this process. Of one that was made by a bare fork libc believes
 // that the parent's threads are there: it would wait for ever for one that was just beginning, when

@@ -9,8 +9,7 @@
 
 namespace weir::hook {
 
-// Before a number is closed that may be weir's for the moment, and after: what was closed is closed when the call returns, as weir may have
-// had a copy of the program's table of descriptors.
+// Before a number is closed that may be weir's for the moment.
 inline void leave_weirs_alone() {
   if (WEIR_UNLIKELY(base::any_held())) base::wait_for_held();
 }
@@ -38,7 +37,6 @@ auto closing(int fd, Real unlayered) {
   call.start = base::ticks();
   const auto result = real();
   call.end = base::ticks();
-  leave_weirs_alone();
   set_outcome(call, result < 0);
   keep(call);
   return result;
@@ -69,7 +67,6 @@ int closing_range(unsigned first, unsigned last, bool closes, Real piece) {
   if (WEIR_UNLIKELY(!recording())) return real();
   leave_weirs_alone();
   const auto result = on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, real);
-  leave_weirs_alone();
   if (result == 0 && closes) closed_range(first, last);
   return result;
 }
@@ -95,7 +92,6 @@ auto copying(Op op, int fd, int to, Real unlayered) {
   if (WEIR_UNLIKELY(!recording())) return real();
   leave_weirs_alone();
   const auto result = on_descriptor(op, fd, kUnknownOffset, 0, real);
-  leave_weirs_alone();
   if (result >= 0) copied(fd, static_cast<int>(result));
   return result;
 }

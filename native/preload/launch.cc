@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "layers/machinery/node/lock.h"
-#include "base/apart.h"
 #include "base/syscall.h"
 
 namespace weir::preload {
@@ -90,8 +89,12 @@ uint64_t of_proxy() {
   constexpr char kOption[] = "--control-port";
   char path[32], arguments[2048];
   base::Writer(path, sizeof path).add("/proc/").add_number(id(SYS_getppid)).add("/cmdline");
-  const long n = base::read_file(path, arguments, sizeof arguments);
+  const long fd = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (base::failed(fd)) return 0;
+  const long n = base::read_fd(static_cast<int>(fd), arguments, sizeof arguments - 1);
+  base::close_fd(static_cast<int>(fd));
   if (n <= 0) return 0;
+  arguments[n] = 0;
   for (const char* at = arguments; at < arguments + n; at += strlen(at) + 1) {
     const char* value = at + sizeof kOption;
     if (strcmp(at, kOption) == 0 && value < arguments + n) return number_of("proxy", base::text(value));

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 
-#include "base/apart.h"
 #include "base/scratch.h"
 #include "base/syscall.h"
 #include "trace/process.h"
@@ -43,17 +42,16 @@ void note_mounts() {
   if (trace::process().number() != kFirst || trace::process().level() == wire::Level::kSummary) return;
   const base::Scratch room;
   if (room.data() == nullptr) return;
-  base::apart([&] {
-    const long fd = base::open_at(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    if (base::failed(fd)) return;
-    Lines lines(room.data() + kHalf);
-    for (long got = 1; got > 0;) {
-      got = base::read_fd(static_cast<int>(fd), room.data(), kHalf);
-      if (got > 0) trace::process().count_own_read(static_cast<uint64_t>(got));
-      for (long i = 0; i < got; ++i) lines.feed(room.data()[i]);
-    }
-    base::close_fd(static_cast<int>(fd));
-  });
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+  if (base::failed(fd)) return;
+  Lines lines(room.data() + kHalf);
+  for (long got = 1; got > 0;) {
+    got = base::read_fd(static_cast<int>(fd), room.data(), kHalf);
+    if (got > 0) trace::process().count_own_read(static_cast<uint64_t>(got));
+    for (long i = 0; i < got; ++i) lines.feed(room.data()[i]);
+  }
+  base::close_fd(static_cast<int>(fd));
 }
 
 }  // namespace weir::preload

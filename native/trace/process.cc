@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/apart.h"
 #include "base/clock.h"
 #include "base/scratch.h"
 #include "trace/log.h"

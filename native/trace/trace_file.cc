@@ -22,6 +22,7 @@ constexpr uint64_t kLargestFolio = 2u << 20;
 constexpr uint64_t kAlignedFrom = 128u << 10;
 constexpr int kMostPieces = 16;
 constexpr int kOwnerAlone = 0600;
+constexpr int kTries = 3;
 constexpr int kPatience = 20000;  // turns of other threads; past them a file system hangs
 alignas(64) constinit char zeros[64u << 10] = {};  // never written: its pages are all the kernel's one page of zeros
 
@@ -41,7 +42,7 @@ bool passes(long error) { return error == -EMFILE || error == -ENFILE || error =
 // the streams to be open.
 constinit uint32_t opening = 0;
 
-long open_file(const char* path) {
+long open_here(const char* path) {
   for (int i = 0; i < kPatience && base::exchange(&opening, 1u) != 0; ++i) base::yield();
   pollfd streams[] = {{0, 0, 0}, {1, 0, 0}, {2, 0, 0}};
   timespec at_once{0, 0};
@@ -135,23 +136,18 @@ long TraceFile::create(const Settings& settings) {
 
 // launch: the name's part of that; 0: none.
 long TraceFile::open_named(const Settings& settings, uint64_t launch) {
-  long result = -EAGAIN;
-  base::apart([&] { result = open_here(settings, launch); });
-  return result;
-}
-
-long TraceFile::open_here(const Settings& settings, uint64_t launch) {
   base::Writer path(path_, sizeof path_);
   path.add(settings.directory).add("/").add(settings.node);
   if (launch != 0) path.add(".").add_number(launch);
   path.add(".weir");
   if (path.cut()) return -ENAMETOOLONG;
 
-  long fd = open_file(path_);
+  const base::HoldsDescriptor held;
+  long fd = open_here(path_);
   if (fd == -ENOENT) {
     const long made = create(settings);
     if (base::failed(made)) return made;
-    fd = open_file(path_);
+    fd = open_here(path_);
   }
   if (base::failed(fd)) return fd;
   char magic[sizeof wire::kMagic];
@@ -278,7 +274,8 @@ uint64_t TraceFile::limit_for(Use use) const {
 
 // A part of the file; null: *refusal says whether there may be one later.
 void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, void** over) {
-  const long fd = open_file(path_);
+  const base::HoldsDescriptor held;
+  const long fd = open_here(path_);
   if (base::failed(fd)) {
     if (passes(fd)) *refusal = Refusal::passing;
     return nullptr;
@@ -311,6 +308,13 @@ long TraceFile::refuse(uint64_t size, Refusal refusal, bool* speaks) {
 void TraceFile::forked() { base::store(&opening, 0u); }
 
 void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal, void** over) {
+  struct Mapping {
+    TraceFile* file;
+    uint64_t offset, size;
+    Refusal* refusal;
+    void** over;
+    void* chunk;
+  };
   const uint64_t limit = limit_for(use);
   *refusal = Refusal::final;
   if (base::sealed()) return nullptr;
@@ -319,8 +323,16 @@ void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal
     if (end > limit || size > limit - end) return nullptr;
   } while (!base::compare_exchange(&header_->end_bytes, &end, end + size));
 
+  // Again: a program that closes numbers which it does not own may have closed this one in between.
   void* chunk = nullptr;
-  if (!base::apart([&] { chunk = map_chunk(end, size, refusal, over); })) *refusal = Refusal::passing;
+  for (int tries = 0; tries < kTries && chunk == nullptr && *refusal == Refusal::final; ++tries) {
+    Mapping mapping{this, end, size, refusal, over, nullptr};
+    base::run_apart([](void* what) {
+      auto& m = *static_cast<Mapping*>(what);
+      m.chunk = m.file->map_chunk(m.offset, m.size, m.refusal, m.over);
+    }, &mapping);
+    chunk = mapping.chunk;
+  }
   if (chunk != nullptr) {
     *refusal = Refusal::none;
   } else {  // give the space back if nobody took any behind it

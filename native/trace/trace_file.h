@@ -58,7 +58,6 @@ class TraceFile {
 
  private:
   long open_named(const Settings& settings, uint64_t launch);
-  long open_here(const Settings& settings, uint64_t launch);
   long open_for(const Settings& settings, uint64_t launch);
   bool belongs(const Launch& launch);
   long create(const Settings& settings);

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptors closed wholesale, run out of, numbered beyond a million, without a position of their own."""
 
-import platform
-
 import pytest
 from weir_guest import counts, lost
 
@@ -84,114 +82,6 @@ int main(void) {
   return 0;
 }
 """
-
-STOPPED = """
-// The parent stops each thread that records at every call with which weir uses a descriptor; meanwhile another thread closes every
-// number by system calls of its own, which no hook sees, and opens the victim under all of them.
-#include <stdbool.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-enum { kFiles = 16, kMarkGo = 7001, kMarkDone = 7002 };
-static _Atomic int* go;
-static long raw(long n, long a, long b, long c) {
-  long result;
-  register long r10 __asm__("r10") = 0;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
-  return result;
-}
-static void* closes(void* unused) {
-  int mine[kFiles];
-  for (int seen = 0; go[1] == 0;) {
-    if (go[0] == seen) {
-      raw(SYS_sched_yield, 0, 0, 0);
-      continue;
-    }
-    seen = go[0];
-    MUST(raw(SYS_close_range, 3, 400, 0) == 0);
-    for (int i = 0; i < kFiles; ++i) MUST((mine[i] = raw(SYS_open, (long)"victim", O_RDWR, 0)) >= 3);
-    go[2] = seen;
-    while (go[0] == seen && go[1] == 0) raw(SYS_sched_yield, 0, 0, 0);
-    for (int i = 0; i < kFiles; ++i) MUST(raw(SYS_close, mine[i], 0, 0) == 0);  // weir has closed none of them
-  }
-  return unused;
-}
-static void* records(void* unused) {
-  raw(SYS_exit + 100000, kMarkGo, 0, 0);  // no such call: a mark for the tracer
-  for (int i = 0; i < 300; ++i) lseek(500, 0, SEEK_CUR);
-  raw(SYS_exit + 100000, kMarkDone, 0, 0);
-  return unused;
-}
-static int child(void) {
-  static char text[8192], back[sizeof text];
-  memset(text, 'v', sizeof text);
-  int victim = open_new("victim");
-  MUST(write(victim, text, sizeof text) == sizeof text && dup2(victim, 500) == 500);
-  pthread_t closer, recorder;
-  pthread_create(&closer, NULL, closes, NULL);
-  ptrace(PTRACE_TRACEME, 0, 0, 0);
-  raise(SIGSTOP);
-  for (int i = 0; i < 3; ++i) {
-    pthread_create(&recorder, NULL, records, NULL);
-    pthread_join(recorder, NULL);
-  }
-  go[1] = 1;
-  pthread_join(closer, NULL);
-  struct stat st;
-  MUST(fstat(500, &st) == 0 && st.st_size == sizeof text);
-  MUST(pread(500, back, sizeof back, 0) == sizeof back && memcmp(back, text, sizeof text) == 0);
-  return 0;
-}
-static bool by_descriptor(const struct user_regs_struct* r) {
-  switch (r->orig_rax) {
-    case SYS_fstat: case SYS_fallocate: case SYS_pwritev: case SYS_fstatfs: case SYS_close: case SYS_read: case SYS_pwrite64:
-      return (long)r->rdi >= 0;
-    case SYS_mmap: return (int)r->r8 >= 0;
-    default: return false;
-  }
-}
-int main(void) {
-  go = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  const pid_t main_thread = fork();
-  if (main_thread == 0) return child();
-  int status, stops = 0, marked = 0;
-  MUST(waitpid(main_thread, &status, 0) == main_thread && WIFSTOPPED(status));
-  MUST(ptrace(PTRACE_SETOPTIONS, main_thread, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE) == 0);
-  ptrace(PTRACE_CONT, main_thread, 0, 0);
-  for (;;) {
-    const pid_t thread = waitpid(-1, &status, __WALL);
-    MUST(thread > 0);
-    if (WIFEXITED(status) || WIFSIGNALED(status)) {
-      if (thread != main_thread) continue;
-      MUST(WIFEXITED(status) && stops >= STOPS);
-      return WEXITSTATUS(status);
-    }
-    const int signal = WSTOPSIG(status);
-    if (signal == (SIGTRAP | 0x80)) {
-      struct user_regs_struct r;
-      MUST(ptrace(PTRACE_GETREGS, thread, 0, &r) == 0);
-      if (r.orig_rax == SYS_exit + 100000) marked = r.rdi == kMarkGo;
-      if (marked && (long)r.rax == -ENOSYS && by_descriptor(&r)) {  // about to be made
-        ++stops;
-        const int now = ++go[0];
-        while (go[2] != now) usleep(50);
-      }
-    }
-    const bool passed = signal != (SIGTRAP | 0x80) && signal != SIGTRAP && signal != SIGSTOP;
-    ptrace(thread == main_thread ? PTRACE_CONT : PTRACE_SYSCALL, thread, 0, passed ? signal : 0);
-  }
-}
-"""
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the registers of x86-64")
-def test_no_file_of_a_program_that_closes_every_number_between_two_calls(guest, traced):
-    """Between any two system calls with which weir makes room in its file."""
-    trace = traced([guest(STOPPED, "-DSTOPS=20", "-Wno-unused")]).ok().trace
-    tracer, child = sorted(trace.processes.values(), key=lambda p: p.number)
-    assert child.ppid == tracer.pid
-    assert (child.failures, child.lost_events, child.level_now) == (0, 0, 3)
-    assert sum(r.op == "lseek" for r in trace.records) == 3 * 300
-
 
 FEW = """
 int main(int argc, char** argv) {

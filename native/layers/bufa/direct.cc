@@ -29,7 +29,7 @@ void open_twin(Layer& l) {
   base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(l.file->descriptor));
   const base::HoldsDescriptor held;
   const long fd = base::open_at(AT_FDCWD, path, (l.file->flags & O_ACCMODE) | kDirect | O_CLOEXEC);
-  if (base::failed(fd) || !stack::keep_private(static_cast<int>(fd), {l.file->device, l.file->inode}, &s.twin)) {
+  if (base::failed(fd) || !stack::keep_private(static_cast<int>(fd), &s.twin)) {
     s.twin = -1;
     stack::note_bypass(l, Reason::kUnsupported);
   }

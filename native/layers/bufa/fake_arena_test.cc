@@ -52,7 +52,7 @@ bool begin_to_hold(Layer& layer) {
   ask_to_leave(layer, Reason::kConflict);
   return false;
 }
-bool keep_private(int, const base::Identity&, int*) { return false; }
+bool keep_private(int, int*) { return false; }
 void close_private(int* place) { *place = -1; }
 
 }  // namespace weir::stack

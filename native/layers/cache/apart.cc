@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/apart.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "layers/cache/between.h"

@@ -4,7 +4,6 @@
 // one after another behind these.
 #include <string.h>
 
-#include "base/apart.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "layers/cache/between.h"
@@ -46,12 +45,11 @@ bool all_backed(const HostStore& store, uint64_t first, uint64_t last) {
 bool back(HostStore& store, uint64_t at, uint64_t bytes) {
   const uint64_t first = at / kPage, last = (at + bytes - 1) / kPage;
   if (all_backed(store, first, last)) return true;
-  long done = -EAGAIN;
-  base::apart([&] {
-    const long fd = node::open_in_job_again(store.name, store.file);
-    done = base::failed(fd) ? fd : base::allocate(static_cast<int>(fd), store.parts_at + first * kPage, (last - first + 1) * kPage);
-    if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
-  });
+  const base::HoldsDescriptor held;
+  const long fd = node::open_in_job_again(store.name, store.file);
+  if (base::failed(fd)) return false;
+  const long done = base::allocate(static_cast<int>(fd), store.parts_at + first * kPage, (last - first + 1) * kPage);
+  base::close_fd(static_cast<int>(fd));
   if (base::failed(done)) return false;
   base::advise(store.memory + first * kPage, (last - first + 1) * kPage, kPopulateWrite);  // it is written next
   for (uint64_t page = first; page <= last; ++page) {
@@ -114,16 +112,14 @@ bool map_store(HostStore& store, const Between& b) {
   const uint64_t parts = store.home_bytes * b.homes;
   store.parts_at = (parts / kPage / 8 + kPage) / kPage * kPage;
   const uint64_t all = store.parts_at + parts;
-  long memory = -EAGAIN;
-  base::apart([&] {
-    const long fd = node::open_in_job(store.name, O_RDWR | O_CREAT);
-    if (base::failed(fd)) return;
-    const bool fine = base::identify(static_cast<int>(fd), &store.file) && !base::failed(base::resize(static_cast<int>(fd), all)) &&
-                      !base::failed(base::allocate(static_cast<int>(fd), 0, store.parts_at));
-    if (fine) memory = base::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
-    base::close_fd(static_cast<int>(fd));
-  });
-  if (base::failed(memory)) return false;
+  const base::HoldsDescriptor held;
+  const long fd = node::open_in_job(store.name, O_RDWR | O_CREAT);
+  if (base::failed(fd)) return false;
+  const bool fine = base::identify(static_cast<int>(fd), &store.file) && !base::failed(base::resize(static_cast<int>(fd), all)) &&
+                    !base::failed(base::allocate(static_cast<int>(fd), 0, store.parts_at));
+  const long memory = fine ? base::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd)) : -1;
+  base::close_fd(static_cast<int>(fd));
+  if (!fine || base::failed(memory)) return false;
   store.backed = reinterpret_cast<uint32_t*>(memory);
   store.memory = reinterpret_cast<char*>(memory) + store.parts_at;
   store.between = b;

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "layers/hints/lustre.h"
-#include "base/apart.h"
 #include "base/syscall.h"
 #include "layers/machinery/rules/rules.h"
 #include "layers/machinery/stack/file.h"
@@ -28,13 +27,11 @@ bool would_be_on_lustre(const Opening& o, const char* absolute) {
   base::Text path = base::text(absolute);
   while (path.size > 1 && path.data[path.size - 1] != '/') --path.size;
   if (o.path == nullptr || writer.add(path).cut()) return false;
-  bool is = false;
-  base::apart([&] {
-    const long fd = base::open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (base::failed(fd)) return;
-    is = is_on_lustre(static_cast<int>(fd));
-    base::close_fd(static_cast<int>(fd));
-  });
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (base::failed(fd)) return false;
+  const bool is = is_on_lustre(static_cast<int>(fd));
+  base::close_fd(static_cast<int>(fd));
   return is;
 }
 

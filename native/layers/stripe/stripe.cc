@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "layers/stripe/index.h"
-#include "base/apart.h"
 #include "base/syscall.h"
 #include "layers/machinery/rules/rules.h"
 #include "layers/machinery/stack/file.h"
@@ -44,22 +43,12 @@ void close_pieces(State& s) {
   s.pieces = 0;
 }
 
-// Paths in an index end at a line, not at a zero. What the path names is asked of the path: the number may be the program's by now.
-Result open_piece(base::Text path, int flags, unsigned mode, int* place) {
+// Paths in an index end at a line, not at a zero.
+long open_piece(base::Text path, int flags, unsigned mode) {
   char name[4096];
-  struct stat about;
   base::Writer writer(name, sizeof name);
   if (writer.add(path).cut()) return -ENAMETOOLONG;
-  const base::HoldsDescriptor held;
-  const long fd = base::open_at(AT_FDCWD, name, flags, static_cast<int>(mode));
-  if (base::failed(fd)) return fd;
-  const long asked = base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(name), reinterpret_cast<long>(&about), 0);
-  if (asked != 0) {
-    base::close_fd(static_cast<int>(fd));
-    return asked;
-  }
-  const base::Identity is{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
-  return keep_private(static_cast<int>(fd), is, place) ? 0 : -EMFILE;
+  return base::open_at(AT_FDCWD, name, flags, static_cast<int>(mode));
 }
 
 // The pieces are opened for reading too: their bytes may have to be read for a size.
@@ -69,11 +58,10 @@ Result open_pieces(State& s, const Index& index, int flags, unsigned mode) {
   s.unit = index.unit;
   s.writes = access == O_RDWR;
   for (uint32_t i = 0; i < index.pieces; ++i) {
-    const int how = access | made | (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC;
-    const Result opened = open_piece(index.path[i], how, mode, &s.descriptor[i]);
-    if (opened < 0) {
+    const long fd = open_piece(index.path[i], access | made | (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC, mode);
+    if (base::failed(fd) || !keep_private(static_cast<int>(fd), &s.descriptor[i])) {
       close_pieces(s);
-      return opened;
+      return base::failed(fd) ? fd : -EMFILE;
     }
     s.pieces = i + 1;
   }
@@ -105,13 +93,12 @@ bool is_regular(int directory, const char* path) {
 // unknown: a regular file that cannot be read, *error says why. Taken for a plain one, an index
 // would be overwritten.
 Found look_at(int directory, const char* path, char* text, Index* index, Result* error) {
-  long size = -EMFILE;
-  base::apart([&] {
-    const long fd = base::open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    size = base::failed(fd) ? fd : read_text(static_cast<int>(fd), text);
-    if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
-  }, directory == AT_FDCWD ? base::Table::empty : base::Table::copied);
-  if (size == 0 || size == -ENOENT) return Found::nothing;
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd == -ENOENT) return Found::nothing;
+  const long size = base::failed(fd) ? fd : read_text(static_cast<int>(fd), text);
+  if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
+  if (size == 0) return Found::nothing;
   if (size > 0) {
     return parse({text, static_cast<size_t>(size)}, index) ? Found::index : Found::other;
   }

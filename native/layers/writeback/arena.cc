@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/apart.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "layers/writeback/inside.h"
@@ -92,8 +91,9 @@ void strike_off(Arena* arena) {
 }
 
 // Makes the file and fills its header. The magic last.
-bool make_here(Arena* arena, const Shape& shape, bool shared) {
+bool make_file(Arena* arena, const Shape& shape, bool shared) {
   Header h = header_of(shape, shared);
+  const base::HoldsDescriptor held;
   if (!node::read_secret(&h.secret)) return false;
   const long fd = node::open_inside(arena->name, O_RDWR | O_CREAT | O_EXCL);
   if (base::failed(fd)) return false;
@@ -115,16 +115,11 @@ bool make_here(Arena* arena, const Shape& shape, bool shared) {
   return made;
 }
 
-bool make_file(Arena* arena, const Shape& shape, bool shared) {
-  bool made = false;
-  base::apart([&] { made = make_here(arena, shape, shared); });
-  return made;
-}
-
 // The existing file of a shared arena. False when it is not there or of another shape. Whoever makes one holds `making`, so one
 // without a magic has a dead maker: it is removed.
-bool open_here(Arena* arena, const Shape& shape) {
+bool open_file(Arena* arena, const Shape& shape) {
   const uint64_t bytes = header_of(shape, true).total_bytes;
+  const base::HoldsDescriptor held;
   const long fd = node::open_inside(arena->name, O_RDWR);
   if (base::failed(fd)) return false;
   const int file = static_cast<int>(fd);
@@ -147,12 +142,6 @@ bool open_here(Arena* arena, const Shape& shape) {
   arena->header = nullptr;
   base::unmap(reinterpret_cast<void*>(at), bytes);
   return false;
-}
-
-bool open_file(Arena* arena, const Shape& shape) {
-  bool opened = false;
-  base::apart([&] { opened = open_here(arena, shape); });
-  return opened;
 }
 
 node::Identity* participants(const Arena* arena) {
@@ -210,14 +199,13 @@ bool attach(Arena* arena, void* mapping, uint64_t bytes) {
 bool back(const Arena* arena, uint64_t offset, uint64_t bytes) {
   if (base::sealed()) return false;
   const base::SignalsBlocked blocked;
-  long result = -EAGAIN;
-  base::apart([&] {
-    const long fd = node::open_again(arena->name, arena->file);
-    if (base::failed(fd)) return;
-    do result = base::allocate(static_cast<int>(fd), offset, bytes);
-    while (result == -EINTR);
-    base::close_fd(static_cast<int>(fd));
-  });
+  const base::HoldsDescriptor held;
+  const long fd = node::open_again(arena->name, arena->file);
+  if (base::failed(fd)) return false;
+  long result;
+  do result = base::allocate(static_cast<int>(fd), offset, bytes);
+  while (result == -EINTR);
+  base::close_fd(static_cast<int>(fd));
   return result == 0;
 }
 
@@ -262,6 +250,7 @@ void destroy_arena(Arena* arena) {
   if (arena == nullptr) return;
   const bool reachable = !base::sealed();
   const base::SignalsBlocked blocked;
+  const base::HoldsDescriptor held;
   strike_off(arena);
   if (arena->header->shared == 0) {
     if (reachable) node::unlink_inside(arena->name, arena->file);

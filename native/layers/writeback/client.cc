@@ -9,7 +9,6 @@
 #include <sys/un.h>
 #include <time.h>
 
-#include "base/apart.h"
 #include "base/text.h"
 #include "layers/writeback/inside.h"
 #include "layers/machinery/node/place.h"
@@ -124,13 +123,12 @@ PulsePage* pulse_page() {
   if (known != nullptr) return reinterpret_cast<PulsePage*>(const_cast<Pulse*>(known));
   if (base::sealed() || node::own_directory() == nullptr) return nullptr;
   const base::SignalsBlocked blocked;
-  long at = -EAGAIN;
-  base::apart([&] {
-    const long fd = node::open_inside("pulse", O_RDWR | O_CREAT);
-    if (base::failed(fd)) return;
-    if (base::allocate(static_cast<int>(fd), 0, kPageBytes) == 0) at = base::map(kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
-    base::close_fd(static_cast<int>(fd));
-  });
+  const base::HoldsDescriptor held;
+  const long fd = node::open_inside("pulse", O_RDWR | O_CREAT);
+  if (base::failed(fd)) return nullptr;
+  long at = -1;
+  if (base::allocate(static_cast<int>(fd), 0, kPageBytes) == 0) at = base::map(kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+  base::close_fd(static_cast<int>(fd));
   if (base::failed(at)) return nullptr;
   const Pulse* none = nullptr;
   if (!base::compare_exchange(&pulse, &none, reinterpret_cast<const Pulse*>(at))) base::unmap(reinterpret_cast<void*>(at), kPageBytes);
@@ -186,17 +184,13 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
     memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
   }
   const base::SignalsBlocked blocked;
-  bool sent = false;
-  base::apart([&] {
-    // By the directory that was checked: what another user has put under its name would get the program's descriptors.
-    const long directory = node::open_own_directory();
-    if (base::failed(directory)) return;
-    base::Writer path(there.sun_path, sizeof there.sun_path);
-    path.add("/proc/self/task/").add_number(static_cast<uint64_t>(base::thread_id()));
-    path.add("/fd/").add_number(static_cast<uint64_t>(directory)).add("/drain");
-    sent = node::is_own_socket(static_cast<int>(directory), "drain") && send_to(header);
-    base::close_fd(static_cast<int>(directory));
-  }, descriptor >= 0 ? base::Table::copied : base::Table::empty);
+  const base::HoldsDescriptor held;
+  // By the directory that was checked: what another user has put under its name would get the program's descriptors.
+  const long directory = node::open_own_directory();
+  if (base::failed(directory)) return false;
+  base::Writer(there.sun_path, sizeof there.sun_path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory)).add("/drain");
+  const bool sent = node::is_own_socket(static_cast<int>(directory), "drain") && send_to(header);
+  base::close_fd(static_cast<int>(directory));
   return sent;
 }
 

@@ -56,7 +56,7 @@ uint64_t field(const char* at, int number) {
 bool read_about(uint32_t id, uint32_t* start, char* state, uint64_t* threads) {
   char path[32], text[512];
   base::Writer(path, sizeof path).add("/proc/").add_number(id).add("/stat");
-  const long n = base::read_file(path, text, sizeof text);
+  const long n = base::read_file_apart(path, text, sizeof text);
   if (n <= 0) return false;
   const char* at = strrchr(text, ')');
   if (at == nullptr || at[1] == 0) return false;

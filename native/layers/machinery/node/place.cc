@@ -49,11 +49,13 @@ bool make_directory(char* to, size_t size, base::Text job, uint32_t node) {
   path.add(kOurs).add_number(static_cast<uint64_t>(base::system_call(SYS_geteuid))).add(".");
   add_safely(path, job);
   path.add("/").add_number(node);
+  const base::HoldsDescriptor held;
   return !path.cut() && make_private(to);
 }
 
 bool renew_directory() {
   const char* whole = own_directory();
+  const base::HoldsDescriptor held;
   return whole != nullptr && make_private(whole);
 }
 

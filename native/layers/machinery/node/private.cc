@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/apart.h"
 #include "base/text.h"
 #include "layers/machinery/node/place.h"
 #include "base/clock.h"
@@ -139,11 +138,7 @@ void make_key(const Descriptor& directory) {
 
 }  // namespace
 
-bool make_private(const char* node_directory) {
-  bool made = false;
-  base::apart([&] { made = Descriptor(enter_node(node_directory, true)).good(); });
-  return made;
-}
+bool make_private(const char* node_directory) { return Descriptor(enter_node(node_directory, true)).good(); }
 
 bool is_private_file(int fd) {
   struct stat about;
@@ -171,9 +166,7 @@ long open_in_job(const char* name, int flags) { return open_private(Descriptor(o
 long open_again(const char* name, const base::Identity& was) { return open_same(Descriptor(open_own_directory()), name, was); }
 long open_in_job_again(const char* name, const base::Identity& was) { return open_same(Descriptor(open_job()), name, was); }
 
-namespace {
-
-long unlink_here(const char* name, const base::Identity& was) {
+long unlink_inside(const char* name, const base::Identity& was) {
   const Descriptor directory(open_own_directory());
   if (!directory.good()) return directory.error();
   struct stat about;
@@ -184,7 +177,7 @@ long unlink_here(const char* name, const base::Identity& was) {
   return base::system_call(SYS_unlinkat, directory.number(), reinterpret_cast<long>(name), 0);
 }
 
-bool read_secret_here(Secret* to) {
+bool read_secret(Secret* to) {
   const Descriptor directory(open_own_directory());
   for (int tries = 0; directory.good() && tries < kTries; ++tries) {
     const Descriptor file(open_private(directory, kKey, O_RDONLY));
@@ -193,20 +186,6 @@ bool read_secret_here(Secret* to) {
     else base::yield();  // it has two names for a moment
   }
   return false;
-}
-
-}  // namespace
-
-long unlink_inside(const char* name, const base::Identity& was) {
-  long result = -EAGAIN;
-  base::apart([&] { result = unlink_here(name, was); });
-  return result;
-}
-
-bool read_secret(Secret* to) {
-  bool read = false;
-  base::apart([&] { read = read_secret_here(to); });
-  return read;
 }
 
 }  // namespace weir::node

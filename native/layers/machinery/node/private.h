@@ -2,7 +2,7 @@
 // Opens the job's directory in shared memory and the files in it, for all who share them. What is opened is the user's alone, or it is
 // refused: type, owner, permissions, device and number of links are read from the descriptor, of each directory on the way as well, at
 // every opening. The directory may have been removed (systemd's RemoveIPC) and made again by another user (docs/decisions/0024).
-// Any thread; who gets a descriptor calls within base::run_apart() and closes it there; descriptors are close-on-exec; -errno, -EPERM for what is refused.
+// Every function: any thread; the caller has base::HoldsDescriptor; descriptors are close-on-exec; -errno, -EPERM for what is refused.
 #pragma once
 
 #include <stddef.h>

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/file.h>
 
-#include "base/apart.h"
 #include "base/text.h"
 #include "layers/machinery/node/place.h"
 #include "layers/machinery/node/private.h"
@@ -32,12 +31,12 @@ bool grow(uint32_t* backed, uint32_t most, uint64_t at, uint64_t each) {
   const uint32_t now = base::load(backed);
   bool grown = false;
   if (now < most) {
-    base::apart([&] {
-      const long fd = open_again(Name().text, registry_file);
-      if (base::failed(fd)) return;
+    const base::HoldsDescriptor held;
+    const long fd = open_again(Name().text, registry_file);
+    if (!base::failed(fd)) {
       grown = base::allocate(static_cast<int>(fd), at + now * each, kGrow * each) == 0;
       base::close_fd(static_cast<int>(fd));
-    });
+    }
     if (grown) base::store(backed, now + kGrow);
   }
   release(registry->growing);
@@ -102,13 +101,11 @@ bool map_file(bool make);
 bool map_registry(bool make) {
   if (base::sealed() || own_directory() == nullptr) return false;
   const base::SignalsBlocked blocked;
-  bool mapped = false;
-  base::apart([&] {
-    const long inside = make ? enter_directory() : -1;
-    if (make && inside < 0) return;
-    mapped = map_file(make);
-    if (make) base::close_fd(static_cast<int>(inside));
-  });
+  const base::HoldsDescriptor held;
+  const long inside = make ? enter_directory() : -1;
+  if (make && inside < 0) return false;
+  const bool mapped = map_file(make);
+  if (make) base::close_fd(static_cast<int>(inside));
   return mapped;
 }
 

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "base/apart.h"
 #include "base/atomic.h"
 #include "base/scratch.h"
 #include "base/syscall.h"
@@ -90,7 +89,8 @@ class MountReader {
   bool ours_ = false, separated_ = false;
 };
 
-bool find_mount_here(char* buffer, MountReader* reader) {
+bool find_mount(char* buffer, MountReader* reader) {
+  const base::HoldsDescriptor held;
   const long fd = base::open_at(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
   if (base::failed(fd)) return false;
   bool found = false;
@@ -99,12 +99,6 @@ bool find_mount_here(char* buffer, MountReader* reader) {
     for (long i = 0; i < got && !found; ++i) found = reader->feed(buffer[i]);
   }
   base::close_fd(static_cast<int>(fd));
-  return found;
-}
-
-bool find_mount(char* buffer, MountReader* reader) {
-  bool found = false;
-  base::apart([&] { found = find_mount_here(buffer, reader); });
   return found;
 }
 

@@ -47,8 +47,7 @@ constinit uint32_t has_voice = 0;
 void keep_voice() {
   if (base::exchange(&has_voice, 1u) != 0) return;
   const long copy = base::system_call(SYS_fcntl, 2, F_DUPFD_CLOEXEC, 3);
-  base::Identity is{};
-  if (!base::failed(copy) && base::identify(2, &is)) keep_private(static_cast<int>(copy), is, &voice);
+  if (!base::failed(copy)) keep_private(static_cast<int>(copy), &voice);
 }
 
 constexpr int kLosses = 32;

@@ -42,18 +42,34 @@ Kept* row_of(int fd) {
   return nullptr;
 }
 
-bool is_of(int fd, const base::Identity& is) {
-  base::Identity found{};
-  return base::identify(fd, &found) && found == is;
-}
+}  // namespace
 
-// *place is there before anybody finds the number.
-bool enter(int fd, int* place) {
+constinit uint32_t private_count = 0;
+
+bool keep_private(int fd, int* place) {
+  const long high = raise(fd);
+  base::close_fd(fd);
+  *place = -1;
+  if (base::failed(high)) return false;
   const Busy hold;
   for (int i = 0; i < kMost; ++i) {
     if (kept[i].number != 0) continue;
     kept[i].place = place;
-    *place = fd;
+    *place = static_cast<int>(high);
+    base::store(&kept[i].number, static_cast<int>(high));
+    if (i >= used) used = i + 1;
+    base::fetch_add(&private_count, 1u);
+    return true;
+  }
+  base::close_fd(static_cast<int>(high));
+  return false;
+}
+
+bool adopt_private(int fd, int* place) {
+  const Busy hold;
+  for (int i = 0; i < kMost; ++i) {
+    if (kept[i].number != 0) continue;
+    kept[i].place = place;
     base::store(&kept[i].number, fd);
     if (i >= used) used = i + 1;
     base::fetch_add(&private_count, 1u);
@@ -61,26 +77,6 @@ bool enter(int fd, int* place) {
   }
   return false;
 }
-
-}  // namespace
-
-constinit uint32_t private_count = 0;
-
-bool keep_private(int fd, const base::Identity& is, int* place) {
-  const long high = raise(fd);
-  if (is_of(fd, is)) base::close_fd(fd);
-  *place = -1;
-  if (base::failed(high)) return false;
-  if (!enter(static_cast<int>(high), place)) {
-    base::close_fd(static_cast<int>(high));
-    return false;
-  }
-  // By now no call of the program changes what the number stands for.
-  if (!is_of(static_cast<int>(high), is)) close_private(place);
-  return *place >= 0;
-}
-
-bool adopt_private(int fd, int* place) { return enter(fd, place); }
 
 bool move_up(int* place) {
   const int old = *place;

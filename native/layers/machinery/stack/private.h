@@ -5,16 +5,14 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "base/syscall.h"
 
 namespace weir::stack {
 
 extern WEIR_OWN uint32_t private_count;
 
 // Moves a descriptor, just opened, to a high number, with close-on-exec, and remembers it under *place, which gets the number: it changes
-// when the program takes that number with dup2. False: too many, none to be had, or it is no longer of the file `is`, as the program has
-// closed it and opened one of its own under the number; a number that is not the program's is closed.
-bool keep_private(int fd, const base::Identity& is, int* place);
+// when the program takes that number with dup2. False: too many, or none to be had; then fd is closed.
+bool keep_private(int fd, int* place);
 // The same for a number that stays as it is: the program has closed it. release_private: it is the program's again.
 bool adopt_private(int fd, int* place);
 // An adopted number goes to a high one, so that the program may have it; false: none was to be had, and it stays.

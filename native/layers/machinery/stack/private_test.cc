@@ -10,14 +10,6 @@ namespace {
 
 int fresh() { return open("/dev/null", O_RDWR); }
 
-base::Identity null_file() {
-  struct stat about {};
-  EXPECT_EQ(stat("/dev/null", &about), 0);
-  return {static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
-}
-
-bool keep(int fd, int* place) { return keep_private(fd, null_file(), place); }
-
 // What the front keeps for itself (where the report of lost bytes goes) is there already when its tests ran before.
 int kept_so_far() {
   int n = 0;
@@ -28,7 +20,7 @@ int kept_so_far() {
 TEST(Private, a_kept_descriptor_moves_high_and_closes_on_exec) {
   const int low = fresh();
   int place = -1;
-  ASSERT_TRUE(keep(low, &place));
+  ASSERT_TRUE(keep_private(low, &place));
   EXPECT_GT(place, low);
   EXPECT_EQ(fcntl(low, F_GETFD), -1);
   EXPECT_EQ(fcntl(place, F_GETFD), FD_CLOEXEC);
@@ -42,20 +34,9 @@ TEST(Private, a_kept_descriptor_moves_high_and_closes_on_exec) {
   EXPECT_EQ(fcntl(number, F_GETFD), -1);
 }
 
-TEST(Private, a_number_that_the_program_has_made_its_own_is_not_kept) {
-  const int before = kept_so_far();
-  const int its = open("/dev/zero", O_RDWR);  // the program has closed weir's meanwhile, and this is the next one
-  int place = 7;
-  EXPECT_FALSE(keep(its, &place));
-  EXPECT_EQ(place, -1);
-  EXPECT_GE(fcntl(its, F_GETFD), 0) << "it is the program's";
-  EXPECT_EQ(kept_so_far(), before);
-  close(its);
-}
-
 TEST(Private, a_number_that_the_program_takes_is_given_up) {
   int place = -1;
-  ASSERT_TRUE(keep(fresh(), &place));
+  ASSERT_TRUE(keep_private(fresh(), &place));
   const int wanted = place;
   make_way(wanted);
   EXPECT_NE(place, wanted);
@@ -96,13 +77,13 @@ TEST(Private, there_is_a_limit_and_no_leak_beyond_it) {
   const int before = kept_so_far();
   int places[600];
   int kept = 0;
-  for (int& place : places) kept += keep(fresh(), &place);
+  for (int& place : places) kept += keep_private(fresh(), &place);
   EXPECT_EQ(kept + before, 512);
   EXPECT_EQ(places[599], -1);
   for (int& place : places) close_private(&place);
   EXPECT_EQ(kept_so_far(), before);
   int again = -1;
-  EXPECT_TRUE(keep(fresh(), &again));
+  EXPECT_TRUE(keep_private(fresh(), &again));
   close_private(&again);
 }
 
