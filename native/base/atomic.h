@@ -26,6 +26,13 @@ inline void store_relaxed(T* p, T value) { __atomic_store_n(p, value, __ATOMIC_R
 template <typename T>
 inline T fetch_add(T* p, T value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL); }
 
+// In one order with all others of these two: of two threads that each announce themselves and then look for the other, one sees it.
+template <typename T>
+inline T fetch_add_all(T* p, T value) { return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST); }
+
+template <typename T>
+inline T load_all(const T* p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
+
 template <typename T>
 inline T exchange(T* p, T value) { return __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL); }
 

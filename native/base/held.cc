@@ -13,10 +13,43 @@ constinit uint32_t no_more_calls = 0;
 WEIR_THREAD uint32_t signals_blocked;
 
 constinit uint32_t descriptors_held = 0;
+constinit uint32_t closing_numbers = 0;
+WEIR_THREAD uint32_t holds_or_closes;
+
+namespace {
+
+constexpr int kYields = 20000;
+
+// Of a call that was left by a jump or a cancellation nobody is heard again: after the time limit it counts no more.
+void drop_closing() {
+  uint32_t number = base::load(&closing_numbers);
+  while (number != 0 && !base::compare_exchange(&closing_numbers, &number, number - 1)) {}
+}
+
+}  // namespace
 
 void wait_for_held() {
-  constexpr int kPatience = 20000;  // a file system that hangs must not hang the program's close
-  for (int i = 0; i < kPatience && any_held(); ++i) yield();
+  for (int i = 0; i < kYields && base::load_all(&descriptors_held) != 0; ++i) yield();
+}
+
+void HoldsDescriptor::wait_for_closing() {
+  for (int i = 0; i < kYields; ++i) {
+    base::fetch_add(&descriptors_held, ~0u);  // calls that close go first
+    for (; i < kYields && base::load(&closing_numbers) != 0; ++i) yield();
+    base::fetch_add_all(&descriptors_held, 1u);
+    if (base::load_all(&closing_numbers) == 0) return;
+  }
+  drop_closing();
+}
+
+void ClosesNumbers::begin() {
+  base::fetch_add_all(&closing_numbers, 1u);
+  if (holds_or_closes++ == 0) wait_for_held();
+}
+
+void ClosesNumbers::end() {
+  --holds_or_closes;
+  drop_closing();
 }
 
 void say(int fd, const char* text, size_t n) {

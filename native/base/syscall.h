@@ -189,20 +189,54 @@ class SignalsBlocked {
 WEIR_COLD void say(int fd, const char* text, size_t n);
 
 // weir has a file open for a moment only, but another thread may close numbers that it takes for its own (close_range, daemons), and
-// open a file of its own under weir's number. So whoever opens a file holds one of these meanwhile, and hooks of calls that
-// close wait.
+// open a file of its own under weir's number. So whoever opens a file holds a HoldsDescriptor meanwhile, and a hook of a call that
+// may close such a number a ClosesNumbers. Each of both announces itself and then waits until there is none of the other kind, for a
+// bounded time: a file system that hangs must not hang the program. Nested ones of a thread do not wait.
 extern WEIR_OWN uint32_t descriptors_held;
+extern WEIR_OWN uint32_t closing_numbers;
+extern WEIR_THREAD uint32_t holds_or_closes;  // of the thread
 class HoldsDescriptor {
  public:
-  HoldsDescriptor() { base::fetch_add(&descriptors_held, 1u); }
-  ~HoldsDescriptor() { base::fetch_add(&descriptors_held, ~0u); }
+  HoldsDescriptor() {
+    base::fetch_add_all(&descriptors_held, 1u);
+    if (WEIR_UNLIKELY(base::load_all(&closing_numbers) != 0) && holds_or_closes == 0) wait_for_closing();
+    ++holds_or_closes;
+  }
+  ~HoldsDescriptor() {
+    --holds_or_closes;
+    base::fetch_add(&descriptors_held, ~0u);
+  }
   HoldsDescriptor(const HoldsDescriptor&) = delete;
   HoldsDescriptor& operator=(const HoldsDescriptor&) = delete;
+
+ private:
+  WEIR_COLD static void wait_for_closing();
 };
+WEIR_COLD void wait_for_held();
 inline bool any_held() { return base::load_relaxed(&descriptors_held) != 0; }
-// In a forked child: those that the parent's other threads held.
-inline void forget_held() { base::store(&descriptors_held, 0u); }
-WEIR_COLD void wait_for_held();  // not for ever
+// In a forked child: what the parent's other threads did.
+inline void forget_held() {
+  base::store(&descriptors_held, 0u);
+  base::store(&closing_numbers, 0u);
+}
+
+class ClosesNumbers {
+ public:
+  // may_be_weirs: false for numbers that are known to be the program's.
+  explicit ClosesNumbers(bool may_be_weirs) : counts_(may_be_weirs) {
+    if (WEIR_UNLIKELY(counts_)) begin();
+  }
+  ~ClosesNumbers() {
+    if (WEIR_UNLIKELY(counts_)) end();
+  }
+  ClosesNumbers(const ClosesNumbers&) = delete;
+  ClosesNumbers& operator=(const ClosesNumbers&) = delete;
+
+ private:
+  WEIR_COLD static void begin();
+  WEIR_COLD static void end();
+  bool counts_;
+};
 
 // What makes a file that file. False when the descriptor is not open.
 struct Identity {

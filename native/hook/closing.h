@@ -9,9 +9,11 @@
 
 namespace weir::hook {
 
-// Before a number is closed that may be weir's for the moment.
-inline void leave_weirs_alone() {
-  if (WEIR_UNLIKELY(base::any_held())) base::wait_for_held();
+// Whether a number may be weir's for the moment: none that a hook saw being opened. In a vfork child the table is another.
+inline bool may_be_weirs(int fd) {
+  if (trace::thread_log.in_vfork_child) return false;
+  const Descriptor* d = descriptor(fd);
+  return d == nullptr || base::load_relaxed(&d->file) == 0;
 }
 
 // weir's own are not open for the program.
@@ -29,13 +31,16 @@ template <typename Real>
 auto closing(int fd, Real unlayered) {
   const auto real = [&] { return closing_layered(fd, unlayered); };
   if (WEIR_UNLIKELY(!recording())) return real();
-  leave_weirs_alone();
-  Descriptor* d = descriptor(fd);
-  Call call{Op::kClose, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
-  below_fortran(call, d);
-  closed(fd);
-  call.start = base::ticks();
-  const auto result = real();
+  Call call{Op::kClose, Layer::posix, 0, 0, 0, 0, 0, kUnknownOffset, 0};
+  const auto without_weirs = [&] {
+    const base::ClosesNumbers closes(may_be_weirs(fd));
+    call.file = file_of(fd);
+    below_fortran(call, descriptor(fd));
+    closed(fd);
+    call.start = base::ticks();
+    return real();
+  };
+  const auto result = without_weirs();
   call.end = base::ticks();
   set_outcome(call, result < 0);
   keep(call);
@@ -65,8 +70,10 @@ int closing_range(unsigned first, unsigned last, bool closes, Real piece) {
     return closing_but_private(first, last, piece);
   };
   if (WEIR_UNLIKELY(!recording())) return real();
-  leave_weirs_alone();
-  const auto result = on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, real);
+  const auto result = on_descriptor(Op::kCloseRange, -1, kUnknownOffset, 0, [&] {
+    const base::ClosesNumbers may_close(closes && !trace::thread_log.in_vfork_child);
+    return real();
+  });
   if (result == 0 && closes) closed_range(first, last);
   return result;
 }
@@ -90,8 +97,10 @@ auto copying(Op op, int fd, int to, Real unlayered) {
     return result;
   };
   if (WEIR_UNLIKELY(!recording())) return real();
-  leave_weirs_alone();
-  const auto result = on_descriptor(op, fd, kUnknownOffset, 0, real);
+  const auto result = on_descriptor(op, fd, kUnknownOffset, 0, [&] {
+    const base::ClosesNumbers closes(to >= 0 && may_be_weirs(to));
+    return real();
+  });
   if (result >= 0) copied(fd, static_cast<int>(result));
   return result;
 }

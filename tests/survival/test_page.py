@@ -68,3 +68,11 @@ def test_names_of_tests_are_found_in_each_form():
 def test_the_page_forgets_no_file_of_tests(page):
     files = {p.name for p in HERE.glob("test_*.py")} - {Path(__file__).name}
     assert {name for name in files if name not in page} == set()
+
+
+def test_the_page_names_every_call_that_waits(root):
+    page = (root / "docs" / "reference" / "guest.md").read_text()
+    waiting = (root / "native" / "hook" / "waiting.cc").read_text()
+    hooks = re.findall(r"WEIR_HOOK\(\w+, (\w+),", waiting)
+    assert len(hooks) >= 5
+    assert [name for name in hooks if f"`{name}`" not in page] == []
