@@ -153,6 +153,13 @@ def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
             assert one.layered["waits"] <= max(0, saved), (one.layer, str(one.case))
 
 
+@pytest.mark.slow  # 64 programs at a time
+def test_many_ranks_do_not_wait_for_one_another_at_each_block(place):
+    case = sweep.Case("write", "random", 65536, 64)
+    for one in sweep.measure(place, case, ("global", "gather")):
+        assert one.requests >= 0.95 and one.waits <= 1, (one.layer, one.requests, one.waits)
+
+
 def bench(weir, native_build, kind: str, *options: object, directory: Path) -> tuple[int, str, dict]:
     if not Path("/dev/fuse").exists():
         pytest.skip("no /dev/fuse: the test file system cannot be mounted here")

@@ -10,8 +10,10 @@
 namespace weir::cache {
 namespace {
 
-// requests hardly fewer than the program's, for each of Policy::wasted_blocks
+// requests by which more than half as many as the program's were made, for each of
+// Policy::wasted_blocks
 constexpr uint32_t kScattered = 32;
+constexpr uint32_t kMany = 4;  // writes that no chance brings together in one block
 constexpr uint32_t kInVain = 2;  // attempts at a slot that cannot be had nor taken away
 constexpr uint32_t kRuns = 32;  // written between two holdings of the slot's lock
 
@@ -199,15 +201,23 @@ bool evict(Opening& o, Slot& s, uint32_t owner, uint32_t writer) {
 }
 
 // Whether gathering makes fewer requests of the writes accepted: of pieces with gaps between them
-// it never does.
-void bypass_scattered(Opening& o, uint32_t accepted, uint32_t runs) {
+// it does so now and then, by chance, so that two neighbours in a block decide nothing. A whole
+// block of many writes does: ranks complete each other's blocks.
+void bypass_scattered(Opening& o, uint32_t accepted, uint32_t runs, bool complete) {
   FileEntry& e = entry(o);
   if (o.policy.wasted_blocks == 0 || runs == 0) return;
-  if (uint64_t{runs} * 2 <= accepted) {
+  if (complete && accepted >= kMany) {
     base::store(&e.scattered, 0u);
-  } else if (base::fetch_add(&e.scattered, runs) + runs >= kScattered * o.policy.wasted_blocks) {
-    __atomic_fetch_or(&e.bypassed, uint32_t{kWritesBypassed}, __ATOMIC_RELAXED);
+    return;
   }
+  const uint64_t cost = uint64_t{runs} * 2;
+  uint32_t before = base::load_relaxed(&e.scattered), after;
+  do {
+    const uint64_t all = before + cost;
+    after = static_cast<uint32_t>(all > accepted ? all - accepted : 0);
+  } while (!base::compare_exchange(&e.scattered, &before, after));
+  if (after < kScattered * o.policy.wasted_blocks) return;
+  __atomic_fetch_or(&e.bypassed, uint32_t{kWritesBypassed}, __ATOMIC_RELAXED);
 }
 
 int64_t finish(Opening& o, Slot& s, const Writing& writing, bool last, bool complete) {
@@ -287,10 +297,11 @@ void await_leaving(Opening& o, Slot& s) {
 
 namespace {
 
-enum class Begun { kYes, kAgain, kBypass };
-// Both locks of a slot that has the block.
-Begun begin_writing(Opening& o, Slot& s, uint64_t wanted, uint32_t* in_vain) {
-  if (!take_writer(o, s)) {
+enum class Begun { kYes, kAgain, kBypass, kBusy };
+// Both locks of a slot that has the block. kBusy: somebody else writes it, and is not waited for.
+Begun begin_writing(Opening& o, Slot& s, uint64_t wanted, bool waits, uint32_t* in_vain) {
+  if (!waits && !node::try_acquire(s.writer)) return Begun::kBusy;
+  if (waits && !take_writer(o, s)) {
     const bool is_over = base::load(&s.tag) != wanted || ++*in_vain > kInVain;
     return is_over ? Begun::kBypass : Begun::kAgain;
   }
@@ -313,15 +324,8 @@ Begun begin_writing(Opening& o, Slot& s, uint64_t wanted, uint32_t* in_vain) {
   return mine ? Begun::kBypass : Begun::kAgain;
 }
 
-}  // namespace
-
-int64_t write_out(Opening& o, Slot& s, uint64_t wanted, bool last) {
-  uint32_t in_vain = 0;
-  Begun begun;
-  do begun = begin_writing(o, s, wanted, &in_vain);
-  while (begun == Begun::kAgain);
-  // it was taken away, and written; or is written by who has it
-  if (begun == Begun::kBypass) return 0;
+// The same for a slot whose locks are both had.
+int64_t write_begun(Opening& o, Slot& s, bool last) {
   const bool complete = all_complete(*o.cache, s);
   const uint32_t accepted = s.accepted;
   s.accepted = 0;
@@ -331,11 +335,29 @@ int64_t write_out(Opening& o, Slot& s, uint64_t wanted, bool last) {
     evict(o, s, writing.stuck_owner(), 0);
     return writing.error();
   }
-  bypass_scattered(o, accepted, writing.runs());
+  bypass_scattered(o, accepted, writing.runs(), complete);
   const int64_t error = finish(o, s, writing, last, complete);
   unlock(*o.cache, s);
   node::release(s.writer);
   return error;
+}
+
+}  // namespace
+
+int64_t write_out(Opening& o, Slot& s, uint64_t wanted, bool last) {
+  uint32_t in_vain = 0;
+  Begun begun;
+  do begun = begin_writing(o, s, wanted, true, &in_vain);
+  while (begun == Begun::kAgain);
+  // else it was taken away, and written; or is written by who has it
+  return begun == Begun::kYes ? write_begun(o, s, last) : 0;
+}
+
+bool try_write_out(Opening& o, Slot& s, uint64_t wanted, bool last, int64_t* error) {
+  uint32_t in_vain = 0;
+  const Begun begun = begin_writing(o, s, wanted, false, &in_vain);
+  *error = begun == Begun::kYes ? write_begun(o, s, last) : 0;
+  return begun == Begun::kYes || begun == Begun::kBypass;
 }
 
 bool all_complete(const Cache& c, const Slot& s) {

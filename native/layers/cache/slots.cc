@@ -274,7 +274,7 @@ Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {
     if (result == Claimed::kThere && s->backed == 0) result = Claimed::kNone;
   } else if (dirty != nullptr) {
     *slot = dirty;
-    result = Claimed::kDirty;
+    result = base::load(&dirty->writer.word) != 0 ? Claimed::kBusy : Claimed::kDirty;
   }
   node::release(set_lock);
   return result;

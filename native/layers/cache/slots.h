@@ -140,9 +140,10 @@ void make_partial(Slot& s);
 // The pieces that are dirty, as the arena has it.
 void count_pieces(Cache& c, Slot& s);
 
-enum class Claimed { kMine, kThere, kDirty, kNone };
+enum class Claimed { kMine, kThere, kDirty, kBusy, kNone };
 // A slot for a block that has none. to_load: it is loading, by this rank, and not locked; else it is partial, and locked.
-// kThere: the block has got one meanwhile; kDirty: *slot, unlocked, is one of this file that had to be written first.
+// kThere: the block has got one meanwhile; kDirty: *slot, unlocked, is one of this file that had to be written first; kBusy: the same, and
+// somebody is writing it.
 Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot);
 
 enum class Waited { kOver, kMine, kTooLong };
@@ -164,6 +165,8 @@ bool help(Opening& o, uint64_t block);
 // Writes the dirty bytes of the slot if it still has that block of o's file, as few requests as their ranges allow. The caller has no lock
 // of it. What is accepted meanwhile stays dirty. 0 or -errno. last: what cannot be written is given up.
 int64_t write_out(Opening& o, Slot& s, uint64_t tag, bool last);
+// The same without waiting for somebody else who writes it: then false, and nothing was done.
+bool try_write_out(Opening& o, Slot& s, uint64_t tag, bool last, int64_t* error);
 bool all_complete(const Cache& c, const Slot& s);
 // Under the lock of a slot that somebody is writing, before bytes of [lo, hi) are changed.
 void note_again(Slot& s, uint32_t lo, uint32_t hi);
@@ -178,6 +181,8 @@ class Patience {
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
   bool others_go_on();
+  // Whether anything was waited for.
+  bool begun() const { return begun_ != 0; }
   // What was waited for has come.
   void paid() {
     if (begun_ != 0) base::store_relaxed(&entry(opening_).fruitless, 0u);

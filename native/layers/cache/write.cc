@@ -140,11 +140,29 @@ int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, ui
   return through(o, Memory(&piece), n, block * c.block_bytes + lo);
 }
 
+// Writes what is dirty in a slot of this file, so that the slot can be another block's. It may have become free, or another rank's to
+// write, meanwhile. busy: another rank is writing it, and what else is dirty is better left for others to complete. It is waited for once
+// (*waits), where waiting has not been in vain again and again. False: the bytes go past the cache.
+bool make_room(Opening& o, Slot& s, bool busy, bool* waits) {
+  const uint64_t dirty = base::load(&s.tag);
+  if (dirty == 0 || file_of(dirty) != o.file) return true;
+  const bool last = base::load_relaxed(&s.failures) > 0;
+  int64_t error = 0;
+  if (!busy) {
+    try_write_out(o, s, dirty, last, &error);
+    return true;
+  }
+  if (!*waits) return false;
+  *waits = false;
+  write_out(o, s, dirty, last);
+  return true;
+}
+
 // The block's slot for a write, locked; null: it has to go past the cache. A slot that somebody is loading is waited for.
 Slot* slot_for_write(Opening& o, uint64_t wanted) {
   Cache& c = *o.cache;
   Patience patience(o);
-  bool flushed = false;
+  bool flushed = false, waits = true;
   for (int tries = 0; tries < kTries;) {
     bool stuck = false;
     Slot* s = find_locked(o, wanted, &stuck);
@@ -176,8 +194,8 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
       continue;
     }
     flushed = true;
-    const uint64_t dirty = base::load(&s->tag);
-    if (dirty != 0 && file_of(dirty) == o.file) write_out(o, *s, dirty, s->failures > 0);
+    waits = waits && patience.begun();
+    if (!make_room(o, *s, claimed == Claimed::kBusy, &waits)) return nullptr;
   }
   return nullptr;
 }
@@ -264,6 +282,21 @@ bool any_incomplete(Opening& o) {
   return false;
 }
 
+// Everything dirty of the file, but for what others write just now unless `waits`. 0 or the first error.
+int64_t write_dirty(Opening& o, bool waits) {
+  int64_t first = 0;
+  for (uint32_t i = 0; i < o.cache->slots; ++i) {
+    Slot& s = o.cache->slot(i);
+    const uint64_t tag = base::load(&s.tag);
+    if (tag == 0 || file_of(tag) != o.file || !is_dirty(s)) continue;
+    int64_t error = 0;
+    if (waits) error = write_out(o, s, tag, true);
+    else try_write_out(o, s, tag, true, &error);
+    if (first == 0) first = error;
+  }
+  return first;
+}
+
 }  // namespace
 
 int64_t flush(Opening& o, bool patient) {
@@ -274,17 +307,12 @@ int64_t flush(Opening& o, bool patient) {
     for (Patience patience(o); any_incomplete(o) && patience.others_go_on();) {
     }
   }
-  Cache& c = *o.cache;
   FileEntry& e = entry(o);
   const uint64_t progress = base::load(&e.progress);
-  int64_t error = 0;
-  for (uint32_t i = 0; i < c.slots; ++i) {
-    Slot& s = c.slot(i);
-    const uint64_t tag = base::load(&s.tag);
-    if (tag == 0 || file_of(tag) != o.file || !is_dirty(s)) continue;
-    const int64_t result = write_out(o, s, tag, true);
-    if (error == 0) error = result;
-  }
+  // Ranks that close together share the work, instead of waiting for one another at each block.
+  int64_t error = write_dirty(o, false);
+  const int64_t rest = write_dirty(o, true);
+  if (error == 0) error = rest;
   uint64_t end = base::load(&e.end);  // who accepts bytes now counts them before it raises the end: either is seen here
   if (error == 0 && base::load(&e.progress) == progress) base::compare_exchange(&e.end, &end, uint64_t{0});
   return error;
