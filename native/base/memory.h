@@ -2,6 +2,7 @@
 // Whether memory at an address can be read or written, asked of the kernel without changing a byte of it.
 #pragma once
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdint.h>
 
@@ -21,6 +22,15 @@ inline bool can_write(uintptr_t at) {
 
 // Whether no page of it is missing; one that is there may still refuse a copy (mprotect).
 inline bool is_mapped(uintptr_t at, size_t bytes) { return system_call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), MS_ASYNC) == 0; }
+
+// Whether no page of an aligned range is missing, and all can be read where the kernel can tell (madvise(2), since Linux 5.14). What was
+// never written takes no memory by that.
+inline bool is_readable(uintptr_t at, uint64_t bytes) {
+  const auto populate = [at](uint64_t n) { return system_call(SYS_madvise, static_cast<long>(at), static_cast<long>(n), 22 /* POPULATE_READ */); };
+  const long all = populate(bytes);
+  if (all != -EINVAL) return all == 0;
+  return populate(0) == -EINVAL && is_mapped(at, bytes);  // else the kernel has it, and a page is protected
+}
 
 // Whether all pages of an aligned range can be read or written: the kernel makes them present (madvise(2), since Linux 5.14). False also
 // where the kernel cannot tell.

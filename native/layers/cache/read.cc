@@ -55,7 +55,7 @@ int64_t direct(Opening& o, const iovec* pieces, int used, uint64_t n, uint64_t o
   uint64_t left = n - static_cast<uint64_t>(got);
   const int count = unread.next(rest, &left);
   const int64_t more = read_fully(o, rest, count, left, end);
-  return more < 0 ? more : got + more;
+  return more < 0 ? got : got + more;  // the rest of the program's memory may be out of reach
 }
 int64_t direct(Opening& o, void* to, uint64_t n, uint64_t offset) {
   const iovec piece{to, n};

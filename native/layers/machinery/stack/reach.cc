@@ -39,19 +39,21 @@ bool check_long(uint64_t first, uint64_t last, Access access) {
   return true;
 }
 
-void begin_epoch() {
-  const uint64_t now = base::load(&memory_epoch);
-  if (seen_pages.epoch == now) return;
+void forget_pages() {
   seen_pages = {};
-  seen_pages.epoch = now;
+  seen_pages.epoch = base::load(&memory_epoch);
 }
 
-// The first page from `first` on that is not mapped at all, or `end`. Nothing is made present for the answer.
-uint64_t mapped_until(uint64_t first, uint64_t end) {
-  if (base::is_mapped(first * kPage, (end - first) * kPage)) return end;
+void begin_epoch() {
+  if (seen_pages.epoch != base::load(&memory_epoch)) forget_pages();
+}
+
+// The first page from `first` on that is not mapped or cannot be read, or `end`. Nothing takes memory for the answer.
+uint64_t readable_until(uint64_t first, uint64_t end) {
+  if (base::is_readable(first * kPage, (end - first) * kPage)) return end;
   while (end - first > 1) {
     const uint64_t middle = first + (end - first) / 2;
-    if (base::is_mapped(first * kPage, (middle - first) * kPage)) first = middle;
+    if (base::is_readable(first * kPage, (middle - first) * kPage)) first = middle;
     else end = middle;
   }
   return first;
@@ -67,11 +69,16 @@ uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
   const uint64_t first = at / kPage;
   uint64_t last = (at + bytes - 1) / kPage;
   if (access == Access::kWrites && last - first >= kMostFilled) {
-    if (const uint64_t end = mapped_until(first + kMostFilled, last + 1); end <= last) bytes = end * kPage - at;
+    if (const uint64_t end = readable_until(first + kMostFilled, last + 1); end <= last) bytes = end * kPage - at;
     last = first + kMostFilled - 1;
   }
-  if (is_long_and_seen(first, last, access)) return bytes;
-  if (last - first >= kLong && check_long(first, last, access)) return bytes;
+  if (last - first < kLong) {
+    if (is_long_and_seen(first, last, access)) return bytes;
+  } else {
+    // The C library unmaps large blocks by itself when they are freed: what is as large is checked each time.
+    if (check_long(first, last, access)) return bytes;
+    forget_pages();
+  }
   for (uint64_t page = first; page <= last; ++page) {
     if (!check(page, access)) return page == first ? 0 : page * kPage - at;
   }

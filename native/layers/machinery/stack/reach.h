@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much of a buffer that the program gave can be copied by the process itself. The kernel answers a bad address with EFAULT; a
 // copy here would be a crash. Each thread remembers the pages that it has checked, until memory is unmapped or protected by a call
-// that is seen, so that the usual call costs two loads and two comparisons; a page that is new costs one system call.
+// that is seen, so that the usual call costs two loads and two comparisons; a page that is new costs one system call, and so does each
+// buffer of 32 pages and more: the C library unmaps memory of that size by itself.
 #pragma once
 
 #include <stdint.h>

@@ -207,10 +207,10 @@ WEIR_COLD Result out_of_reach(const Request& q) {
     part.bytes += piece.iov_len;
   }
   if (part.count == q.count) return inside(q);  // it could be, by now
+  iovec last = q.pieces[part.count];
+  last.iov_len = find_reach(last.iov_base, last.iov_len, access_of(q));  // before layers map memory of their own there
   const Result before = part.bytes == 0 ? 0 : inside(part);
   if (before < 0 || static_cast<uint64_t>(before) < part.bytes) return before;
-  iovec last = q.pieces[part.count];
-  last.iov_len = find_reach(last.iov_base, last.iov_len, access_of(q));
   Request rest = q;
   rest.pieces = &last;
   rest.count = 1;
