@@ -9,6 +9,7 @@ import struct
 import subprocess
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,25 @@ def test_what_is_left_is_listed_and_waited_for(weir, native_build, job, tmp_path
     assert weir("drain", "--wait", env={"WEIR_JOB": job}).ok().stdout == ""
     assert file.stat().st_size == before + arena.dirty_bytes
     assert "nothing is held" in weir("drain", "--job", job).ok().stdout
+
+
+def test_bytes_of_a_removed_file_are_given_up_when_asked(weir, native_build, job, tmp_path):
+    file = left_behind(native_build, tmp_path, job)
+    file.unlink()
+    (arena,) = drain.arenas(job)
+    assert weir("drain", "--recover", "--job", job).returncode == 1 and drain.arenas(job) == [replace(arena, failed=True)]
+    done = weir("drain", "--discard", "--job", job).ok()
+    assert done.stdout == f"{file}: {arena.dirty_bytes} bytes given up\n"
+    assert "nothing is held" in weir("drain", "--job", job).ok().stdout
+    assert not file.exists() and drain.arenas(job) == []
+
+
+def test_discard_writes_what_can_be_written(weir, native_build, job, tmp_path):
+    file = left_behind(native_build, tmp_path, job)
+    (arena,) = drain.arenas(job)
+    before = file.stat().st_size
+    assert weir("drain", "--discard", "--job", job).ok().stdout == ""
+    assert file.stat().st_size == before + arena.dirty_bytes and drain.arenas(job) == []
 
 
 def test_what_cannot_be_written_is_said_and_kept(weir, native_build, job, tmp_path):

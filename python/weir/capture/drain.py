@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +105,17 @@ def wait(job: str, run: str | None = None) -> bool:
 def recover(job: str, run: str | None = None) -> bool:
     """The same, and what could not be written before is tried again."""
     return all([_call("--recover", directory, run).returncode == 0 for directory in node_directories(job)])
+
+
+def discard(job: str) -> dict[str, int]:
+    """Try once more what dead programs had accepted, then give up what cannot be written: bytes by file, lost from now on."""
+    given_up: Counter[str] = Counter()
+    if not recover(job):
+        for directory in node_directories(job):
+            for line in _call("--discard", directory).stdout.splitlines():
+                path, _, count = line.rpartition("\t")
+                given_up[path] += int(count)
+    return dict(given_up)
 
 
 def report_sizes(job: str) -> dict[Path, int]:

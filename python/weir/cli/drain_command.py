@@ -16,6 +16,9 @@ def drain(
     recover: Annotated[
         bool, typer.Option("--recover", help="The same, and try again what could not be written before (full disk, quota).")
     ] = False,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="The same, and give up the bytes that still cannot be written: they are lost.")
+    ] = False,
     status: Annotated[bool, typer.Option("--status", help="List what is accepted and not written yet. The default.")] = False,
     job: Annotated[
         str | None, typer.Option("--job", metavar="ID", help="The job, when it is not that of this environment.")
@@ -24,17 +27,23 @@ def drain(
     """See to it that what programs under layers had accepted when they were killed reaches its files.
 
     It does so by itself, within moments: this command waits for it, or does it where a batch system has killed the write-back daemon too.
-    For the node it runs on. Status 1: something is not on disk; it stays in memory for --recover.
+    For the node it runs on. Status 1: something is not on disk; it stays in memory for --recover or --discard.
     """
     from weir.capture import drain as draining
 
-    if wait + recover + status > 1:
-        raise UsageError("--wait, --recover and --status exclude one another")
+    if wait + recover + discard + status > 1:
+        raise UsageError("--wait, --recover, --discard and --status exclude one another")
     name = job or draining.job_name(os.environ)
     refused = draining.refusals(name)
     for sentence in refused:
         typer.echo(sentence, err=True)
     before = draining.report_sizes(name)
+    if discard:
+        for path, count in draining.discard(name).items():
+            typer.echo(f"{path}: {count} bytes given up")
+        if refused:
+            raise typer.Exit(1)
+        return
     if wait or recover:
         complete = (draining.recover if recover else draining.wait)(name)
         for loss in draining.losses_since(name, before):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weir-drain DIRECTORY [RUN]              the helper of a node's directory; started by the programs themselves
 // weir-drain --wait|--recover DIRECTORY [RUN]  until nothing of a dead process is unwritten; does it itself when there is no helper
+// weir-drain --discard DIRECTORY         removes what only processes that have ended had accepted, without writing it
 // weir-drain --remove DIRECTORY           the job's directory, when the process that started this one has ended and nobody uses it
 // weir-drain --status DIRECTORY           one JSON object a line for each arena
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <map>
 #include <string>
 
 #include "layers/writeback/daemon/clean.h"
@@ -32,6 +34,14 @@ void settle_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// Whether a living process takes part in the arena.
+bool is_used(const Held& held) {
+  for (uint32_t i = 0; i < (held.shared() ? writeback::kParticipants : 1); ++i) {
+    if (held.participants()[i].pid != 0 && node::alive(held.participants()[i])) return true;
+  }
+  return false;
+}
+
 // Bytes accepted from processes that have ended, in arenas that may still be written out.
 uint64_t pending(const std::string& directory, bool with_failed) {
   Arenas arenas(directory);
@@ -39,11 +49,7 @@ uint64_t pending(const std::string& directory, bool with_failed) {
   for (const std::string& name : arenas.list()) {
     const auto held = arenas.get(name);
     if (held == nullptr || (held->arena.header->failed != 0 && !with_failed)) continue;
-    bool alive = false;
-    for (uint32_t i = 0; i < (held->shared() ? writeback::kParticipants : 1) && !alive; ++i) {
-      alive = held->participants()[i].pid != 0 && node::alive(held->participants()[i]);
-    }
-    if (!alive) sum += held->dirty_bytes();
+    if (!is_used(*held)) sum += held->dirty_bytes();
   }
   return sum;
 }
@@ -86,6 +92,26 @@ int settle(const std::string& directory, const std::string& run, bool again) {
   return pending(directory, true) != 0 ? 1 : 0;
 }
 
+// Each file whose bytes are given up is named. What a living process takes part in stays.
+int discard(const std::string& directory) {
+  Arenas arenas(directory);
+  for (const std::string& name : arenas.list()) {
+    const auto held = arenas.get(name);
+    if (held == nullptr || is_used(*held)) continue;
+    const writeback::Arena& arena = held->arena;
+    std::map<std::string, uint64_t> bytes;
+    for (int i = 0; i < static_cast<int>(writeback::blocks_used(arena.header)); ++i) {
+      writeback::Range ranges[writeback::kRanges];
+      const int slot = writeback::slot_of(&arena, i);
+      if (arena.blocks[i].taken == 0 || slot < 0) continue;
+      for (uint32_t k = 0, n = writeback::dirty(&arena, i, ranges); k < n; ++k) bytes[arena.slots[slot].path] += ranges[k].hi - ranges[k].lo;
+    }
+    for (const auto& [path, count] : bytes) printf("%s\t%llu\n", path.c_str(), static_cast<unsigned long long>(count));
+    arenas.remove_file(*held);
+  }
+  return 0;
+}
+
 // Whoever was the last has ended a moment later; a process that came meanwhile, or a helper, keeps the directory.
 int remove_after(const std::string& directory) {
   for (useconds_t pause_us = 5000; pause_us < 2'000'000; pause_us *= 4) {
@@ -104,7 +130,7 @@ int main(int count, char** arguments) {
   const bool command = first.rfind("--", 0) == 0;
   const int at = command ? 2 : 1;
   if (count <= at) {
-    fprintf(stderr, "usage: weir-drain [--wait|--recover|--status] DIRECTORY [RUN]\n");
+    fprintf(stderr, "usage: weir-drain [--wait|--recover|--discard|--status] DIRECTORY [RUN]\n");
     return 2;
   }
   const std::string directory = arguments[at], run = count > at + 1 ? arguments[at + 1] : "";
@@ -126,6 +152,11 @@ int main(int count, char** arguments) {
     const int left = settle(directory, run, first == "--recover");
     if (left == 0) remove_unused(directory);
     return left;
+  }
+  if (first == "--discard") {
+    discard(directory);
+    remove_unused(directory);
+    return 0;
   }
   if (command) return 2;
   settle_signals();
