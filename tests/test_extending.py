@@ -67,6 +67,8 @@ class Copy:
         carried.mkdir(exist_ok=True)
         for library in LIBRARIES:
             shutil.copy(self.build / library, carried)
+        for asset in (ROOT / "python" / "weir" / "_lib").glob("uPlot*"):
+            shutil.copy(asset, carried)
 
     def python(self, *arguments: object, timeout: int = 120):
         return run([self.bin / "python", *arguments], cwd=self.root, timeout=timeout)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import decode
 import pytest
 
-from weir.report.mpi_io.compute import Access, MpiFile
+from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
 from weir.report.mpi_io.table import mpi_io_tables
 
 PROGRAM = Path(__file__).parent / "programs" / "mpi_io.c"
@@ -282,7 +282,8 @@ def test_names_with_colons_and_files_that_are_opened_twice_or_in_vain(mpi, weir,
 def test_the_box_tells_no_speed_of_calls_that_return_at_once(nonblocking, ns, expected):
     writes = Access(independent=3, nonblocking=nonblocking, bytes=200_000_000, busiest_ns=ns)
     one = MpiFile("main", "/scratch/f", 1, 1, 0, Access(), writes, ())
-    report = SimpleNamespace(mpi_files=[one], cwd=None)
+    step = SimpleNamespace(figures={mpi_files_of.__wrapped__: [one]})
+    report = SimpleNamespace(steps=[step], cwd=None)
     *_, box = mpi_io_tables(report)
     assert box.rows[-1] == ("MB/s", "-", expected)
     assert any("MPI_Wait" in remark for remark in box.remarks) == bool(nonblocking)
