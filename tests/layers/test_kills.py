@@ -19,6 +19,7 @@ import numpy
 import pytest
 
 KILLS = int(os.environ.get("WEIR_TEST_KILLS", "20"))
+pytestmark = pytest.mark.timeout(180 + 2 * KILLS)
 
 # Writes records of all sizes, in order or backwards in pieces, and counts in a shared page what write() has accepted.
 WRITER = r"""
