@@ -36,9 +36,9 @@ def compare(
     import sys
 
     from weir.compare.compute import parse_threshold
-    from weir.report.frame.build import build
     from weir.compare.table import compare as compared
     from weir.compare.table import comparison_json, render_comparison
+    from weir.report.frame.build import build
 
     thresholds = [parse_threshold(text) for text in fail_if or ()]
     made = compared(build(run_a, all=everything), build(run_b, all=everything), steps=step or (), thresholds=thresholds)

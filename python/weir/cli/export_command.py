@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli._options import Dask, reader_of
-from weir.report.processes.compute import is_complete
 
 FORMS = ("parquet", "csv", "perfetto", "totals")
 
@@ -39,6 +38,7 @@ def export(
     """
     from weir._errors import UsageError
     from weir.query import open_run
+    from weir.report.processes.compute import is_complete
 
     if to not in FORMS:
         raise UsageError(f"--to {to}: choose one of {', '.join(FORMS)}")

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli._options import Dask, reader_of
-from weir.report.processes.compute import is_complete
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
 Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The question, in DuckDB's SQL; - reads it from standard input.")]
@@ -45,6 +44,7 @@ def query(
     from weir._errors import UsageError
     from weir.query import open_run
     from weir.query.output import FORMATS, open_output, print_schema, waiting, write_result
+    from weir.report.processes.compute import is_complete
 
     if format not in FORMATS:
         raise UsageError(f"--format {format}: choose one of {', '.join(FORMATS)}")
@@ -98,6 +98,7 @@ def _say(opened: Any) -> None:
     import sys
 
     from weir.report.notes import notes
+    from weir.report.processes.compute import is_complete
 
     without = [step.name for step in opened.report.steps if step.level != "trace"]
     if without and "events" in opened.asked:

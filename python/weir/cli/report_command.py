@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli._options import Dask, reader_of
-from weir.report.processes.compute import is_complete
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
@@ -55,11 +54,12 @@ def report(
     Status 4 when the trace is incomplete: the report is printed all the same, and says what is missing.
     """
     from weir._errors import UsageError
-    from weir.report.files.compute import SORT_KEYS
-    from weir.report.waits.phase_rules import read_phase_rules
     from weir.report import build
+    from weir.report.files.compute import SORT_KEYS
     from weir.report.frame.kind import Options
+    from weir.report.processes.compute import is_complete
     from weir.report.registry import named
+    from weir.report.waits.phase_rules import read_phase_rules
 
     if by not in SORT_KEYS:
         raise UsageError(f"--by {by}: choose one of {', '.join(SORT_KEYS)}")
