@@ -112,9 +112,8 @@ def discard(job: str) -> dict[str, int]:
     given_up: Counter[str] = Counter()
     if not recover(job):
         for directory in node_directories(job):
-            for line in _call("--discard", directory).stdout.splitlines():
-                path, _, count = line.rpartition("\t")
-                given_up[path] += int(count)
+            for one in map(json.loads, _call("--discard", directory).stdout.splitlines()):
+                given_up[one["path"]] += one["bytes"]
     return dict(given_up)
 
 

@@ -40,7 +40,7 @@ def drain(
     before = draining.report_sizes(name)
     if discard:
         for path, count in draining.discard(name).items():
-            typer.echo(f"{path}: {count} bytes given up")
+            typer.echo(os.fsencode(f"{path}: {count} bytes given up"))  # a path need not be UTF-8
         if refused:
             raise typer.Exit(1)
         return

@@ -28,11 +28,17 @@ node::Identity* Held::participants() const {
 }
 
 int Held::find(node::Identity who) const {
-  const uint32_t n = shared() ? writeback::kParticipants : 1;
-  for (uint32_t i = 0; i < n; ++i) {
+  for (uint32_t i = 0; i < most_participants(); ++i) {
     if (participants()[i] == who) return static_cast<int>(i);
   }
   return -1;
+}
+
+bool Held::has_living() const {
+  for (uint32_t i = 0; i < most_participants(); ++i) {
+    if (participants()[i].pid != 0 && node::alive(participants()[i])) return true;
+  }
+  return false;
 }
 
 bool Held::any_dirty() const {
@@ -42,14 +48,27 @@ bool Held::any_dirty() const {
   return false;
 }
 
-uint64_t Held::dirty_bytes() const {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < writeback::blocks_used(arena.header); ++i) {
+template <typename Visit>
+void Held::each_dirty(Visit visit) const {
+  for (int i = 0; i < static_cast<int>(writeback::blocks_used(arena.header)); ++i) {
     if (arena.blocks[i].taken == 0) continue;
     writeback::Range range{0, 0};
-    while (writeback::next_dirty(&arena, static_cast<int>(i), range.hi, &range)) sum += range.hi - range.lo;
+    while (writeback::next_dirty(&arena, i, range.hi, &range)) visit(i, range.hi - range.lo);
   }
+}
+
+uint64_t Held::dirty_bytes() const {
+  uint64_t sum = 0;
+  each_dirty([&](int, uint32_t bytes) { sum += bytes; });
   return sum;
+}
+
+std::map<std::string, uint64_t> Held::dirty_by_file() const {
+  std::map<std::string, uint64_t> sums;
+  each_dirty([&](int block, uint32_t bytes) {
+    if (const int slot = writeback::slot_of(&arena, block); slot >= 0) sums[arena.slots[slot].path] += bytes;
+  });
+  return sums;
 }
 
 Arenas::Arenas(std::string directory) : directory_(std::move(directory)), descriptor_(static_cast<int>(node::open_own_directory())) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,8 +28,15 @@ struct Held {
   node::Identity* participants() const;
   // The participant's number, or -1.
   int find(node::Identity who) const;
+  uint32_t most_participants() const { return shared() ? writeback::kParticipants : 1; }
+  bool has_living() const;
   bool any_dirty() const;
   uint64_t dirty_bytes() const;
+  std::map<std::string, uint64_t> dirty_by_file() const;  // bytes by path
+
+ private:
+  template <typename Visit>
+  void each_dirty(Visit visit) const;  // visit(block, bytes)
 };
 
 class Arenas {

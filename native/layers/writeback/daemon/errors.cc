@@ -12,7 +12,17 @@
 namespace weir::daemon {
 namespace {
 
-// Bytes that are no ASCII as Python's surrogateescape has them: paths need not be UTF-8.
+// Others may be able to write to the run's directory: no link and no pipe of theirs is written to.
+int open_in_run(const std::string& path, int flags) {
+  const int fd = open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+  struct stat about;
+  if (fd < 0 || (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1)) return fd;
+  close(fd);
+  return -1;
+}
+
+}  // namespace
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -25,17 +35,6 @@ std::string quoted(const std::string& text) {
   }
   return out + "\"";
 }
-
-// Others may be able to write to the run's directory: no link and no pipe of theirs is written to.
-int open_in_run(const std::string& path, int flags) {
-  const int fd = open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
-  struct stat about;
-  if (fd < 0 || (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1)) return fd;
-  close(fd);
-  return -1;
-}
-
-}  // namespace
 
 Errors::Errors(const std::string& directory, const std::string& run) : files_{directory.empty() ? "" : "errors", run.empty() ? "" : run + "/drain-errors.jsonl"} {}
 

@@ -9,6 +9,9 @@
 
 namespace weir::daemon {
 
+// A string of JSON. Bytes that are no ASCII are written as Python's surrogateescape reads them: paths need not be UTF-8.
+std::string quoted(const std::string& text);
+
 class Errors {
  public:
   Errors(const std::string& directory, const std::string& run);

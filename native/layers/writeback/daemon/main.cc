@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <map>
 #include <string>
 
 #include "layers/writeback/daemon/clean.h"
+#include "layers/writeback/daemon/errors.h"
 #include "layers/writeback/daemon/server.h"
 #include "layers/machinery/node/place.h"
 #include "layers/machinery/node/private.h"
@@ -34,14 +34,6 @@ void settle_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Whether a living process takes part in the arena.
-bool is_used(const Held& held) {
-  for (uint32_t i = 0; i < (held.shared() ? writeback::kParticipants : 1); ++i) {
-    if (held.participants()[i].pid != 0 && node::alive(held.participants()[i])) return true;
-  }
-  return false;
-}
-
 // Bytes accepted from processes that have ended, in arenas that may still be written out.
 uint64_t pending(const std::string& directory, bool with_failed) {
   Arenas arenas(directory);
@@ -49,7 +41,7 @@ uint64_t pending(const std::string& directory, bool with_failed) {
   for (const std::string& name : arenas.list()) {
     const auto held = arenas.get(name);
     if (held == nullptr || (held->arena.header->failed != 0 && !with_failed)) continue;
-    if (!is_used(*held)) sum += held->dirty_bytes();
+    if (!held->has_living()) sum += held->dirty_bytes();
   }
   return sum;
 }
@@ -92,24 +84,17 @@ int settle(const std::string& directory, const std::string& run, bool again) {
   return pending(directory, true) != 0 ? 1 : 0;
 }
 
-// Each file whose bytes are given up is named. What a living process takes part in stays.
-int discard(const std::string& directory) {
+// One JSON object a line for each file whose bytes are given up. What a living process takes part in stays.
+void discard(const std::string& directory) {
   Arenas arenas(directory);
   for (const std::string& name : arenas.list()) {
     const auto held = arenas.get(name);
-    if (held == nullptr || is_used(*held)) continue;
-    const writeback::Arena& arena = held->arena;
-    std::map<std::string, uint64_t> bytes;
-    for (int i = 0; i < static_cast<int>(writeback::blocks_used(arena.header)); ++i) {
-      writeback::Range ranges[writeback::kRanges];
-      const int slot = writeback::slot_of(&arena, i);
-      if (arena.blocks[i].taken == 0 || slot < 0) continue;
-      for (uint32_t k = 0, n = writeback::dirty(&arena, i, ranges); k < n; ++k) bytes[arena.slots[slot].path] += ranges[k].hi - ranges[k].lo;
+    if (held == nullptr || held->has_living()) continue;
+    for (const auto& [path, bytes] : held->dirty_by_file()) {
+      printf("{\"path\": %s, \"bytes\": %llu}\n", quoted(path).c_str(), static_cast<unsigned long long>(bytes));
     }
-    for (const auto& [path, count] : bytes) printf("%s\t%llu\n", path.c_str(), static_cast<unsigned long long>(count));
     arenas.remove_file(*held);
   }
-  return 0;
 }
 
 // Whoever was the last has ended a moment later; a process that came meanwhile, or a helper, keeps the directory.

@@ -306,8 +306,7 @@ void Server::look_for_dead(bool again) {
     const std::shared_ptr<Held> held = arenas_.get(name);
     if (held == nullptr) continue;
     if (again) base::store(&held->arena.header->failed, 0u);
-    const uint32_t n = held->shared() ? writeback::kParticipants : 1;
-    for (uint32_t i = 0; i < n; ++i) {
+    for (uint32_t i = 0; i < held->most_participants(); ++i) {
       const node::Identity who = held->participants()[i];
       if (who.pid != 0 && !watch_.knows(who) && !watch_.add(who)) ended(who);
     }
