@@ -23,19 +23,21 @@ inline bool can_write(uintptr_t at) {
 // Whether no page of it is missing; one that is there may still refuse a copy (mprotect).
 inline bool is_mapped(uintptr_t at, size_t bytes) { return system_call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), MS_ASYNC) == 0; }
 
-// Whether no page of an aligned range is missing, and all can be read where the kernel can tell (madvise(2), since Linux 5.14). What was
-// never written takes no memory by that.
-inline bool is_readable(uintptr_t at, uint64_t bytes) {
-  const auto populate = [at](uint64_t n) { return system_call(SYS_madvise, static_cast<long>(at), static_cast<long>(n), 22 /* POPULATE_READ */); };
-  const long all = populate(bytes);
-  if (all != -EINVAL) return all == 0;
-  return populate(0) == -EINVAL && is_mapped(at, bytes);  // else the kernel has it, and a page is protected
+// The answer of madvise(2) for an aligned range: its pages are made present by reading or writing them. -EINVAL before Linux 5.14, and
+// for a protected page.
+inline long populate(uintptr_t at, uint64_t bytes, bool writes) {
+  return system_call(SYS_madvise, static_cast<long>(at), static_cast<long>(bytes), writes ? 23 /* POPULATE_WRITE */ : 22 /* POPULATE_READ */);
 }
 
-// Whether all pages of an aligned range can be read or written: the kernel makes them present (madvise(2), since Linux 5.14). False also
-// where the kernel cannot tell.
-inline bool can_copy_all(uintptr_t at, uint64_t bytes, bool writes) {
-  return system_call(SYS_madvise, static_cast<long>(at), static_cast<long>(bytes), writes ? 23 /* POPULATE_WRITE */ : 22 /* POPULATE_READ */) == 0;
+// Whether no page of an aligned range is missing, and all can be read where the kernel can tell (since Linux 5.14). What was never
+// written takes no memory by that.
+inline bool is_readable(uintptr_t at, uint64_t bytes) {
+  const long all = populate(at, bytes, false);
+  if (all != -EINVAL) return all == 0;
+  return populate(at, 0, false) == -EINVAL && is_mapped(at, bytes);  // else the kernel has it, and a page is protected
 }
+
+// Whether all pages of an aligned range can be read or written: they are made present. False also where the kernel cannot tell.
+inline bool can_copy_all(uintptr_t at, uint64_t bytes, bool writes) { return populate(at, bytes, writes) == 0; }
 
 }  // namespace weir::base

@@ -9,11 +9,12 @@
 
 namespace weir::hook {
 
-// Whether a number may be weir's for the moment: none that a hook saw being opened. In a vfork child the table is another.
+// Whether a number may be weir's for the moment: one that no hook saw being opened, and any while weir has a file open, as it may have
+// been closed by a call that nobody saw. In a vfork child the table is another.
 inline bool may_be_weirs(int fd) {
   if (trace::thread_log.in_vfork_child) return false;
   const Descriptor* d = descriptor(fd);
-  return d == nullptr || base::load_relaxed(&d->file) == 0;
+  return d == nullptr || base::load_relaxed(&d->file) == 0 || base::any_held();
 }
 
 // weir's own are not open for the program.

@@ -344,20 +344,13 @@ int64_t write_begun(Opening& o, Slot& s, bool last) {
 
 }  // namespace
 
-int64_t write_out(Opening& o, Slot& s, uint64_t wanted, bool last) {
+int64_t write_out(Opening& o, Slot& s, uint64_t wanted, bool last, bool waits) {
   uint32_t in_vain = 0;
   Begun begun;
-  do begun = begin_writing(o, s, wanted, true, &in_vain);
-  while (begun == Begun::kAgain);
+  do begun = begin_writing(o, s, wanted, waits, &in_vain);
+  while (begun == Begun::kAgain && waits);
   // else it was taken away, and written; or is written by who has it
   return begun == Begun::kYes ? write_begun(o, s, last) : 0;
-}
-
-bool try_write_out(Opening& o, Slot& s, uint64_t wanted, bool last, int64_t* error) {
-  uint32_t in_vain = 0;
-  const Begun begun = begin_writing(o, s, wanted, false, &in_vain);
-  *error = begun == Begun::kYes ? write_begun(o, s, last) : 0;
-  return begun == Begun::kYes || begun == Begun::kBypass;
 }
 
 bool all_complete(const Cache& c, const Slot& s) {

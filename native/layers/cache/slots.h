@@ -164,9 +164,8 @@ bool help(Opening& o, uint64_t block);
 
 // Writes the dirty bytes of the slot if it still has that block of o's file, as few requests as their ranges allow. The caller has no lock
 // of it. What is accepted meanwhile stays dirty. 0 or -errno. last: what cannot be written is given up.
-int64_t write_out(Opening& o, Slot& s, uint64_t tag, bool last);
-// The same without waiting for somebody else who writes it: then false, and nothing was done.
-bool try_write_out(Opening& o, Slot& s, uint64_t tag, bool last, int64_t* error);
+// waits: for somebody else who writes it; otherwise nothing is done then.
+int64_t write_out(Opening& o, Slot& s, uint64_t tag, bool last, bool waits = true);
 bool all_complete(const Cache& c, const Slot& s);
 // Under the lock of a slot that somebody is writing, before bytes of [lo, hi) are changed.
 void note_again(Slot& s, uint32_t lo, uint32_t hi);

@@ -146,15 +146,9 @@ int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, ui
 bool make_room(Opening& o, Slot& s, bool busy, bool* waits) {
   const uint64_t dirty = base::load(&s.tag);
   if (dirty == 0 || file_of(dirty) != o.file) return true;
-  const bool last = base::load_relaxed(&s.failures) > 0;
-  int64_t error = 0;
-  if (!busy) {
-    try_write_out(o, s, dirty, last, &error);
-    return true;
-  }
-  if (!*waits) return false;
-  *waits = false;
-  write_out(o, s, dirty, last);
+  if (busy && !*waits) return false;
+  if (busy) *waits = false;
+  write_out(o, s, dirty, base::load_relaxed(&s.failures) > 0, busy);
   return true;
 }
 
@@ -289,9 +283,7 @@ int64_t write_dirty(Opening& o, bool waits) {
     Slot& s = o.cache->slot(i);
     const uint64_t tag = base::load(&s.tag);
     if (tag == 0 || file_of(tag) != o.file || !is_dirty(s)) continue;
-    int64_t error = 0;
-    if (waits) error = write_out(o, s, tag, true);
-    else try_write_out(o, s, tag, true, &error);
+    const int64_t error = write_out(o, s, tag, true, waits);
     if (first == 0) first = error;
   }
   return first;

@@ -66,7 +66,7 @@ enum class Reason : uint8_t {
   kForked = 6,          // a child shares the descriptor
   kReplaced = 7,        // exec hands it to another program
   kConflict = 8,        // another opening of the file on this node, and one of them writes
-  kNoDaemon = 9,         // nobody would write accepted bytes out if this process were killed
+  kNoDaemon = 9,        // nobody would write accepted bytes out if this process were killed
   kNoMemory = 10,
   kUnsupported = 11,    // an operation that layers do not know (aio, io_uring, splice)
   kRandom = 12,         // no pattern that reading ahead could serve
