@@ -30,8 +30,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from reading import FILES, NS_PER_TICK, RANKS, SEED, THREADS, synthetic
 
-from weir.report.waits.summary import synchronisation_of
-
 EVENTS_PER_BARRIER = 2000
 BARRIER_TICKS = 760_000  # in which 8 threads make some 2,000 of these events
 STEP = "main"
@@ -107,6 +105,7 @@ def ask(question: str, run: str, workers: int) -> None:
     from weir.report import build
     from weir.report.timeline.compute import sums, timeline
     from weir.report.timeline.page import span_of
+    from weir.report.waits.summary import synchronisation_of
 
     [step] = build(run).steps
     if question == "union":

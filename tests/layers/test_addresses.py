@@ -122,7 +122,8 @@ def test_a_bad_address_is_answered_as_by_the_kernel(cc, execute, preload, tmp_pa
     assert "read 3 MiB with a hole 2867200 errno 0" in plain
 
 
-# glibc unmaps a large block that is freed by a call that nobody sees. What follows it stays, so that the heap has no other use for its place.
+# glibc unmaps a large block that is freed by a call that nobody sees. What follows it stays, so that
+# the heap has no other use for its place.
 FREED = r"""
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +133,9 @@ FREED = r"""
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
-static void said(const char *what, long result) { printf("%s %ld errno %d\n", what, result, result < 0 ? errno : 0); }
+static void said(const char *what, long result) {
+  printf("%s %ld errno %d\n", what, result, result < 0 ? errno : 0);
+}
 int main(int argc, char **argv) {
   static const size_t sizes[] = {200000, 1 << 20, 5 << 20};
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
@@ -146,12 +149,13 @@ int main(int argc, char **argv) {
     said("write", pwrite(fd, buffer, n, 0));
     said("read", pread(fd, buffer, n, 0));
     free(buffer);
-    for (int call = 0; call < 5; ++call) { /* a layer may map memory where a buffer was: each call has one of its own */
+    for (int call = 0; call < 5; ++call) { /* each has a buffer of its own: a layer may map memory there */
       buffer = malloc(n);
       memset(buffer, 'c', n);
       pwrite(fd, buffer, n, 0);
       free(buffer);
-      struct iovec v[2] = {{(char *)sizes, 16}, {buffer, n}}, w[2] = {{buffer, n}, {(char *)sizes, 16}};
+      struct iovec v[2] = {{(char *)sizes, 16}, {buffer, n}};
+      struct iovec w[2] = {{buffer, n}, {(char *)sizes, 16}};
       if (call == 0) said("write of freed memory", pwrite(fd, buffer, n, 0));
       if (call == 1) said("read into it", pread(fd, buffer, n, 0));
       if (call == 2) said("vector", pwritev(fd, v, 2, 0));

@@ -2,8 +2,9 @@
 """Calls of the MPI library itself fail (mpi_faults.c), and windows have the memory model MPI_WIN_SEPARATE. Every run ends; a file that has its name is that of
 a run without failures, byte for byte; where one has not got it, every rank of the model has returned an error.
 
-Out of reach, as MPI has no call for them that a rank can leave: MPI_Comm_dup and MPI_Allgather, with which weir_init begins, wait for all ranks without a
-time limit. Behind them only MPI_Comm_split, MPI_Win_create and MPI_Win_free do, each after a barrier that has one."""
+Not covered: MPI_Comm_dup and MPI_Allgather, with which weir_init begins, wait for all ranks without
+a time limit. After them only MPI_Comm_split, MPI_Win_create and MPI_Win_free do, each after a barrier
+that has one."""
 
 from __future__ import annotations
 
@@ -48,7 +49,10 @@ def faults(model):
 
 
 def calls_to_fail(said: str) -> list[tuple[int, int, int]]:
-    """Rank, call, and whether all later ones fail, too: spread over what each rank calls, and without the complete campaign after weir_init."""
+    """Rank, call, and whether all later ones fail, too: spread over what each rank calls.
+
+    Without the complete campaign only calls after weir_init.
+    """
     before = 0 if PART else max(int(n) for _, _, n, *_ in LAST.findall(said))
     if one := re.fullmatch(r"(\d+):(\d+)(\+?)", WANTED):
         return [(int(one[1]), int(one[2]), int(bool(one[3])))]
@@ -96,7 +100,8 @@ def test_files_are_right_or_missed_when_a_call_of_mpi_fails(model, faults, mode,
 
 @pytest.mark.parametrize("before", [1, 3])  # the end of the barrier, and of the agreement before it
 def test_no_rank_is_waited_for_without_a_time_limit(model, faults, before):
-    """A rank that MPI tells of an error, though all have met, comes to what the others wait in without end, or they do not come either."""
+    """A rank that gets an error from MPI, though all have met, still comes to the call in which the
+    others wait without end, or they do not come either."""
     said = faults("serial", "two-sided")
     rank, *_, blocking, _, _ = LAST.findall(said)[1]
     said += faults("serial", "two-sided", 1, (int(rank), int(blocking) - before, 0))

@@ -29,7 +29,7 @@ Dask = Annotated[
 
 
 def reader_of(dask: str | None) -> AbstractContextManager[Any]:
-    """Who reads the traces, for weir.report.frame.build(): None is this process."""
+    """Who reads the traces, for weir.report.build(): None is this process."""
     if dask is None:
         return nullcontext()
     from weir.cluster import connect

@@ -11,19 +11,8 @@ from typing import Any, TextIO
 from weir._errors import InputError
 from weir.analysis.names import shown
 from weir.compare.compute import (
-    FIGURES,
-    FilePair,
-    FileSide,
-    Finding,
-    RoutinePair,
-    Side,
-    StepPair,
-    Threshold,
-    check,
-    home_directories,
-    match_files,
-    match_routines,
-    ratio,
+    FIGURES, FilePair, FileSide, Finding, RoutinePair, Side, StepPair, Threshold, check,
+    home_directories, match_files, match_routines, ratio,
 )  # fmt: skip
 from weir.report.files.compute import FileTotals, files_of
 from weir.report.frame.build import Report, StepReport

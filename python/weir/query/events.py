@@ -17,19 +17,9 @@ from weir.report.frame.build import Report
 from weir.trace.events import Events, read_events
 from weir.trace.file import LOST
 from weir.trace.ops import (
-    BELOW,
-    ERROR,
-    FORTRAN,
-    LAYER_NAMES,
-    NESTED,
-    NOTES,
-    OF_OUTPUT,
-    SHORT,
-    layer_kinds,
-    mpi_routines,
-    op_named,
-    ops,
-)
+    BELOW, ERROR, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines,
+    op_named, ops,
+)  # fmt: skip
 from weir.trace.ops import EVENTS as EVENT_LAYERS
 
 if TYPE_CHECKING:

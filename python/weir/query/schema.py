@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from weir.report.registry import KINDS as REPORT_TABLES
 
-KINDS = ("text", "int", "int32", "bool", "real")  # strings, 64-bit and 32-bit integers, truth values, 64-bit floats
+# strings, 64-bit and 32-bit integers, truth values, 64-bit floats
+KINDS = ("text", "int", "int32", "bool", "real")
 
 
 @dataclass(frozen=True)
@@ -297,11 +298,18 @@ OPERATIONS = TableSchema(
 )
 
 DECLARED = tuple(
-    TableSchema(kind.name, f"{kind.shows}, as in `weir report --tables {kind.name}`", tuple(Column(f.name, f.kind, f.unit, f.meaning) for f in kind.fields))
+    TableSchema(
+        kind.name,
+        f"{kind.shows}, as in `weir report --tables {kind.name}`",
+        tuple(Column(one.name, one.kind, one.unit, one.meaning) for one in kind.fields),
+    )
     for kind in REPORT_TABLES
     if kind.fields
 )  # those that are declared once, in weir.report
-TABLES = (EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, EXPOSED, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS, *DECLARED)
+TABLES = (
+    EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, EXPOSED, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS,
+    *DECLARED,
+)  # fmt: skip
 CLASSES = {"R": "read", "W": "write", "O": "open", "C": "close", "M": "other", "X": "none"}
 
 

@@ -14,18 +14,8 @@ from weir.analysis.names import NO_NAME, fold
 from weir.query._arrow import arrow_schema, encoded, pyarrow
 from weir.query.events import class_indices, is_mpi_open, layer_names, of_mpi, op_names
 from weir.query.schema import (
-    CLASSES,
-    DECLARED,
-    EXPOSED,
-    NAMES,
-    OPERATIONS,
-    PHASES,
-    PROCESSES,
-    STEPS,
-    TOTALS,
-    VARIABLES,
-    WAITS,
-    TableSchema,
+    CLASSES, DECLARED, EXPOSED, NAMES, OPERATIONS, PHASES, PROCESSES, STEPS, TOTALS, VARIABLES,
+    WAITS, TableSchema,
 )  # fmt: skip
 from weir.report.files.last_names import last_names_of
 from weir.report.frame.build import Report, StepReport
@@ -218,7 +208,7 @@ def operations_table(_: Report) -> pa.Table:
 
 
 def _declared_table(schema: TableSchema, report: Report) -> pa.Table:
-    return _from_rows(schema, list(BY_NAME[schema.name].rows(report)))
+    return _from_rows(schema, BY_NAME[schema.name].rows(report))
 
 
 MADE: dict[str, Callable[[Report], Any]] = {

@@ -33,7 +33,7 @@ def trace_lines(
 ) -> Iterator[str]:
     """Lines by step, rank and process; within a process in the order in which calls returned, all threads together.
 
-    file: a pattern as in weir.report.files.compute.matches. op: a name of the table of operations (KeyError when there is none).
+    file: a pattern as in weir.analysis.names.matches. op: a name of the table of operations (KeyError when there is none).
     t_from, t_to: seconds since the start of the step; records that lie in the window at any time. stamp: ns since 1970
     when the call began, on the aligned clock; time: ns that it took.
     """

@@ -19,6 +19,7 @@ from weir.analysis.names import NameTable, is_mpi_segment
 from weir.analysis.remote import RemoteReader
 from weir.analysis.step import Member, StepData, read_step
 from weir.analysis.totals import Totals, totals, totals_by_rank
+from weir.report.frame.figures import spans
 from weir.trace import Problem, RunNotFound, find_run
 from weir.trace.process import LEVELS
 
@@ -261,16 +262,11 @@ def build(
     steps.sort(key=lambda one: (one.started_ns, one.name))
     if rank is not None and not any(rank in one.ranks for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})
-        raise RunNotFound(f"{run.path}: no rank {rank}; it has {_spans(everyone) or 'no ranks'} (-1: processes without a rank)")
+        raise RunNotFound(f"{run.path}: no rank {rank}; it has {_ranks(everyone) or 'no ranks'} (-1: processes without a rank)")
     return Report(str(run.path), choice, names, tuple(steps))
 
 
-def _spans(ranks: list[int]) -> str:
-    """Rising numbers as words: -1, 0-383."""
-    words: list[list[int]] = []
-    for rank in ranks:
-        if words and words[-1][-1] == rank - 1 and rank > 0:
-            words[-1][1:] = [rank]
-        else:
-            words.append([rank])
-    return ", ".join("-".join(map(str, word)) if word[0] >= 0 else str(word[0]) for word in words)
+def _ranks(every: list[int]) -> str:
+    """Rising ranks as words: -1, 0-383."""
+    known = spans(tuple(rank for rank in every if rank >= 0)).replace(",", ", ")
+    return ", ".join(filter(None, ["-1" if -1 in every else "", known]))

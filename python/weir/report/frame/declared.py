@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table that is declared once: its fields give the text, the page, the JSON, the table of `weir query` and its reference."""
+"""A table that is declared once.
+
+Its fields give the text, the page, the JSON, the table of `weir query` and its reference.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,12 @@ Row = tuple  # a value for each field, in their order
 
 @dataclass(frozen=True)
 class Field:
-    """One column. name: of the column in SQL and of the key in JSON, where a time `x_ns` becomes `x_seconds`.
+    """One column.
 
-    kind: text, int, int32, bool or real; with ? behind it the value may be None. unit: of the value: bytes, ns, MB/s or
-    "". heading: in the text and on the page (default: the name); group: what stands above it and its neighbours there.
+    name: of the column in SQL and of the key in JSON, where a time `x_ns` becomes `x_seconds`.
+    kind: text, int, int32, bool or real; with ? behind it the value may be None. unit: of the
+    value: bytes, ns, MB/s or "". heading: in the text and on the page (default: the name); group:
+    what stands above it and its neighbours there.
     """
 
     name: str
@@ -53,26 +58,46 @@ class Field:
 
 
 def declared_table(
-    name: str, heading: str, shows: str, fields: Sequence[Field], rows: Callable[[Report], Iterable[Row]], **more: Any
+    name: str,
+    heading: str,
+    shows: str,
+    fields: Sequence[Field],
+    rows: Callable[[Report], Sequence[Row]],
+    **more: Any,
 ) -> TableKind:
-    """The kind of a table with one row for each of `rows`, which a report computes once (decorator `figure`).
+    """The kind of a table with these rows; `rows` has the decorator `figure`.
 
-    more: other fields of TableKind. The text shows as many rows as `--top` says, JSON and SQL all of them.
+    more: other fields of TableKind. The text shows as many rows as `--top` says, JSON and SQL all.
     """
     groups = tuple((group, len(list(of))) for group, of in groupby(one.group for one in fields))
 
     def tables(report: Report, options: Options) -> Iterable[Table]:
-        every = list(rows(report))
+        every = rows(report)
         if not every:
             return
-        cells = tuple(tuple(field.cell(value) for field, value in zip(fields, row)) for row in every[: options.limit])
+        cells = tuple(
+            tuple(field.cell(value) for field, value in zip(fields, row))
+            for row in every[: options.limit]
+        )
         of = f" ({len(cells)} of {len(every)})" if len(cells) < len(every) else ""
-        yield Table(heading + of, tuple(one.column for one in fields), cells, groups if any(text for text, _ in groups) else ())
+        above = groups if any(text for text, _ in groups) else ()
+        yield Table(heading + of, tuple(one.column for one in fields), cells, above)
 
     def as_json(report: Report, _: Options) -> dict[str, Any]:
-        return {name: [dict(field.pair(value) for field, value in zip(fields, row)) for row in rows(report)]}
+        return {
+            name: [
+                dict(field.pair(value) for field, value in zip(fields, row)) for row in rows(report)
+            ]
+        }
 
     return TableKind(
-        name=name, heading=heading, shows=shows, tables=tables, json=as_json, has_rows=lambda report: bool(list(rows(report))),
-        fields=tuple(fields), rows=rows, **more,
-    )  # fmt: skip
+        name=name,
+        heading=heading,
+        shows=shows,
+        tables=tables,
+        json=as_json,
+        has_rows=lambda report: bool(rows(report)),
+        fields=tuple(fields),
+        rows=rows,
+        **more,
+    )

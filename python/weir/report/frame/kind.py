@@ -72,7 +72,7 @@ class TableKind:
     has_rows: Callable[[Report], bool] = lambda _: True
     json: Callable[[Report, Options], dict[str, Any]] | None = None
     fields: tuple[Any, ...] = ()
-    rows: Callable[[Report], Iterable[tuple]] | None = None
+    rows: Callable[[Report], Sequence[tuple]] | None = None
 
     def has_more(self, report: Report) -> bool:
         """Whether the overview names it: the run has some of it, and the overview does not show it itself."""

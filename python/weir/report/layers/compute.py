@@ -16,7 +16,7 @@ from weir.analysis.names import NO_NAME, NameTable
 from weir.report.frame.build import Report, figure
 from weir.trace.ops import EVENTS, NOTES, LayerKind, layer_kinds, ops
 
-_LEFT = "bypassed_"
+_BYPASSED = "bypassed_"
 _SIZE = "fstat"
 _STATISTIC = "statistic_"
 _UNKNOWN = LayerKind("(unknown layer)", {})
@@ -43,7 +43,7 @@ class Requests:
 
 
 @dataclass(frozen=True)
-class Left:
+class Bypass:
     """A layer bypassed a file this number of times, for this reason (native/layers/machinery/stack/layer.h)."""
 
     layer: str
@@ -72,7 +72,7 @@ class LayeredFile:
     logical: Requests = Requests()
     iowait_ns: int = 0
     events: dict[int, Requests] = field(default_factory=dict)
-    left: list[Left] = field(default_factory=list)
+    bypassed: list[Bypass] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     deferred_errors: int = 0
     lost_bytes: int = 0
@@ -132,8 +132,8 @@ def _with(sums: Requests, row) -> Requests:  # type: ignore[no-untyped-def]
 def _note(one: LayeredFile, row) -> None:  # type: ignore[no-untyped-def]
     kind = layer_kinds().get(row.layer - NOTES, _UNKNOWN)
     name = ops()[row.op].name
-    if name.startswith(_LEFT):
-        one.left.append(Left(kind.name, name.removeprefix(_LEFT), row.calls))
+    if name.startswith(_BYPASSED):
+        one.bypassed.append(Bypass(kind.name, name.removeprefix(_BYPASSED), row.calls))
     elif name.startswith(_STATISTIC):
         statistic = kind.statistics.get(int(name.removeprefix(_STATISTIC)))
         if statistic is not None:

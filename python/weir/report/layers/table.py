@@ -65,10 +65,10 @@ def layer_figure_table(report: Report, top: int | None = 20) -> Table:
     for one in layers_of(report)[:top]:
         file = shown(one.file, report.cwd)
         rows += [(file, f.layer, f.name, str(f.value), f.unit) for f in one.figures if f.value]
-        rows += [(file, left.layer, f"bypassed: {left.reason}", str(left.times), "times") for left in one.left]
+        rows += [(file, bypass.layer, f"bypassed: {bypass.reason}", str(bypass.times), "times") for bypass in one.bypassed]
         if one.deferred_errors:
             rows.append((file, "-", "bytes lost after write() accepted them", str(one.lost_bytes), "bytes"))
-    seen = dict.fromkeys(left.reason for one in layers_of(report)[:top] for left in one.left)
+    seen = dict.fromkeys(bypass.reason for one in layers_of(report)[:top] for bypass in one.bypassed)
     remarks = tuple(f"bypassed: {reason}: {REASONS[reason]}" for reason in seen)
     columns = ("<File", "<Layer", "<Figure", "Value", "<Unit")
     return Table("What layers counted", columns, tuple(rows), remarks=remarks)
@@ -97,7 +97,7 @@ def _layered(one: LayeredFile) -> dict[str, Any]:
         "system": requests(one.system),
         "iowait_s": one.iowait_ns / 1e9,
         "events": {str(position): requests(seen) for position, seen in sorted(one.events.items())},
-        "bypassed": [{"layer": left.layer, "reason": left.reason, "times": left.times} for left in one.left],
+        "bypassed": [{"layer": bypass.layer, "reason": bypass.reason, "times": bypass.times} for bypass in one.bypassed],
         "statistics": [{"layer": f.layer, "name": f.name, "value": f.value, "unit": f.unit} for f in one.figures],
         "deferred_errors": one.deferred_errors,
         "lost_bytes": one.lost_bytes,
