@@ -96,11 +96,11 @@ def over_time(file: TraceFile, line: Line, last_ticks: int) -> list[int]:
     """Busy ns of each slice; last_ticks: when the last event may have ended. The pass over the events tells when it did."""
     from weir.analysis.tiles import Grid, tiles
 
-    first, shift = line.instant(file.header.created_ticks), SLICE_NS.bit_length() - 1
-    slices = ((line.instant(last_ticks) - first) >> shift) + 1
+    first, shift = line.timestamp(file.header.created_ticks), SLICE_NS.bit_length() - 1
+    slices = ((line.timestamp(last_ticks) - first) >> shift) + 1
     by_row, _ = tiles((file,), (line,), [np.zeros(len(file.processes), np.uint32)], Grid(first, shift, slices), rows=1)
     found_ticks = int(file.find_times().array("chunks")["last_ticks"].max())
-    used = ((line.instant(found_ticks) - first) >> shift) + 1
+    used = ((line.timestamp(found_ticks) - first) >> shift) + 1
     if used > slices:
         return over_time(file, line, found_ticks)
     return [int(busy) for busy in by_row["busy_ns"].sum(axis=2)[0][:used]]
@@ -161,7 +161,7 @@ def ask(engine: str, question: str, directory: Path) -> dict:
 
 
 def agree(question: str, answers: dict[str, object], events: int) -> bool:
-    """Counts and bytes are the same; sums of ns may differ by the rounding of each event: weir rounds instants since 1970, the others since
+    """Counts and bytes are the same; sums of ns may differ by the rounding of each event: weir rounds timestamps since 1970, the others since
     the first event."""
     flat = [np.atleast_1d(np.array(answer, np.int64)) for answer in answers.values()]
     most = 0 if question == "totals" else events

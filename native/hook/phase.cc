@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks of phases, reported by the program through include/weir/phase.h: a record at the instant where a phase begins or ends, with its name.
+// Marks of phases, reported by the program through include/weir/phase.h: a record at the moment when a phase begins or ends, with its name.
 #include "base/text.h"
 #include "hook/observe.h"
 

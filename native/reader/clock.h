@@ -9,7 +9,7 @@ namespace weir::reader {
 
 inline constexpr unsigned kClockShift = 48;
 
-inline int64_t instant_ns(const weir_reader_clock& clock, uint64_t ticks) {
+inline int64_t timestamp_ns(const weir_reader_clock& clock, uint64_t ticks) {
   const auto distance = static_cast<int64_t>(ticks - clock.origin_ticks);
   const auto since = static_cast<uint64_t>((static_cast<__int128>(distance) * clock.multiplier) >> kClockShift);
   return static_cast<int64_t>(static_cast<uint64_t>(clock.base_ns) + since);  // unsigned: times of a damaged clock go around

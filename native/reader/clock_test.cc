@@ -5,22 +5,22 @@
 
 namespace {
 
-using weir::reader::instant_ns;
+using weir::reader::timestamp_ns;
 using weir::reader::length_ns;
 
 constexpr int64_t kBase = 1'700'000'000'000'000'000;
 
 TEST(Clock, one_ns_a_tick_is_the_identity) {
   const weir_reader_clock clock = {1000, kBase, uint64_t{1} << 48};
-  EXPECT_EQ(instant_ns(clock, 1000), kBase);
-  EXPECT_EQ(instant_ns(clock, 1007), kBase + 7);
+  EXPECT_EQ(timestamp_ns(clock, 1000), kBase);
+  EXPECT_EQ(timestamp_ns(clock, 1007), kBase + 7);
   EXPECT_EQ(length_ns(clock, 12345), 12345u);
 }
 
 TEST(Clock, ticks_before_the_origin_round_down_as_those_after) {
   const weir_reader_clock clock = {1000, kBase, uint64_t{1} << 47};  // half a ns
-  EXPECT_EQ(instant_ns(clock, 1003), kBase + 1);
-  EXPECT_EQ(instant_ns(clock, 997), kBase - 2);
+  EXPECT_EQ(timestamp_ns(clock, 1003), kBase + 1);
+  EXPECT_EQ(timestamp_ns(clock, 997), kBase - 2);
 }
 
 TEST(Clock, a_day_at_three_gigahertz_is_exact_to_the_ns) {
@@ -32,7 +32,7 @@ TEST(Clock, a_day_at_three_gigahertz_is_exact_to_the_ns) {
 
 TEST(Clock, order_is_kept) {
   const weir_reader_clock clock = {500, kBase, (uint64_t{1} << 48) / 7};
-  for (uint64_t ticks = 0; ticks < 2000; ++ticks) ASSERT_LE(instant_ns(clock, ticks), instant_ns(clock, ticks + 1));
+  for (uint64_t ticks = 0; ticks < 2000; ++ticks) ASSERT_LE(timestamp_ns(clock, ticks), timestamp_ns(clock, ticks + 1));
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ class Filling {
  private:
   void row(uint32_t process, uint32_t thread, const Words& record) {
     const uint64_t at = rows_++;
-    const int64_t start = instant_ns(clock_, record.start());
+    const int64_t start = timestamp_ns(clock_, record.start());
     out_.start_ns[at] = start;
-    out_.duration_ns[at] = instant_ns(clock_, record.end()) - start;  // what lies within another record in ticks does so in ns
+    out_.duration_ns[at] = timestamp_ns(clock_, record.end()) - start;  // what lies within another record in ticks does so in ns
     out_.offset[at] = place(record);
     out_.bytes[at] = int64_t(record.size());
     out_.process[at] = process;

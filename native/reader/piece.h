@@ -30,11 +30,11 @@ class Source {
   uint32_t entries() const { return uint32_t(chunk_->entries); }
   bool has_times() const { return has_times_; }
   bool is_disordered() const { return has_times_ && chunk_->disordered != 0; }
-  int64_t known_end() const { return instant_ns(clock_, chunk_->last_ticks); }
+  int64_t known_end() const { return timestamp_ns(clock_, chunk_->last_ticks); }
 
   // Whether the time of record i is known and in order with others (times.h), and its end in ns.
   bool is_timed(uint32_t i) const;
-  int64_t end_of(uint32_t i) const { return instant_ns(clock_, record(i).end()); }
+  int64_t end_of(uint32_t i) const { return timestamp_ns(clock_, record(i).end()); }
 
   // Hands the interval of each record that counts in [first, last) to `take`, in the order in which they were made.
   template <class Take>
@@ -44,7 +44,7 @@ class Source {
     for (const char* end = first_ + uint64_t{last} * sizeof(Words); at != end; at += sizeof(Words)) {
       const Words record = Words::load(at);
       if (!counts(record)) continue;
-      take(Interval{instant_ns(clock, record.start()), instant_ns(clock, record.end())});
+      take(Interval{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end())});
     }
   }
 

@@ -207,9 +207,9 @@ WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reade
   return read_events(reader->file, reader->index, reader->names, *clock, *cursor, room, *out);
 }
 
-WEIR_API void weir_reader_instants(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,
+WEIR_API void weir_reader_timestamps(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,
                                    int64_t* out_ns) {
-  for (uint64_t i = 0; i < count; ++i) out_ns[i] = instant_ns(*clock, ticks[i]);
+  for (uint64_t i = 0; i < count; ++i) out_ns[i] = timestamp_ns(*clock, ticks[i]);
 }
 
 WEIR_API void weir_reader_lengths(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,

@@ -111,14 +111,14 @@ class Between {
   }
 
   void take(const weir_reader_clock& clock, uint32_t group, const Words& record) {
-    const int64_t at = instant_ns(clock, record.start());
+    const int64_t at = timestamp_ns(clock, record.start());
     if (group != group_ || at <= after_ || at > until_) find(group, at);
     weir_reader_use& use = uses_[place_];
     if ((record.flags() & wire::kNested) == 0) use.own_ns += length_ns(clock, record.duration());
     if (op_class_ == 'M' || !moves(record)) return;
     use.bytes += record.size();
     use.first_ns = std::min(use.first_ns, at);
-    use.last_ns = std::max(use.last_ns, instant_ns(clock, record.end()));
+    use.last_ns = std::max(use.last_ns, timestamp_ns(clock, record.end()));
   }
 
   void give(weir_reader_use* all) const {

@@ -185,8 +185,8 @@ typedef struct {
   uint32_t threads;
 } weir_reader_reads;
 
-/* What each group did before, between and after instants in ns: those of group g are cuts[first_cut[g]] ... cuts[first_cut[g + 1] - 1],
- * rising; it is added to uses[first_cut[g] + g] and the places behind. A record counts where it begins, before a cut at that instant.
+/* What each group did before, between and after timestamps in ns: those of group g are cuts[first_cut[g]] ... cuts[first_cut[g + 1] - 1],
+ * rising; it is added to uses[first_cut[g] + g] and the places behind. A record counts where it begins, before a cut at that timestamp.
  * op_class: 'R', 'W', or 'M' for all other I/O, which moves no bytes. before: each reader has been scanned; files name no group that
  * first_cut does not have; uses without anything have first > last. cost: one pass. fails: -1 when memory or threads ran out. */
 int weir_reader_uses_between(const weir_reader_reads *reads, char op_class, const uint64_t *first_cut, uint64_t groups, const int64_t *cuts,
@@ -219,7 +219,7 @@ typedef struct {
 uint64_t weir_reader_events(const weir_reader *reader, const weir_reader_clock *clock, weir_reader_cursor *cursor, uint64_t room,
                             const weir_reader_columns *out);
 
-void weir_reader_instants(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, int64_t *out_ns);
+void weir_reader_timestamps(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, int64_t *out_ns);
 void weir_reader_lengths(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, uint64_t *out_ns);
 
 #ifdef __cplusplus

@@ -141,7 +141,7 @@ void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, u
 }
 
 void keep_counted(const Call& call) {
-  if (call.op == wire::Op::kSync) return;  // an instant to align clocks by: nothing that adds up
+  if (call.op == wire::Op::kSync) return;  // a timestamp to align clocks by: nothing that adds up
   ThreadLog& log = thread_log;
   Process& p = process();
   const bool by_file = p.level() != wire::Level::kSummary;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exact union of I/O intervals from parts: against a set of instants, and against the reader that has all files at once."""
+"""The exact union of I/O intervals from parts: against a set of timestamps, and against the reader that has all files at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write(path: Path, calls: list[tuple]) -> None:
 
 @given(st.lists(st.lists(call, max_size=12), min_size=1, max_size=3), st.lists(st.integers(-5, 80), max_size=4), st.booleans())
 @SETTINGS
-def test_parts_add_up_to_the_instants_that_any_call_covers(of_files, cuts, all_names):
+def test_parts_add_up_to_the_timestamps_that_any_call_covers(of_files, cuts, all_names):
     covered, parts = set(), []
     with tempfile.TemporaryDirectory() as directory:
         for number, calls in enumerate(of_files):
@@ -50,7 +50,7 @@ def test_parts_add_up_to_the_instants_that_any_call_covers(of_files, cuts, all_n
             write(path, calls)
             file = opened(identity_of(path))
             line, _ = node_line(file)
-            origin = int(line.instants(np.array([file.header.created_ticks], np.uint64))[0])
+            origin = int(line.timestamps(np.array([file.header.created_ticks], np.uint64))[0])
             chunks = np.flatnonzero(file.array("chunks")["kind"] == 3)
             stretches = [Stretch(identity_of(path), line, some, 2 * len(some)) for some in (chunks[:2], chunks[2:])]
             parts += [blocks_of(one, all_names, origin + np.unique(np.array(cuts, np.int64))) for one in stretches]

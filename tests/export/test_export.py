@@ -130,7 +130,7 @@ def test_totals_have_darshan_s_names_and_meanings(weir, run):
     assert "# nprocs: 2\n# run time: 2.0000\n" in text and "# start_time: 1700000000\n" in text
 
 
-def test_totals_of_time_and_instants(weir, tmp_path):
+def test_totals_of_time_and_timestamps(weir, tmp_path):
     write_run(tmp_path / "run", """
         step s wall=9
         node n

@@ -34,7 +34,7 @@ for kind in TYPES:
         for form in FORMS:
             fields.append(part.field(f"{{kind}}_{{in_files}}_{{form}}", kind, units="1", file_dtype=in_files, missing_value=absent[form]))
     fields.append(part.field(f"{{kind}}_edge", kind, units="1", missing_value=EDGES[kind]))
-context.stream("instants", "python_%Y%m%d.nc", fields, every_s=43200, rotation="day", existing="refuse")
+context.stream("snapshots", "python_%Y%m%d.nc", fields, every_s=43200, rotation="day", existing="refuse")
 means = [(f, "mean") for f in fields if not f.name.endswith("_edge")]
 context.stream("means", "python_means.nc", means, every_s=86400)
 with context:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are killed at any instant while a write-behind buffer over an arena takes records: every byte that was
+"""Processes that are killed at any moment while a write-behind buffer over an arena takes records: every byte that was
 accepted is on disk afterwards, in its place and once, and no other byte was touched.
 
 WEIR_TEST_KILLS=1000 makes a campaign of it; `pytest -s` shows what was accepted, on disk and lost.

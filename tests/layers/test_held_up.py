@@ -64,7 +64,7 @@ def test_calls_that_are_left_hold_up_nobody(pair, tmp_path, what):
     assert_whole(tmp_path / "a.dat")
 
 
-def test_a_rank_stopped_at_any_instant_holds_up_nobody(pair, tmp_path):
+def test_a_rank_stopped_at_any_moment_holds_up_nobody(pair, tmp_path):
     moments = random.Random(5)
     first = pair("writes")
     assert first.stdout.readline() == "ready\n", first.stderr.read()

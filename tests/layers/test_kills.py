@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An unmodified program under bufa, killed at random instants: every byte that write() had accepted is in the file.
+"""An unmodified program under bufa, killed at random moments: every byte that write() had accepted is in the file.
 
 WEIR_TEST_KILLS=1000 makes a campaign of it; `pytest -s` shows what was accepted, on disk and lost.
 """

@@ -9,13 +9,13 @@ static struct {
   long begun, ended, failed;
   long long bytes;
 } seen[kEvents];
-static uint64_t instant = 100;
+static uint64_t timestamp = 100;
 
 uint64_t weir_output_event(int event, uint64_t begun, const char *stream, const char *what, int64_t bytes, int error) {
-  if (event < 1 || event >= kEvents || begun > instant || !stream || !what) event = 0;
+  if (event < 1 || event >= kEvents || begun > timestamp || !stream || !what) event = 0;
   if (!begun) {
     __atomic_fetch_add(&seen[event].begun, 1, __ATOMIC_RELAXED);
-    return __atomic_add_fetch(&instant, 1, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&timestamp, 1, __ATOMIC_RELAXED);
   }
   // Events of a field or frame have a stream, those of all streams have none.
   int of_all = event >= 4 && event <= 9;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kill -9`` at random instants, of servers, of ranks that compute and of all: a file with its final name is complete. WEIR_TEST_KILLS=200 for a
+"""``kill -9`` at random moments, of servers, of ranks that compute and of all: a file with its final name is complete. WEIR_TEST_KILLS=200 for a
 campaign; the counts are printed (pytest -s)."""
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Job:
                 pass
 
     def strike(self, victim: str, chance: random.Random) -> None:
-        """Kill the victim at a random instant; when one rank was killed, the others have a moment, then all go."""
+        """Kill the victim at a random moment; when one rank was killed, the others have a moment, then all go."""
         self.await_output()
         time.sleep(chance.random() * 0.5)
         if victim != "all":

@@ -42,9 +42,9 @@ def expected(model):
             for record, step in enumerate((4 * number + 2, 4 * number + 4)):
                 since = step - 1
                 for level in range(3):
-                    instant = value(1, 240, level, step).astype("f4")
+                    single = value(1, 240, level, step).astype("f4")
                     mean = np.mean([value(0, 240, level, s) for s in range(since, step + 1)], axis=0).astype("f4")
-                    assert (file["f1"][record, level].data.ravel() == instant).all()
+                    assert (file["f1"][record, level].data.ravel() == single).all()
                     assert (file["f0"][record, level].data.ravel() == mean).all()
             assert (file["lat"][:].data.ravel() == 0.25 * (np.arange(240) // 24)).all()
     files = {p.name: p.read_bytes() for p in model.directory.glob("h*.nc")}

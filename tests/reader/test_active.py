@@ -73,7 +73,7 @@ def test_the_union_is_that_of_the_oracle(made, left_out, threads, scale, is_scan
                     process = writer.process(100 + rank, rank)
                     ticks = write_thread(process, rank, writer.created_ticks + begin, rows, is_disordered, chunk_bytes, scale)
                     if rank != left_out:
-                        expected += [(line.instant(a), line.instant(b)) for a, b in ticks]
+                        expected += [(line.timestamp(a), line.timestamp(b)) for a, b in ticks]
             files.append(TraceFile(path).scan(threads) if is_scanned else TraceFile(path))
             lines.append(line)
             masks.append(np.arange(len(ranks)) != left_out)
@@ -100,7 +100,7 @@ def test_many_threads_in_many_chunks(tmp_path, seed):
     line, problem = node_line(file)
     assert problem is None
     intervals = [
-        (line.instant(a), line.instant(a + n)) for starts, lengths in expected for a, n in zip(starts.tolist(), lengths.tolist())
+        (line.timestamp(a), line.timestamp(a + n)) for starts, lengths in expected for a, n in zip(starts.tolist(), lengths.tolist())
     ]
     for threads in (1, 2, 7):
         found = active_time((file,), (line,), threads=threads)
@@ -178,7 +178,7 @@ def test_python_and_library_agree_on_every_tick(tmp_path):
     ticks = np.array([0, 1, 2**40, 2**40 + 12345678901, 2**56, 2**40 - 999], np.uint64)
     for multiplier in (2**48, 2**48 // 3, 2**52, 2**42 + 1):
         line = Line(2**40, 1_700_000_000 * 10**9, multiplier)
-        assert line.instants(ticks).tolist() == [line.instant(int(t)) for t in ticks]
+        assert line.timestamps(ticks).tolist() == [line.timestamp(int(t)) for t in ticks]
         lengths = ticks[ticks < 2**57]
         assert line.lengths(lengths).tolist() == [min(line.length(int(t)), 2**62) for t in lengths]
 

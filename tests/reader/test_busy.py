@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The I/O of a rank at given instants, read with a few chunks in memory: against counting every ns, and in bounded memory."""
+"""The I/O of a rank at given timestamps, read with a few chunks in memory: against counting every ns, and in bounded memory."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ def test_lengths_and_last_ends_are_those_of_every_ns(of_processes, asked, room):
                     process.events(made, thread=thread, chunk_bytes=64 + 3 * 32)
                 covered |= {at for op, start, length, _ in calls if op in ("read", "fwrite") for at in range(start, start + length)}
         data = step_of(path, names)
-        origin = int(data.lines[0].instants(np.array([data.files[0].header.created_ticks], np.uint64))[0])
-        instants = np.array(asked, np.int64) + origin
-        found = busy_at(data, names, range(len(data.members)), instants)
-        assert found.until(instants).tolist() == [len({at for at in covered if at < instant}) for instant in asked]
-        lasts = [max((at + 1 for at in covered if at < instant), default=None) for instant in asked]
-        clipped = np.maximum(found.last_end(instants), origin - 10) - origin
+        origin = int(data.lines[0].timestamps(np.array([data.files[0].header.created_ticks], np.uint64))[0])
+        timestamps = np.array(asked, np.int64) + origin
+        found = busy_at(data, names, range(len(data.members)), timestamps)
+        assert found.until(timestamps).tolist() == [len({at for at in covered if at < timestamp}) for timestamp in asked]
+        lasts = [max((at + 1 for at in covered if at < timestamp), default=None) for timestamp in asked]
+        clipped = np.maximum(found.last_end(timestamps), origin - 10) - origin
         empty = {start for calls in of_processes for op, start, length, _ in calls if op in ("read", "fwrite") and not length}
-        for last, seen, instant in zip(lasts, clipped.tolist(), asked):
+        for last, seen, timestamp in zip(lasts, clipped.tolist(), asked):
             known = [last] if last is not None else []
-            known += [start for start in empty if start < instant]  # a call of no length ends where it begins
+            known += [start for start in empty if start < timestamp]  # a call of no length ends where it begins
             assert seen == max(known, default=-10)
         with pytest.raises(KeyError):
             found.until(np.array([origin + 1000]))

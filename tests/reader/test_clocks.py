@@ -57,7 +57,7 @@ def test_offset_and_drift_are_found(tmp_path, clocks, seed):
     nodes, files = trace_of_barriers(tmp_path, clocks, seed)
     lines, alignments = aligned(files)
     for true_ns in (SECOND, 300 * SECOND, 600 * SECOND):
-        shown = [line.instant(node.ticks(true_ns)) for node, line in zip(nodes, lines)]
+        shown = [line.timestamp(node.ticks(true_ns)) for node, line in zip(nodes, lines)]
         # The earliest of two ranks leaves half the jitter late; the median of 8 barriers halves that again, at least.
         assert max(shown) - min(shown) < 20_000
     assert [a.barriers for a in alignments] == [0] + [16] * (len(clocks) - 1)
@@ -81,7 +81,7 @@ def test_without_barriers_the_real_time_clocks_are_trusted(tmp_path):
     nodes, files = trace_of_barriers(tmp_path, [(0, 0.0), (5_000_000, 0.0)], 1, init=0, finalize=0)
     lines, alignments = aligned(files)
     assert [a.barriers for a in alignments] == [0, 0]
-    assert lines[1].instant(nodes[1].ticks(0)) - lines[0].instant(nodes[0].ticks(0)) == 5_000_000
+    assert lines[1].timestamp(nodes[1].ticks(0)) - lines[0].timestamp(nodes[0].ticks(0)) == 5_000_000
 
 
 def test_a_killed_program_has_offset_but_no_drift(tmp_path):
@@ -115,7 +115,7 @@ def test_nodes_reach_each_other_over_a_third(tmp_path):
         node.writer.close()
     lines, alignments = aligned([TraceFile(node.path).scan() for node in nodes])
     assert [a.barriers for a in alignments] == [0, 3, 3]
-    shown = [line.instant(node.ticks(5 * SECOND)) for node, line in zip(nodes, lines)]
+    shown = [line.timestamp(node.ticks(5 * SECOND)) for node, line in zip(nodes, lines)]
     assert max(shown) - min(shown) <= 2
 
 
@@ -144,7 +144,7 @@ def test_a_line_comes_from_the_pairs_that_lie_furthest_apart(tmp_path, ns_per_ti
     line, problem = node_line(TraceFile(node.path))
     if said is None:
         assert problem is None
-        assert abs(line.instant(node.ticks(50 * SECOND)) - BEGIN - 50 * SECOND) < 2
+        assert abs(line.timestamp(node.ticks(50 * SECOND)) - BEGIN - 50 * SECOND) < 2
     else:
         assert said in str(problem)
 
@@ -153,7 +153,7 @@ def test_a_monotonic_trace_clock_is_in_ns_already(tmp_path):
     with TraceWriter(tmp_path / "n.weir", clock=2, created_ticks=10**12) as writer:
         writer.process(1, 0)
     line, problem = node_line(TraceFile(tmp_path / "n.weir"))
-    assert (line.instant(10**12 + 5), problem) == (BEGIN + 5, None)
+    assert (line.timestamp(10**12 + 5), problem) == (BEGIN + 5, None)
 
 
 def test_a_trace_shorter_than_a_millisecond_uses_the_headers_estimate(tmp_path):

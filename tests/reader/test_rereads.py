@@ -100,20 +100,20 @@ CLASSES = {"R": ("read", "pread", "fread", "fortran_read"), "W": ("pwrite", "fwr
     st.lists(one_record, max_size=40), one_choice, st.dictionaries(st.sampled_from(NAMES), st.lists(st.integers(-2, 62), max_size=4), max_size=3),
     st.sampled_from(sorted(CLASSES)),
 )  # fmt: skip
-def test_uses_between_instants_are_those_of_a_walk_over_the_records(made, chosen, cuts, classes):
+def test_uses_between_timestamps_are_those_of_a_walk_over_the_records(made, chosen, cuts, classes):
     with tempfile.TemporaryDirectory() as directory:
         data, names = read_back(directory, made)
-        instants = {name: sorted(data.lines[0].instant((1 << 40) + at) for at in found) for name, found in cuts.items()}
-        found = uses_between(data, mask_of(data, chosen), names, {names.number(name): at for name, at in instants.items()}, classes)
+        timestamps = {name: sorted(data.lines[0].timestamp((1 << 40) + at) for at in found) for name, found in cuts.items()}
+        found = uses_between(data, mask_of(data, chosen), names, {names.number(name): at for name, at in timestamps.items()}, classes)
         sums: dict = {}
         for one in made:
             name = NAMES[one["file"] - 1] if 0 < one["file"] < LOST else ""
-            if name not in instants or one["op"] not in CLASSES[classes] or (one["node"], one["rank"]) not in chosen:
+            if name not in timestamps or one["op"] not in CLASSES[classes] or (one["node"], one["rank"]) not in chosen:
                 continue
             line = data.lines[one["node"]]
-            begun, ended = (line.instant((1 << 40) + one["start"] + at) for at in (0, 3))
-            parts = sums.setdefault((name, one["rank"]), [[0, 0, NEVER, -NEVER] for _ in range(len(instants[name]) + 1)])
-            part = parts[sum(at < begun for at in instants[name])]
+            begun, ended = (line.timestamp((1 << 40) + one["start"] + at) for at in (0, 3))
+            parts = sums.setdefault((name, one["rank"]), [[0, 0, NEVER, -NEVER] for _ in range(len(timestamps[name]) + 1)])
+            part = parts[sum(at < begun for at in timestamps[name])]
             part[1] += 0 if one["flags"] & NESTED else line.length(3)
             if classes != "OCM" and one["size"] and not one["flags"] & ERROR and one["op"] != "fortran_read":
                 part[0] += one["size"]

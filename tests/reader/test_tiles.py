@@ -48,13 +48,13 @@ def expected(made, line: Line, grid: Grid, wanted, all_names: bool, has_waits: b
         op = op_named(name)
         is_file = file == 0 or NAMES[file - 1].startswith(("/scratch", "/dev/shm"))
         if name in WAITS and has_waits and not flags & NESTED and wanted(process, 0):
-            begin, end = (line.instant((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
+            begin, end = (line.timestamp((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
             for slice_, tile in enumerate(out):
                 tile["waiting_ns"] += max(0, min(end, slice_ + 1 << grid.shift) - max(begin, slice_ << grid.shift))
         if op.op_class == "X" or not (is_file or all_names) or not wanted(process, file):
             continue
         kind = KIND.get(op.op_class, 2)
-        begin, end = (line.instant((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
+        begin, end = (line.timestamp((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
         moved = size if kind < 2 and op.layer in (1, 2) and not flags & ERROR else 0
         if 0 <= begin >> grid.shift < grid.bins and not flags & BELOW:
             out[begin >> grid.shift]["calls"][kind] += 1

@@ -15,7 +15,7 @@ END = 130
 interval = st.tuples(st.integers(0, 100), st.integers(0, 25)).map(lambda one: (one[0], one[0] + one[1]))
 intervals = st.lists(interval, max_size=12)
 disjoint = st.lists(st.integers(0, 120), max_size=12, unique=True).map(lambda cuts: list(zip(sorted(cuts)[::2], sorted(cuts)[1::2])))
-OFFSET = 1_700_000_000 * 10**9  # instants are ns since 1970
+OFFSET = 1_700_000_000 * 10**9  # timestamps are ns since 1970
 
 
 def columns(found: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -27,24 +27,24 @@ def counts(found: list[tuple[int, int]]) -> np.ndarray:
     return np.array([sum(begin <= t < end for begin, end in found) for t in range(END)])
 
 
-INSTANTS = np.arange(END + 1)
+TIMESTAMPS = np.arange(END + 1)
 
 
 @SETTINGS
 @given(intervals)
-def test_length_of_the_union_and_sum_up_to_each_instant(found):
+def test_length_of_the_union_and_sum_up_to_each_timestamp(found):
     each = counts(found)
-    assert np.array_equal(Union.of(*columns(found)).until(INSTANTS + OFFSET), np.r_[0, np.cumsum(each > 0)])
-    assert np.array_equal(Sum.of(*columns(found)).until(INSTANTS + OFFSET), np.r_[0, np.cumsum(each)])
+    assert np.array_equal(Union.of(*columns(found)).until(TIMESTAMPS + OFFSET), np.r_[0, np.cumsum(each > 0)])
+    assert np.array_equal(Sum.of(*columns(found)).until(TIMESTAMPS + OFFSET), np.r_[0, np.cumsum(each)])
 
 
 @SETTINGS
 @given(intervals, disjoint, st.integers(1, 9))
-def test_the_highest_price_at_each_instant(added, windows, tenths):
+def test_the_highest_price_at_each_timestamp(added, windows, tenths):
     begins, ends = columns(windows)
     price = Price.greatest([Price.added(*columns(added)), Price.of_windows(begins, ends, np.full(len(begins), tenths / 10))])
     expected = np.maximum(counts(added), (counts(windows) > 0) * tenths / 10)
-    assert np.array_equal(price.at(INSTANTS[:-1] + OFFSET), expected)
+    assert np.array_equal(price.at(TIMESTAMPS[:-1] + OFFSET), expected)
 
 
 def shares_of(cost, starts, ends, parts: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_what_io_costs_is_shared_out_to_calls_and_nothing_is_lost(calls, windows
     union, price = Union.of(*columns(calls)), Price.added(*columns(windows))
     cost = price.cost(union)
     each = (counts(calls) > 0) * counts(windows)
-    assert np.array_equal(cost.until(INSTANTS + OFFSET), np.r_[0, np.cumsum(each)])
+    assert np.array_equal(cost.until(TIMESTAMPS + OFFSET), np.r_[0, np.cumsum(each)])
     starts, ends = columns(calls)
     shares = shares_of(cost, starts, ends, parts)
     assert shares.sum() == pytest.approx(each.sum(), abs=1e-6)

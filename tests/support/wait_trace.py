@@ -120,7 +120,7 @@ class WaitTrace:
         """One trace file a node, ranks in turn; returns the run."""
         directory.mkdir(parents=True, exist_ok=True)
         for node in range(self.nodes):
-            # A clock that is ahead shows later times for the same instants: its file seems to have been made later.
+            # A clock that is ahead shows later times for the same moments: its file seems to have been made later.
             with TraceWriter(directory / f"n{node}.weir", f"n{node}", created_realtime_ns=1_700_000_000 * 10**9 + self.ahead[node]) as writer:
                 begin = writer.created_ticks + BEGIN
                 for rank in range(node, self.ranks, self.nodes):

@@ -23,7 +23,7 @@ NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="many more repetitions where instants are random")
+    parser.addoption("--slow", action="store_true", help="many more repetitions where moments are random")
     parser.addoption("--operations", type=int, default=100_000, help="operations of tests/properties, over all stacks")
     parser.addoption("--seed", type=int, default=1, help="of the sequences of tests/properties")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at any instant: the file can be read, and lacks at most the record that each thread was writing."""
+"""SIGKILL at any moment: the file can be read, and lacks at most the record that each thread was writing."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def kept(trace, thread: int) -> int:
     return sum(r.op in ("open", "pwrite", "close") and r.file.endswith(names) for r in trace.records)
 
 
-def test_killed_at_any_instant_at_most_the_record_being_written_is_lost(guest, preload_env, tmp_path, kills, weir):
+def test_killed_at_any_moment_at_most_the_record_being_written_is_lost(guest, preload_env, tmp_path, kills, weir):
     program = guest("killed.c")
     seed = random.randrange(1 << 32)
     print("seed", seed)

@@ -2,7 +2,7 @@
 // Streams of the C library over files under layers. glibc's streams read and write by system calls of their own, which no hook sees; so
 // such a file gets a stream whose reads and writes are functions (fopencookie), which hand them to the file's stack, and which has
 // the file's descriptor all the same: C++ streams and fileno() want one. It is buffered as a plain stream would be, so that the same
-// bytes have been written at any instant. Small requests are served from its buffer right here.
+// bytes have been written at any moment. Small requests are served from its buffer right here.
 //
 // Streams with wide characters, and standard streams reopened on another file, stay glibc's own: their files are left to the kernel.
 #pragma once

@@ -32,7 +32,7 @@ Result create(Layer& layer) {
   return 0;
 }
 
-// Until the instant, whatever signals come in between.
+// Until that time, whatever signals come in between.
 void sleep_for(uint64_t ns) {
   timespec until;
   base::system_call(SYS_clock_gettime, CLOCK_MONOTONIC, reinterpret_cast<long>(&until));

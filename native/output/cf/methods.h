@@ -16,7 +16,7 @@ inline std::string cell_methods(const std::string& own, weir_operation operation
     case WEIR_MINIMUM: over_time = "time: minimum"; break;
     case WEIR_MAXIMUM: over_time = "time: maximum"; break;
     case WEIR_ACCUMULATE: over_time = "time: sum"; break;
-    // Beside reduced fields time has bounds, which a value of one instant must disclaim.
+    // Beside reduced fields time has bounds, which a value of one moment must disclaim.
     case WEIR_INSTANT: over_time = stream_reduces ? "time: point" : nullptr; break;
   }
   if (!over_time) return own;

@@ -31,7 +31,7 @@ enum class Event : int {
   kWrite = 17,      // writing a slab; encoding lies within it
 };
 
-// An event begins (begun 0): gives an instant that is not 0, or 0 when nobody records; it ends (begun: that instant) in the same thread.
+// An event begins (begun 0): gives a timestamp that is not 0, or 0 when nobody records; it ends (begun: that timestamp) in the same thread.
 // bytes and error (a WEIR_E_* code, 0: none) count at the end. Strings live for the call only.
 using EventSink = uint64_t (*)(int event, uint64_t begun, const char* stream, const char* what, int64_t bytes, int error);
 EventSink event_sink();

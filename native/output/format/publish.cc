@@ -43,7 +43,7 @@ Status publish_file(const std::string& temporary, const std::string& path, bool 
     std::filesystem::remove_all(temporary, ignored);
     return {};
   }
-  // File systems without an exchange: for an instant the name has nothing.
+  // File systems without an exchange: for a moment the name has nothing.
   const std::string old = temporary + ".old";
   std::filesystem::remove_all(old, ignored);
   if (::rename(path.c_str(), old.c_str()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -90,7 +90,7 @@ def _barriers(file: TraceFile, line: Line) -> Barriers:
     seen: dict[tuple[int, int], list[int]] = defaultdict(list)
     left: Barriers = {}
     for process, index, ranks, ns in zip(
-        syncs["process"].tolist(), syncs["index"].tolist(), syncs["ranks"].tolist(), line.instants(syncs["ticks"]).tolist()
+        syncs["process"].tolist(), syncs["index"].tolist(), syncs["ranks"].tolist(), line.timestamps(syncs["ticks"]).tolist()
     ):
         worlds = seen[ranks, file.processes[process].rank]
         if process not in worlds:

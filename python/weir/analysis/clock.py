@@ -36,16 +36,16 @@ class Line:
     base_ns: int
     multiplier: int
 
-    def instant(self, ticks: int) -> int:
+    def timestamp(self, ticks: int) -> int:
         """ns since 1970; of ticks that no run can have (a damaged trace) at most 2^62."""
         return _bounded(self.base_ns + ((ticks - self.origin_ticks) * self.multiplier >> SHIFT))
 
     def length(self, ticks: int) -> int:
         return _bounded(ticks * self.multiplier >> SHIFT)
 
-    def instants(self, ticks: np.ndarray) -> np.ndarray:
+    def timestamps(self, ticks: np.ndarray) -> np.ndarray:
         """ns since 1970 of an array of ticks, int64."""
-        return self._convert("weir_reader_instants", ticks, np.int64)
+        return self._convert("weir_reader_timestamps", ticks, np.int64)
 
     def lengths(self, ticks: np.ndarray) -> np.ndarray:
         """ns of an array of lengths in ticks, int64; lengths that no run can have stop at 2^62."""

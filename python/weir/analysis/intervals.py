@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of time made of the intervals of one rank: how long it was in I/O, and what a second of its I/O costs others.
 
-All are cumulative arrays that are asked at many instants at once; instants are ns, int64.
+All are cumulative arrays that are asked at many timestamps at once; timestamps are ns, int64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 class Lengths(Protocol):
     """Of a Union, or of as much of it as is known (busy.py)."""
 
-    def until(self, instants: np.ndarray) -> np.ndarray: ...
+    def until(self, timestamps: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,20 @@ class Union:
     def _of_blocks(begins: np.ndarray, ends: np.ndarray) -> Union:
         return Union(begins, ends, np.cumsum(ends - begins) - (ends - begins))
 
-    def cut(self, instant: int) -> tuple[Union, Union]:
-        """What lies before the instant, and behind it."""
-        before, behind = self.begins < instant, self.ends > instant
+    def cut(self, timestamp: int) -> tuple[Union, Union]:
+        """What lies before the timestamp, and behind it."""
+        before, behind = self.begins < timestamp, self.ends > timestamp
         return (
-            Union._of_blocks(self.begins[before], np.minimum(self.ends[before], instant)),
-            Union._of_blocks(np.maximum(self.begins[behind], instant), self.ends[behind]),
+            Union._of_blocks(self.begins[before], np.minimum(self.ends[before], timestamp)),
+            Union._of_blocks(np.maximum(self.begins[behind], timestamp), self.ends[behind]),
         )
 
-    def until(self, instants: np.ndarray) -> np.ndarray:
-        """Length of the union up to each instant."""
+    def until(self, timestamps: np.ndarray) -> np.ndarray:
+        """Length of the union up to each timestamp."""
         if not len(self.begins):
-            return np.zeros(len(instants), np.int64)
-        at = np.searchsorted(self.begins, instants, "right") - 1
-        inside = np.minimum(instants, self.ends[at]) - self.begins[at]
+            return np.zeros(len(timestamps), np.int64)
+        at = np.searchsorted(self.begins, timestamps, "right") - 1
+        inside = np.minimum(timestamps, self.ends[at]) - self.begins[at]
         return np.where(at < 0, 0, self.before[at] + inside)
 
     def within(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -75,12 +75,12 @@ class Sum:
         sides = [np.sort(side, kind="stable") for side in (starts, ends)]
         return Sum(*sides, tuple(np.r_[np.int64(0), np.cumsum(side)] for side in sides))
 
-    def until(self, instants: np.ndarray) -> np.ndarray:
-        """Sum of the parts up to each instant: of all that began, the time since, less that since their ends."""
-        total = np.zeros(len(instants), np.int64)
+    def until(self, timestamps: np.ndarray) -> np.ndarray:
+        """Sum of the parts up to each timestamp: of all that began, the time since, less that since their ends."""
+        total = np.zeros(len(timestamps), np.int64)
         for side, sums, sign in zip((self.starts, self.ends), self.sums, (1, -1)):
-            at = np.searchsorted(side, instants, "right")
-            total += sign * (at * instants - sums[at])
+            at = np.searchsorted(side, timestamps, "right")
+            total += sign * (at * timestamps - sums[at])
         return total
 
 
@@ -97,17 +97,17 @@ class Price:
 
     @staticmethod
     def added(begins: np.ndarray, ends: np.ndarray) -> Price:
-        """1 for each window that an instant lies in."""
+        """1 for each window that a timestamp lies in."""
         if not len(begins):
             return Price.nothing()
-        instants = np.r_[begins, ends]
-        edges, at = np.unique(instants, return_inverse=True)
+        timestamps = np.r_[begins, ends]
+        edges, at = np.unique(timestamps, return_inverse=True)
         change = np.bincount(at, np.r_[np.ones(len(begins)), -np.ones(len(ends))], len(edges))
         return Price(edges, np.cumsum(change)[:-1])
 
     @staticmethod
     def greatest(prices: list[Price]) -> Price:
-        """The highest of several at each instant: a second that is critical at two places counts once."""
+        """The highest of several at each timestamp: a second that is critical at two places counts once."""
         prices = [one for one in prices if len(one.values)]
         if len(prices) < 2:
             return prices[0] if prices else Price.nothing()
@@ -129,9 +129,9 @@ class Price:
         every = np.stack([values, np.zeros(len(values))], 1).ravel()[:-1]
         return Price(edges, every)
 
-    def at(self, instants: np.ndarray) -> np.ndarray:
-        """The price from each instant on."""
-        at = np.searchsorted(self.edges, instants, "right") - 1
+    def at(self, timestamps: np.ndarray) -> np.ndarray:
+        """The price from each timestamp on."""
+        at = np.searchsorted(self.edges, timestamps, "right") - 1
         return np.where((at >= 0) & (at < len(self.values)), np.r_[self.values, 0.0][at], 0.0)
 
     def cost(self, union: Lengths) -> Cost:
@@ -152,14 +152,14 @@ class Cost:
     def total_ns(self) -> float:
         return float(self.sums[-1])
 
-    def until(self, instants: np.ndarray) -> np.ndarray:
-        """Up to each instant."""
+    def until(self, timestamps: np.ndarray) -> np.ndarray:
+        """Up to each timestamp."""
         edges = self.price.edges
         if len(edges) < 2:
-            return np.zeros(len(instants))
-        at = np.searchsorted(edges, instants, "right") - 1
+            return np.zeros(len(timestamps))
+        at = np.searchsorted(edges, timestamps, "right") - 1
         low = np.clip(at, 0, len(edges) - 2)
-        since = self.union.until(instants) - self.union.until(edges)[low]
+        since = self.union.until(timestamps) - self.union.until(edges)[low]
         return np.where(at < 0, 0.0, np.where(at >= len(edges) - 1, self.sums[-1], self.sums[low] + self.price.values[low] * since))
 
 

@@ -182,8 +182,8 @@ def _columns(
         bytes=whole("bytes"),
         ns=line.lengths(table["ticks"]),
         errors=whole("errors"),
-        first_ns=line.instants(table["first_ticks"]),
-        last_ns=line.instants(table["last_ticks"]),
+        first_ns=line.timestamps(table["first_ticks"]),
+        last_ns=line.timestamps(table["last_ticks"]),
     )
 
 

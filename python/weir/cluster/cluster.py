@@ -2,7 +2,7 @@
 """A Dask cluster as the place where trace files are read: what is asked of workers, and how their partial answers become one.
 
 - A node's trace file is scanned by one worker; its tables come back.
-- Active time: one worker merges a step; of many workers each makes disjoint intervals of a stretch of chunks, cut at common instants, and
+- Active time: one worker merges a step; of many workers each makes disjoint intervals of a stretch of chunks, cut at common timestamps, and
   each stretch of time is merged on its own.
 - Tiles are added up.
 - Waits: each rank's calls are read by any worker, collectives are matched by this process.
@@ -97,12 +97,12 @@ class Cluster:
     def active(self, files: Sequence[ClusterFile], lines: Sequence[Line], masks: list[np.ndarray] | None, all_names: bool) -> Active:
         if self.threads < SPLIT_FROM:
             return self._result(self._submit(active_of, [file.identity for file in files], list(lines), masks, all_names))
-        stretches, instants = _stretches(files, lines, masks)
+        stretches, timestamps = _stretches(files, lines, masks)
         if not stretches:
             return Active(0, 0, 0, 0)
         windows = min(-(-sum(one.records for one in stretches) // WINDOW_RECORDS), MOST_WINDOWS)
-        instants.sort()
-        cuts = np.unique(instants[[len(instants) * i // windows for i in range(1, windows)]])
+        timestamps.sort()
+        cuts = np.unique(timestamps[[len(timestamps) * i // windows for i in range(1, windows)]])
         blocks = [self._submit(blocks_of, one, all_names, cuts) for one in stretches]
         parts = [[self._submit(itemgetter(window), one) for one in blocks] for window in range(len(cuts) + 2)]
         lengths = [self._submit(length_of, part) for part in parts[1:]]
@@ -210,17 +210,17 @@ class _Lost(Exception):
 
 def _stretches(files: Sequence[ClusterFile], lines: Sequence[Line], masks: list[np.ndarray] | None) -> tuple[list[Stretch], np.ndarray]:
     """Chunks of the chosen processes, some at a time, and when the last record of each chunk ended."""
-    made, instants = [], [np.empty(0, np.int64)]
+    made, timestamps = [], [np.empty(0, np.int64)]
     for index, (file, line) in enumerate(zip(files, lines)):
         chunks = file.array("chunks")
         chosen = (chunks["kind"] == EVENTS) & (chunks["first_ticks"] <= chunks["last_ticks"])
         if masks is not None:
             chosen &= np.asarray(masks[index], bool)[np.minimum(chunks["process"], max(len(masks[index]) - 1, 0))] if len(masks[index]) else False
         at = np.flatnonzero(chosen)
-        instants.append(line.instants(chunks["last_ticks"][at]))
+        timestamps.append(line.timestamps(chunks["last_ticks"][at]))
         for some in _pieces(chunks["entries"][at]):
             made.append(Stretch(file.identity, line, at[some], int(chunks["entries"][at[some]].sum())))
-    return made, np.concatenate(instants)
+    return made, np.concatenate(timestamps)
 
 
 def _pieces(entries: np.ndarray) -> Iterator[slice]:

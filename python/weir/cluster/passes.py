@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
 
 
 def blocks_of(stretch: Stretch, all_names: bool, cuts: np.ndarray) -> list:
-    """First what there was (an Active, whose ns mean nothing), then the union of its I/O intervals from cut to cut, instants in ns."""
+    """First what there was (an Active, whose ns mean nothing), then the union of its I/O intervals from cut to cut, timestamps in ns."""
     file = opened(stretch.file)
     chunks, is_file = file.array("chunks"), np.r_[file.array("texts")["is_file"] != 0, True]
     begins, ends, records = [], [], 0

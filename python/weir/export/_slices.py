@@ -61,7 +61,7 @@ def _latest_by_track(number: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 
 def marker_order(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Order of begins (0 .. n-1) and ends (n .. 2n-1) by track and time: at one instant inner ends first, then outer begins.
+    """Order of begins (0 .. n-1) and ends (n .. 2n-1) by track and time: at one timestamp inner ends first, then outer begins.
 
     before: the intervals of a track nest.
     """
@@ -69,7 +69,7 @@ def marker_order(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.nd
     place = np.arange(count)
     is_empty = start == end
     time = np.r_[start, end]
-    # 0: ends of what began before; 1: begins of what goes on; 2: what begins and ends at this instant
+    # 0: ends of what began before; 1: begins of what goes on; 2: what begins and ends at this timestamp
     turn = np.r_[np.where(is_empty, 2, 1), np.where(is_empty, 2, 0)]
     first = np.r_[np.where(is_empty, place, -end), np.where(is_empty, place, -start)]
     # Of equal intervals the one recorded last is the outer one.

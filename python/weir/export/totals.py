@@ -154,13 +154,13 @@ def _counters(step: StepReport, module: _Module, columns: Columns, begins: np.nd
     yield "BYTES_WRITTEN", [str(n) for n in summed(columns.bytes, writes).tolist()]
     syncs = module.chosen(columns, module.syncs)
     for name, mask in (("READ", reads), ("WRITE", writes), ("OPEN", opens), ("CLOSE", closes)):
-        yield f"F_{name}_START_TIMESTAMP", _instants(step, np.minimum, np.where(mask, columns.first_ns, 2**62), begins)
-        yield f"F_{name}_END_TIMESTAMP", _instants(step, np.maximum, np.where(mask, columns.last_ns, -1), begins)
+        yield f"F_{name}_START_TIMESTAMP", _timestamps(step, np.minimum, np.where(mask, columns.first_ns, 2**62), begins)
+        yield f"F_{name}_END_TIMESTAMP", _timestamps(step, np.maximum, np.where(mask, columns.last_ns, -1), begins)
     for name, mask in (("READ", reads), ("WRITE", writes | syncs), ("META", ~(reads | writes | syncs))):
         yield f"F_{name}_TIME", [f"{ns / 1e9:.6f}" for ns in summed(columns.ns, mask).tolist()]
 
 
-def _instants(step: StepReport, least: np.ufunc, values: np.ndarray, begins: np.ndarray) -> list[str]:
+def _timestamps(step: StepReport, least: np.ufunc, values: np.ndarray, begins: np.ndarray) -> list[str]:
     """Seconds since the start of the step; 0 where there was no such call."""
     found = least.reduceat(values, begins).tolist()
     return [f"{(ns - step.started_ns) / 1e9:.6f}" if 0 <= ns < 2**62 else "0.000000" for ns in found]

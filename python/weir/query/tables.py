@@ -131,7 +131,7 @@ def _process_row(step: StepReport, index: int, figures: ProcessFigures) -> tuple
     process, line = member.process, step.data.lines[member.file]
     return (
         figures.step, figures.node, figures.pid, figures.rank, process.ppid, figures.command, process.cwd,
-        line.instant(process.start_ticks), line.instant(process.end_ticks) if process.end_ticks else None, figures.end,
+        line.timestamp(process.start_ticks), line.timestamp(process.end_ticks) if process.end_ticks else None, figures.end,
         figures.is_launcher, process.events, process.counted_calls, process.lost_events, figures.calls,
         round(figures.seconds * 1e9), figures.seen_read, figures.seen_written, figures.kernel_read, figures.kernel_written,
     )  # fmt: skip

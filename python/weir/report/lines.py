@@ -98,7 +98,7 @@ class _ProcessLines:
     def _log(self, chunks: list[np.void]) -> Iterator[tuple[int, str]]:
         for chunk in chunks:
             if chunk["first_ticks"] > chunk["last_ticks"] or not self._in_window(
-                self.line.instant(int(chunk["first_ticks"])), self.line.instant(int(chunk["last_ticks"]))
+                self.line.timestamp(int(chunk["first_ticks"])), self.line.timestamp(int(chunk["last_ticks"]))
             ):
                 continue
             records = self.file.records(chunk)
@@ -123,7 +123,7 @@ class _ProcessLines:
     def _format(self, records: np.ndarray) -> Iterator[tuple[int, str]]:
         long = (records["flags"] & LONG) != 0
         ticks = records["duration"].astype(np.uint64) << np.where(long, 12, 0).astype(np.uint64)
-        starts, ends = self.line.instants(records["start"]), self.line.instants(records["start"] + ticks)
+        starts, ends = self.line.timestamps(records["start"]), self.line.timestamps(records["start"] + ticks)
         inside = np.broadcast_to(np.asarray(self._in_window(starts, ends)), starts.shape)
         records, starts, ends = records[inside], starts[inside], ends[inside]
         lengths = self.line.lengths(ticks[inside])

@@ -128,7 +128,7 @@ def library() -> c.CDLL:
             [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.c_uint64, c.c_uint32, c.c_uint32]
             + [c.POINTER(c.c_int64)] * 3 + [p64],
         ),
-        "instants": (None, [c.POINTER(Clock), c.c_void_p, c.c_uint64, c.c_void_p]),
+        "timestamps": (None, [c.POINTER(Clock), c.c_void_p, c.c_uint64, c.c_void_p]),
         "lengths": (None, [c.POINTER(Clock), c.c_void_p, c.c_uint64, c.c_void_p]),
     }  # fmt: skip
     for name, (result, arguments) in signatures.items():

@@ -137,8 +137,8 @@ class Follower:
         return Columns(
             member=np.full(len(now), process, np.int32), rank=np.full(len(now), ranks[process], np.int32), name=numbers[at],
             op=now["op"], layer=now["layer"], flags=now["flags"], is_file=are_files[at], calls=grown["calls"], bytes=grown["bytes"],
-            ns=line.lengths(np.maximum(grown["ticks"], 0)), errors=grown["errors"], first_ns=line.instants(now["first"]),
-            last_ns=line.instants(now["last"]),
+            ns=line.lengths(np.maximum(grown["ticks"], 0)), errors=grown["errors"], first_ns=line.timestamps(now["first"]),
+            last_ns=line.timestamps(now["last"]),
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ program missing
   type(weir_context_t) :: context
   type(weir_grid_t) :: grid
   type(weir_decomposition_t) :: part
-  type(weir_stream_t) :: instants, means
+  type(weir_stream_t) :: snapshots, means
   type(weir_field_t) :: fields(forms, 0:types - 1, 0:types - 1), edge(0:types - 1)
   type(MPI_Comm) :: model
   character(len=64) :: prefix
@@ -31,11 +31,11 @@ program missing
   call grid%set_mapping_attribute("longitude_of_central_meridian", -97.5)
   call grid%set_mapping_attribute("crs_wkt", "PROJCRS[]")
   call part%create_block(grid, "all", 1, 4, 1, 2)
-  call instants%create(context, "instants", trim(prefix) // "_%Y%m%d.nc")
-  call instants%set_every(43200d0)
-  call instants%set_rotation(7)
-  call instants%set_rotation("day")
-  call instants%set_existing("refuse")
+  call snapshots%create(context, "snapshots", trim(prefix) // "_%Y%m%d.nc")
+  call snapshots%set_every(43200d0)
+  call snapshots%set_rotation(7)
+  call snapshots%set_rotation("day")
+  call snapshots%set_existing("refuse")
   call means%create(context, "means", trim(prefix) // "_means.nc")
   call means%set_every(86400d0)
   do kind = 0, types - 1
@@ -91,7 +91,7 @@ contains
     integer, intent(in) :: kind
 
     call f%create(part, name, kind, units="1")
-    call instants%add(f)
+    call snapshots%add(f)
   end subroutine make
 
   subroutine put(f, kind)

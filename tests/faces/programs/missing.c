@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
   weir_context *context;
   weir_grid *grid;
   weir_decomposition *part;
-  weir_stream *instants, *means;
+  weir_stream *snapshots, *means;
   weir_field *fields[kTypes][kTypes][kForms], *edge[kTypes];
   const double x[] = {0, 1, 2, 3}, y[] = {0, 1};
   char path[256];
@@ -71,11 +71,11 @@ int main(int argc, char **argv) {
   CALL(weir_grid_set_mapping_text, grid, "crs_wkt", "PROJCRS[]");
   CALL(weir_decomposition_create_block, grid, "all", 0, 4, 0, 2, &part);
   snprintf(path, sizeof path, "%s_%%Y%%m%%d.nc", argv[1]);
-  CALL(weir_stream_create, context, "instants", path, NULL, &instants);
-  CALL(weir_stream_set_every, instants, 43200);
-  CALL(weir_stream_set_rotation, instants, 7);
-  CALL(weir_stream_set_rotation_period, instants, "day");
-  CALL(weir_stream_set_existing, instants, "refuse");
+  CALL(weir_stream_create, context, "snapshots", path, NULL, &snapshots);
+  CALL(weir_stream_set_every, snapshots, 43200);
+  CALL(weir_stream_set_rotation, snapshots, 7);
+  CALL(weir_stream_set_rotation_period, snapshots, "day");
+  CALL(weir_stream_set_existing, snapshots, "refuse");
   snprintf(path, sizeof path, "%s_means.nc", argv[1]);
   CALL(weir_stream_create, context, "means", path, NULL, &means);
   CALL(weir_stream_set_every, means, 86400);
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
       for (int form = 0; form < kForms; form++) {
         char name[64];
         snprintf(name, sizeof name, "%s_%s_%s", type_names[type], type_names[in_files], form_names[form]);
-        weir_field *f = fields[type][in_files][form] = field(part, name, type, instants, means);
+        weir_field *f = fields[type][in_files][form] = field(part, name, type, snapshots, means);
         CALL(weir_field_set_file_type, f, (weir_type)in_files);
         if (form < 2) CALL(weir_field_set_number, f, "missing_value", kMissing);
         else CALL(weir_field_set_missing_int64, f, kMissing);
@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
     }
     char name[64];
     snprintf(name, sizeof name, "%s_edge", type_names[type]);
-    edge[type] = field(part, name, type, instants, NULL);
+    edge[type] = field(part, name, type, snapshots, NULL);
   }
   CALL(weir_field_set_number, edge[WEIR_FLOAT32], "missing_value", NAN);
   CALL(weir_field_set_number, edge[WEIR_FLOAT64], "missing_value", 1e300);

@@ -321,7 +321,7 @@ TEST_F(Node, recall_by_name_spares_the_one_that_asks_and_changes_are_counted) {
   });
 }
 
-TEST_F(Node, holders_killed_at_any_instant_leave_it_whole) {
+TEST_F(Node, holders_killed_at_any_moment_leave_it_whole) {
   const unsigned seed = static_cast<unsigned>(getpid());
   SCOPED_TRACE("seed " + std::to_string(seed));
   in_child([=] {

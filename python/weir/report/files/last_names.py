@@ -24,7 +24,7 @@ from weir.trace.file import LOST
 from weir.trace.ops import BELOW, ERROR, EVENTS, NESTED, OF_OUTPUT
 
 _KEYS = ("member", "name", "op", "layer", "flags")
-# Of a step, instants by name: rows of what was done with each name until the first instant, then until the next one, ..., numbered as
+# Of a step, timestamps by name: rows of what was done with each name until the first timestamp, then until the next one, ..., numbered as
 # pieces_of() counts them, in place of names.
 Split = Callable[[dict[int, list[int]]], Columns]
 
@@ -45,7 +45,7 @@ class Named:
 def last_names(columns: Columns, behind: Files, names: NameTable, split: Split | None = None) -> Named:
     """split: asked for names that a row has before and after another file got them."""
     texts = {number: names[number] for number in np.unique(columns.name).tolist() if number != NO_NAME}
-    cuts = {number: instants for number, text in texts.items() if not behind.is_plain(text) and (instants := behind.instants(text))}
+    cuts = {number: timestamps for number, text in texts.items() if not behind.is_plain(text) and (timestamps := behind.timestamps(text))}
     if not cuts:
         return Named(columns, columns.name)
 
@@ -65,14 +65,14 @@ def last_names(columns: Columns, behind: Files, names: NameTable, split: Split |
 
 
 def pieces_of(cuts: dict[int, list[int]]) -> list[tuple[int, int]]:
-    """Name of each piece, and the last instant before it ends or, of the last piece of a name, one behind the last cut."""
-    return [(number, at) for number, instants in cuts.items() for at in (*instants, instants[-1] + 1)]
+    """Name of each piece, and the last timestamp before it ends or, of the last piece of a name, one behind the last cut."""
+    return [(number, at) for number, timestamps in cuts.items() for at in (*timestamps, timestamps[-1] + 1)]
 
 
 @pass_over_records
 def split_by_records(data: StepData, cuts: dict[int, list[int]]) -> Columns:
     """A Split of a step. cost: a pass over all records, a batch at a time."""
-    begins = dict(zip(cuts, np.cumsum([0, *(len(instants) + 1 for instants in cuts.values())]).tolist()))
+    begins = dict(zip(cuts, np.cumsum([0, *(len(timestamps) + 1 for timestamps in cuts.values())]).tolist()))
     found = Columns.empty()
     for index, file in enumerate(data.files):
         numbers = data.name_numbers[index]

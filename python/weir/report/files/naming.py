@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which file a name stands for, and when: files that are renamed, exchanged, linked, and symbolic links to them.
 
-A file is reported by a number: that of its name where the name never changed hands, one of its own otherwise. At an instant a name stands for what the
+A file is reported by a number: that of its name where the name never changed hands, one of its own otherwise. At a timestamp a name stands for what the
 namings before it made of it. Directories that are renamed or linked take the names below them along. `..` in a name is taken by its words, where no
 symbolic link is known before it.
 """
@@ -22,11 +22,11 @@ from weir.trace.ops import op_named
 
 RENAME, EXCHANGE, LINK, SYMLINK, UNLINK = "rename", "exchange", "link", "symlink", "unlink"
 _LINKS_IN_A_ROW = 40  # as many as the kernel follows
-_EVER = -(2**64)  # before all instants
+_EVER = -(2**64)  # before all timestamps
 
 
 class Naming(NamedTuple):
-    """At an instant (ns since 1970): kind, the name that was there before (of a symbolic link its target), the new name."""
+    """At a timestamp (ns since 1970): kind, the name that was there before (of a symbolic link its target), the new name."""
 
     at_ns: int
     kind: str
@@ -60,7 +60,7 @@ class _Link(NamedTuple):
 
 
 class Files:
-    """The files behind the names. opened: whether a name was opened behind an instant: one that is not stands, where it still moves bytes, for the
+    """The files behind the names. opened: whether a name was opened behind a timestamp: one that is not stands, where it still moves bytes, for the
     descriptor that was opened before, whatever the file is called now."""
 
     def __init__(self, made: Sequence[Naming], used: Iterable[str], names: NameTable, opened: Callable[[str, int], bool]):
@@ -85,7 +85,7 @@ class Files:
         """Whether the name stands for one file of its own, always."""
         return name not in self._bound
 
-    def instants(self, name: str) -> list[int]:
+    def timestamps(self, name: str) -> list[int]:
         """When the name began to stand for something else, rising."""
         found, waiting, seen = set(), [name], set()
         while waiting:
@@ -97,7 +97,7 @@ class Files:
         return sorted(found)
 
     def at(self, name: str, at_ns: int) -> tuple[int, str]:
-        """The file that a name stands for at an instant, and its name without symbolic links."""
+        """The file that a name stands for at a timestamp, and its name without symbolic links."""
         for _ in range(_LINKS_IN_A_ROW):
             bound = self._bound.get(name, ())
             before = bisect_left(bound, at_ns, key=lambda one: one[0])

@@ -189,7 +189,7 @@ def who(members: Iterable[int], everyone: frozenset[int]) -> str:
     return "+".join(filter(None, (word, "other" if -1 in found else "")))
 
 
-# For a step, instants by name, and classes of operations: what each (name, rank) did before the first instant, between it and the next one,
+# For a step, timestamps by name, and classes of operations: what each (name, rank) did before the first timestamp, between it and the next one,
 # ..., after the last.
 Split = Callable[[int, dict[int, list[int]], str], dict[tuple[int, int], list[Moved]]]
 
@@ -332,15 +332,15 @@ def _pieces(
             yield name, rank, kind, name, text, did
             continue
         whole.append((name, rank, kind, did, first))
-        if any(first <= at < last for at in behind.instants(text)):
+        if any(first <= at < last for at in behind.timestamps(text)):
             parted[kind].add(name)
     parts = {
-        kind: split(index, {name: behind.instants(names[name]) for name in every}, _CLASSES[kind]) if split is not None and every else {}
+        kind: split(index, {name: behind.timestamps(names[name]) for name in every}, _CLASSES[kind]) if split is not None and every else {}
         for kind, every in parted.items()
     }
     for name, rank, kind, did, first in whole:
         pieces = parts[kind].get((name, rank), ()) if name in parted[kind] else ()
-        since = [-NEVER, *(at + 1 for at in behind.instants(names[name]))]
+        since = [-NEVER, *(at + 1 for at in behind.timestamps(names[name]))]
         for at, one in zip(since, pieces):
             if one.bytes or one.ns:
                 yield name, rank, kind, *behind.at(names[name], at), one
@@ -391,18 +391,18 @@ def _split(
     writings = {}
     for one in known if split is not None else ():
         every = uses[one.file]
-        writings[one.file] = instants = [began for began, _, _ in _writings(every)]
+        writings[one.file] = timestamps = [began for began, _, _ in _writings(every)]
         for step, use in enumerate(every):
             spans = use.reads_lasted.values() if use is not None else ()
-            if any(began <= instant < ended for began, ended in spans for instant in instants):
+            if any(began <= timestamp < ended for began, ended in spans for timestamp in timestamps):
                 for name in one.names:
-                    cuts[step].setdefault(name, set(behind.instants(names[name]))).update(instants)
+                    cuts[step].setdefault(name, set(behind.timestamps(names[name]))).update(timestamps)
     parts: list[dict[tuple[int, int], list[int]]] = []
     for step, found in enumerate(cuts):
-        at = {name: sorted(instants) for name, instants in found.items()}
+        at = {name: sorted(timestamps) for name, timestamps in found.items()}
         parts.append({})
         for (name, rank), did in (split(step, at, "R") if split is not None and at else {}).items():
-            for since, one in zip([-NEVER, *(instant + 1 for instant in at[name])], did):
+            for since, one in zip([-NEVER, *(timestamp + 1 for timestamp in at[name])], did):
                 file = name if behind.is_plain(names[name]) else behind.at(names[name], since)[0]
                 if one.bytes and file in writings:
                     counts = parts[step].setdefault((file, rank), [0] * (len(writings[file]) + 1))

@@ -136,14 +136,14 @@ def extents(data: StepData, members: np.ndarray, names: NameTable, file_of: Mapp
 
 @pass_over_records
 def uses_between(
-    data: StepData, members: np.ndarray, names: NameTable, instants: dict[int, list[int]], classes: str = "R"
+    data: StepData, members: np.ndarray, names: NameTable, timestamps: dict[int, list[int]], classes: str = "R"
 ) -> dict[tuple[int, int], list[Moved]]:
-    """By name and rank: what the chosen members did before the first of the name's instants (ns since 1970, rising), between it and
+    """By name and rank: what the chosen members did before the first of the name's timestamps (ns since 1970, rising), between it and
     the next, and so on. classes: R, W, or OCM for anything else. cost: one pass over all records. Raises MemoryError."""
-    groups = _groups(data, members, names, classes, wanted=instants)
-    counts = [len(instants[name]) for name, _ in groups.keys]
+    groups = _groups(data, members, names, classes, wanted=timestamps)
+    counts = [len(timestamps[name]) for name, _ in groups.keys]
     first_cut = np.cumsum([0, *counts]).astype(np.uint64)
-    cuts = np.array([at for name, _ in groups.keys for at in instants[name]], np.int64)
+    cuts = np.array([at for name, _ in groups.keys for at in timestamps[name]], np.int64)
     uses = np.zeros(len(cuts) + len(counts), USE)
     uses["first_ns"], uses["last_ns"] = NEVER, -NEVER
     function, _ = reads_functions()

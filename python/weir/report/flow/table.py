@@ -54,9 +54,9 @@ def report_flow(report: Report, pattern: str | None = None) -> Flow:
 def _found_flow(report: Report, pattern: str | None) -> Flow:
     wanted = None if pattern is None else [number for number, name in enumerate(report.names.names) if matches(name, pattern)]
 
-    def split(step: int, instants: dict[int, list[int]], classes: str) -> dict[tuple[int, int], list[Moved]]:
+    def split(step: int, timestamps: dict[int, list[int]], classes: str) -> dict[tuple[int, int], list[Moved]]:
         one = report.steps[step]
-        return uses_between(one.data, one.members, report.names, instants, classes) if one.level == "trace" else {}
+        return uses_between(one.data, one.members, report.names, timestamps, classes) if one.level == "trace" else {}
 
     return flow(flow_steps(report), report.names, report.cwd, wanted, split)
 

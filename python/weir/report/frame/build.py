@@ -160,14 +160,14 @@ class StepReport(_Summed):
         job = self.data.step.job
         if job is not None and job.started_realtime_ns is not None and job.ended_realtime_ns is not None:
             return max(0, job.ended_realtime_ns - job.started_realtime_ns)
-        instants = []
+        timestamps = []
         for member in self.data.members:
             process, line = member.process, self.data.lines[member.file]
             ticks = (process.start_ticks, process.last_ticks, process.end_ticks)
-            instants += [line.instant(t) for t in ticks if process.whole and t]
+            timestamps += [line.timestamp(t) for t in ticks if process.whole and t]
         if len(self.columns):
-            instants += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
-        return max(instants) - min(instants) if instants else 0
+            timestamps += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
+        return max(timestamps) - min(timestamps) if timestamps else 0
 
     @cached_property
     def lost_events(self) -> int:

@@ -90,7 +90,7 @@ def account(
     own = communicators(records, np.where(location >= 0, np.r_[locations.program, -1][location], -1), names)
 
     def busy_of(asked: Sequence[tuple[int, np.ndarray]]) -> list[Busy]:
-        return for_each(busy_at, data, names, [(locations.members[one], *instants) for one, *instants in asked])
+        return for_each(busy_at, data, names, [(locations.members[one], *timestamps) for one, *timestamps in asked])
 
     comms, of_files = file_arrivals(records, locations, own, busy_of)
     awaited = awaited_in(records)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a rank is in I/O, asked at instants that are known before: a pass over its calls with some of them in memory at a time.
+"""When a rank is in I/O, asked at timestamps that are known before: a pass over its calls with some of them in memory at a time.
 
 Chunks are read in the order in which their first calls begin. What lies before the first call of the next chunk is then complete: it is answered
 and forgotten.
@@ -23,34 +23,34 @@ _NEVER, _EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Busy:
-    """The union of a rank's I/O up to each of some instants (rising, ns): how long it is, and where its last interval before them ends, cut there."""
+    """The union of a rank's I/O up to each of some timestamps (rising, ns): how long it is, and where its last interval before them ends, cut there."""
 
-    instants: np.ndarray
+    timestamps: np.ndarray
     lengths: np.ndarray
     lasts: np.ndarray
 
-    def until(self, instants: np.ndarray) -> np.ndarray:
-        """Length of the union up to each instant. Raises KeyError for an instant that was not named before."""
-        return self.lengths[self._at(instants)]
+    def until(self, timestamps: np.ndarray) -> np.ndarray:
+        """Length of the union up to each timestamp. Raises KeyError for a timestamp that was not named before."""
+        return self.lengths[self._at(timestamps)]
 
     def within(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """Length of the union within each window."""
         return self.until(ends) - self.until(begins)
 
-    def last_end(self, instants: np.ndarray) -> np.ndarray:
-        """End of the last I/O that began before each instant, the instant itself when it lasted longer; long ago when there was none."""
-        return self.lasts[self._at(instants)]
+    def last_end(self, timestamps: np.ndarray) -> np.ndarray:
+        """End of the last I/O that began before each timestamp, the timestamp itself when it lasted longer; long ago when there was none."""
+        return self.lasts[self._at(timestamps)]
 
-    def _at(self, instants: np.ndarray) -> np.ndarray:
-        at = np.searchsorted(self.instants, instants)
-        if len(at) and (at.max() >= len(self.instants) or not np.array_equal(self.instants[at], instants)):
-            raise KeyError("instants that nobody named when the calls were read")
+    def _at(self, timestamps: np.ndarray) -> np.ndarray:
+        at = np.searchsorted(self.timestamps, timestamps)
+        if len(at) and (at.max() >= len(self.timestamps) or not np.array_equal(self.timestamps[at], timestamps)):
+            raise KeyError("timestamps that nobody named when the calls were read")
         return at
 
 
-def busy_at(data: StepData, names: NameTable, members: Iterable[int], *instants: np.ndarray) -> Busy:
-    """The I/O on files of some members (one rank) at these instants. cost: a pass over their records, when there are instants."""
-    asked = np.unique(np.concatenate(instants)) if instants else np.empty(0, np.int64)
+def busy_at(data: StepData, names: NameTable, members: Iterable[int], *timestamps: np.ndarray) -> Busy:
+    """The I/O on files of some members (one rank) at these timestamps. cost: a pass over their records, when there are timestamps."""
+    asked = np.unique(np.concatenate(timestamps)) if timestamps else np.empty(0, np.int64)
     lengths, lasts = np.zeros(len(asked), np.int64), np.full(len(asked), _NEVER)
     done, before, last = 0, 0, _NEVER
     for union, limit in unions(data, members, names) if len(asked) else ():

@@ -41,7 +41,7 @@ def routines_of_files() -> dict[int, str]:
 def file_arrivals(records: Records, locations: Locations, comms: Communicators, busy_of: Callable[[Sequence[tuple[int, np.ndarray]]], list[Busy]]) -> tuple[Communicators, Arrivals]:
     """Arrivals in file calls, and the communicators with one more for each file of several ranks, whose name is the file's.
 
-    busy_of: the I/O of ranks, of each at its instants.
+    busy_of: the I/O of ranks, of each at its timestamps.
     """
     records = records.of(*file_calls())
     location = locations.of_member[records.member]

@@ -44,7 +44,7 @@ class Locations:
 
 def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
     """speakers: members that made records of MPI or marks of phases; each is a rank, with the processes that it started."""
-    speakers = sorted(set(speakers), key=lambda m: (data.lines[data.members[m].file].instant(data.members[m].process.start_ticks), m))
+    speakers = sorted(set(speakers), key=lambda m: (data.lines[data.members[m].file].timestamp(data.members[m].process.start_ticks), m))
     seen: dict[tuple[int, int], int] = defaultdict(int)
     programs: dict[tuple[int, int], int] = {}
     found = []

@@ -142,7 +142,7 @@ def ruled(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locati
 def _marks(
     data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations, location: int, lives: np.ndarray, barriers: tuple[np.ndarray, np.ndarray]
 ) -> Iterator[tuple[int, int, int]]:
-    """Where phases begin in a rank: instant, rule, and for a file that is closed the instant of that, else 0."""
+    """Where phases begin in a rank: timestamp, rule, and for a file that is closed the timestamp of that, else 0."""
     nth = np.arange(1, len(barriers[1]) + 1)
     of_files = [number for number, rule in enumerate(rules) if rule.name is not None or rule.path is not None]
     if of_files:
@@ -151,8 +151,8 @@ def _marks(
         if rule.start:
             yield int(lives[location, 0]), number, 0
         elif rule.barriers:
-            for instant in barriers[1][rule.is_at(nth)].tolist():
-                yield instant, number, 0
+            for timestamp in barriers[1][rule.is_at(nth)].tolist():
+                yield timestamp, number, 0
 
 
 def _opened(
@@ -185,23 +185,23 @@ def _stretches(
 ) -> Iterator[tuple[int, int, int, int]]:
     """One phase after the other; a mark of the phase that the rank is in already begins nothing anew, unless that has ended."""
     current: tuple[int, int, int] | None = None  # begin, rule, where it ends at the latest
-    for instant, number, closed in [*marks, (last, -1, 0)]:
+    for timestamp, number, closed in [*marks, (last, -1, 0)]:
         if current is not None:
             begin, rule, limit = current
-            is_same = number >= 0 and rules[number].phase == rules[rule].phase and rules[number].barriers == () and instant < limit
+            is_same = number >= 0 and rules[number].phase == rules[rule].phase and rules[number].barriers == () and timestamp < limit
             if is_same:
                 if rules[rule].until == "close" and closed:
                     current = begin, rule, max(limit, closed)
                 continue
-            yield texts.index(rules[rule].phase), location, begin, min(instant, limit)
+            yield texts.index(rules[rule].phase), location, begin, min(timestamp, limit)
         if number >= 0:
-            current = instant, number, _limit(rules[number], instant, closed, last, barriers)
+            current = timestamp, number, _limit(rules[number], timestamp, closed, last, barriers)
 
 
-def _limit(rule: PhaseRule, instant: int, closed: int, last: int, barriers: np.ndarray) -> int:
+def _limit(rule: PhaseRule, timestamp: int, closed: int, last: int, barriers: np.ndarray) -> int:
     if rule.until == "close" and closed:
         return closed
     if rule.until == "barrier":
-        place = int(np.searchsorted(barriers, instant))
+        place = int(np.searchsorted(barriers, timestamp))
         return int(barriers[place]) if place < len(barriers) else last
     return last

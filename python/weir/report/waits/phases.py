@@ -101,8 +101,8 @@ def _lives(data: StepData, locations: Locations) -> np.ndarray:
     for location, member in enumerate(own.tolist()):
         one = data.members[member]
         line, process = data.lines[one.file], one.process
-        ends = [line.instant(t) for t in (process.last_ticks, process.end_ticks) if t]
-        lives[location] = line.instant(process.start_ticks), max([*ends, int(last[member])])
+        ends = [line.timestamp(t) for t in (process.last_ticks, process.end_ticks) if t]
+        lives[location] = line.timestamp(process.start_ticks), max([*ends, int(last[member])])
     return lives
 
 
@@ -121,7 +121,7 @@ def _in_order(records: Records, locations: Locations) -> _Marks:
     kept = (location >= 0) & (records.name != NO_NAME)
     records, location = records.where(kept), location[kept]
     is_begin = records.op == silent_ops().get(MARKS[0], -1)
-    order = np.lexsort((is_begin, records.start, records.name, location))  # an end before a begin at the same instant
+    order = np.lexsort((is_begin, records.start, records.name, location))  # an end before a begin at the same timestamp
     location, name, start, is_begin = (column[order] for column in (location, records.name, records.start, is_begin))
     follows = (location[1:] == location[:-1]) & (name[1:] == name[:-1])
     return _Marks(location, name, start, is_begin, np.r_[follows, np.zeros(min(1, len(location)), bool)])

@@ -44,7 +44,7 @@ def rows_of(table: Table, mask: np.ndarray) -> Table:
 
 @dataclass(frozen=True)
 class Records:
-    """Arrays of one length. member: index of the process in its step; name: number of the name, -1 none; instants in ns, nodes aligned."""
+    """Arrays of one length. member: index of the process in its step; name: number of the name, -1 none; timestamps in ns, nodes aligned."""
 
     member: np.ndarray
     op: np.ndarray
@@ -114,11 +114,11 @@ def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Iterat
 
 
 def calls_by_begin(data: StepData, members: Iterable[int], names: NameTable) -> Iterator[tuple[Calls | None, int]]:
-    """The same in the order in which chunks begin, each with an instant before which no call begins that is still to come; None: a chunk without."""
+    """The same in the order in which chunks begin, each with a timestamp before which no call begins that is still to come; None: a chunk without."""
     order: list[tuple[int, int, int]] = []
     for member in members:
         at, index = _chunks_of(data, member), data.members[member].file
-        begins = data.lines[index].instants(data.files[index].array("chunks")["first_ticks"][at])
+        begins = data.lines[index].timestamps(data.files[index].array("chunks")["first_ticks"][at])
         order += zip(begins.tolist(), [member] * len(at), at.tolist())
     order.sort()
     wanted = {member: _io_on_files(data, member) for _, member, _ in order}
