@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/extending.md, followed in a copy of the tree: tools/new makes a layer and a table, nothing else is edited."""
+"""docs/extending.md, followed in a copy of the tree: tools/new makes each part, nothing else is edited."""
 
 from __future__ import annotations
 
@@ -57,12 +57,15 @@ class Copy:
         self.weir.chmod(0o755)
 
     def make(self) -> None:
-        """Build what a new layer changes, and put it where the package looks for it."""
+        """Build what the new parts change, and put it where the package looks for it."""
         run(["cmake", "-S", self.root, "-B", self.build, *BUILD], timeout=120).ok()
         run(
             ["cmake", "--build", self.build, "--target", "weir_preload", "weir_reader", "--", "-v"],
             timeout=800,
         ).ok()
+        tides = ["-S", self.root / "workloads" / "tides", "-B", self.build / "workloads" / "tides"]
+        run(["cmake", *tides, "-G", "Ninja", "--log-level=WARNING"], timeout=120).ok()
+        run(["cmake", "--build", tides[-1]], timeout=120).ok()
         carried = self.root / "python" / "weir" / "_lib"
         carried.mkdir(exist_ok=True)
         for library in LIBRARIES:
@@ -73,37 +76,86 @@ class Copy:
     def python(self, *arguments: object, timeout: int = 120):
         return run([self.bin / "python", *arguments], cwd=self.root, timeout=timeout)
 
+    def pytest(self, *arguments: object):
+        return self.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, timeout=300)
+
+
+PARTS = {
+    "layer": ["tally"],
+    "hook": ["ssize_t tee(int fd, int other, size_t count, unsigned flags)", "splice"],
+    "table": ["ranks"],
+    "command": ["how-many"],
+    "workload": ["tides"],
+}
+# The files that a part makes, and the lists that get an entry.
+FILES = {
+    "layer": {f"native/layers/tally/{name}" for name in ("layer.toml", "tally.cc", "test_tally.py")},
+    "hook": {"native/hook/posix/tee.cc", "tests/programs/seen_tee.c", "native/hook/table.def"},
+    "table": {
+        *(f"python/weir/report/ranks/{name}.py" for name in ("__init__", "compute", "table")),
+        "python/weir/report/ranks/test_ranks.py",
+        "python/weir/report/registry.py",
+        "tools/rooms.toml",
+    },
+    "command": {
+        "python/weir/cli/how_many_command.py",
+        "python/weir/cli/test_how_many_command.py",
+        "python/weir/cli/_app.py",
+    },
+    "workload": {
+        *(f"workloads/tides/{name}" for name in ("CMakeLists.txt", "README.md", "tides.c")),
+        "workloads/tides/tests/test_tides.py",
+    },
+}
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    files = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Copy:
-    return Copy(tmp_path_factory.mktemp("tree"))
-
-
-@pytest.fixture(scope="module")
-def layer(copy) -> list[str]:
-    """Layer `tally`, made and built; the files that are there since."""
-    before = {path for path in copy.root.rglob("*") if path.is_file()}
-    copy.python("tools/new", "layer", "tally").ok()
-    made = {path for path in copy.root.rglob("*") if path.is_file()} - before
+    """The copy with one new part of each kind, built; `changed`: the files that each has touched."""
+    copy = Copy(tmp_path_factory.mktemp("tree"))
+    copy.changed = {}
+    before = contents(copy.root)
+    for part, arguments in PARTS.items():
+        copy.python("tools/new", part, *arguments).ok()
+        after = contents(copy.root)
+        copy.changed[part] = {name for name in after if before.get(name) != after[name]}
+        before = after
     copy.make()
-    return sorted(
-        str(path.relative_to(copy.root)) for path in made if "__pycache__" not in path.parts
-    )
+    return copy
 
 
-def test_a_new_layer_is_a_directory_and_no_other_line(copy, layer):
-    assert layer == [
-        f"native/layers/tally/{name}" for name in ("layer.toml", "tally.cc", "test_tally.py")
-    ]
-    changed = [
-        name
-        for name in source_files()
-        if (ROOT / name).read_bytes() != (copy.root / name).read_bytes()
-    ]
-    assert changed == []
+@pytest.mark.parametrize("part", PARTS)
+def test_a_new_part_is_its_files_and_its_entries_in_lists(copy, part):
+    assert copy.changed[part] == FILES[part]
 
 
-def test_a_program_runs_under_a_new_layer_and_the_report_shows_it(copy, layer, tmp_path):
+def test_the_skeletons_follow_the_house_rules(copy):
+    tidy = [f"tests/tidy/test_{name}.py" for name in ("rooms", "sources", "words")]
+    copy.pytest(*tidy, "-k", "not page and not pages and not compiled").ok()
+
+
+@pytest.mark.parametrize(
+    ("tests", "counts", "says"),
+    [
+        ("native/layers/tally", "1 failed, 1 passed", "assert here what tally changes"),
+        ("tests/test_hooks_seen.py -k seen_tee", "1 failed, 3 passed", "what the trace must have"),
+        ("python/weir/report/ranks", "1 failed, 1 passed", "assert here what ranks shows"),
+        ("python/weir/cli/test_how_many_command.py", "1 failed, 2 passed", "what weir how-many"),
+        ("workloads/tides", "1 failed, ", "assert here what tides does"),
+    ],
+)
+def test_the_test_of_a_skeleton_says_what_to_do_next(copy, tests, counts, says):
+    done = copy.pytest(*tests.split())
+    assert done.returncode == 1 and counts in done.stdout, done.stdout + done.stderr
+    assert says in done.stdout
+
+
+def test_a_program_runs_under_a_new_layer_and_the_report_shows_it(copy, tmp_path):
     rules, step, file = tmp_path / "rules.toml", tmp_path / "run", tmp_path / "a.dat"
     rules.write_text('[[rule]]\nname = "*.dat"\nstack = "tally"\n')
     program = (
@@ -135,7 +187,7 @@ def test_a_program_runs_under_a_new_layer_and_the_report_shows_it(copy, layer, t
     ]
 
 
-def test_rules_and_pages_follow_the_declaration(copy, layer):
+def test_rules_and_pages_follow_the_declaration(copy):
     refused = run([copy.weir, "assign", "-F", "tally:1", "f:x"], cwd=copy.root)
     assert "tally takes no arguments without a name" in refused.stderr
     copy.python("tools/gen_docs.py").ok()
@@ -145,42 +197,16 @@ def test_rules_and_pages_follow_the_declaration(copy, layer):
     )
 
 
-def test_the_tests_of_all_layers_take_a_new_one(copy, layer):
+def test_the_tests_of_all_layers_take_a_new_one(copy):
     for tests in (
         ["tests/rules/test_layers_table.py"],
         ["tests/properties/test_sequences.py", "--operations", "2000"],
     ):
-        done = copy.python(
-            "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", "tally", timeout=300
-        ).ok()
+        done = copy.pytest(*tests, "-k", "tally").ok()
         assert " passed" in done.stdout and "failed" not in done.stdout
 
 
-def test_the_skeletons_own_test_says_what_to_do_next(copy, layer):
-    done = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "native/layers/tally")
-    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout
-    assert "assert here what tally changes" in done.stdout
-
-
-@pytest.fixture(scope="module")
-def table(copy, layer) -> set[str]:
-    """Table `ranks`, made; the files that are there or changed since."""
-    before = {path: path.read_bytes() for path in copy.root.rglob("*.*") if path.is_file()}
-    copy.python("tools/new", "table", "ranks").ok()
-    after = {path: path.read_bytes() for path in copy.root.rglob("*.*") if path.is_file()}
-    changed = {path for path, text in after.items() if before.get(path) != text}
-    return {str(path.relative_to(copy.root)) for path in changed if path.suffix != ".pyc"}
-
-
-def test_a_new_table_is_a_directory_and_its_entries_in_two_lists(copy, table):
-    made = {"__init__.py", "compute.py", "table.py", "test_ranks.py"}
-    assert table == {f"python/weir/report/ranks/{name}" for name in made} | {
-        "python/weir/report/registry.py",
-        "tools/rooms.toml",
-    }
-
-
-def test_a_new_table_is_in_the_report_the_query_and_the_pages(copy, table, tmp_path):
+def test_a_new_table_is_in_the_report_the_query_and_the_pages(copy, tmp_path):
     step = tmp_path / "run"
     run([copy.weir, "trace", "-o", step, "--", "cp", "/etc/hostname", tmp_path / "b"]).ok()
     report = [copy.weir, "report", step]
@@ -195,13 +221,21 @@ def test_a_new_table_is_in_the_report_the_query_and_the_pages(copy, table, tmp_p
     assert "\n## ranks\n" in (copy.root / "docs/reference/query.md").read_text()
 
 
-def test_the_skeleton_of_a_table_follows_the_house_rules_and_says_what_to_do_next(copy, table):
-    done = copy.python(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "python/weir/report/ranks"
-    )
-    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout
-    assert "assert here what ranks shows" in done.stdout
-    copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/tidy/test_rooms.py").ok()
+def test_a_new_hook_is_in_the_trace_and_on_its_page(copy, tmp_path):
+    step = tmp_path / "run"
+    program = "import ctypes, os; ctypes.CDLL(None).tee(os.open('/etc/hostname', 0), 1, 4, 0)"
+    run([copy.weir, "trace", "-o", step, "--", sys.executable, "-c", program]).ok()
+    query = "SELECT error FROM events WHERE op = 'splice'"
+    asked = run([copy.weir, "query", step, query, "--format", "json"])
+    assert len(json.loads(asked.ok().stdout)) == 1
+    copy.python("tools/reference").ok()
+    assert "`tee`" in (copy.root / "docs/reference/seen.md").read_text()
+
+
+def test_a_new_command_is_in_the_help_and_on_its_page(copy):
+    assert "how-many" in run([copy.weir, "--help"]).ok().stdout
+    copy.python("tools/gen_docs.py").ok()
+    assert "weir how-many" in (copy.root / "docs/reference/commands.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -210,8 +244,15 @@ def test_the_skeleton_of_a_table_follows_the_house_rules_and_says_what_to_do_nex
         (["layer", "Tally"], "no name of a layer"),
         (["layer", "bufa"], "exists"),
         (["table", "files"], "exists"),
-        (["layer"], "write tools/new layer|table NAME"),
-        (["x", "y"], "write tools/new"),
+        (["layer"], "write tools/new layer NAME"),
+        (["x", "y"], "write tools/new layer|hook|table|command|workload"),
+        (["hook", "int fsync(int fd)", "fsync"], "fsync has a hook"),
+        (["hook", "int f", "fsync"], "no declaration of a function"),
+        (["hook", "int f(double x)", "fsync"], "first parameter"),
+        (["hook", "char *f(int fd)", "fsync"], "returns a pointer"),
+        (["hook", "int f(int fd)", "nothing"], "no operation of layer posix"),
+        (["command", "trace"], "exists"),
+        (["workload", "blocks"], "exists"),
     ],
 )
 def test_what_tools_new_refuses(arguments, message):

@@ -159,7 +159,7 @@ def seen(request, tmp_path_factory, preload, cc, execute) -> Seen:
 
 def test_each_call_leaves_the_records_it_should(seen):
     found = seen.between_marks()
-    assert seen.trace.records and len(seen.cases) > 5
+    assert seen.trace.records and seen.cases
     checked = [case for case in seen.cases if case.name not in seen.missing]
     wrong = [difference(seen, case, found.get(case.name, [])) for case in checked]
     assert [text for text in wrong if text] == [], "\n" + "\n".join(text for text in wrong if text)

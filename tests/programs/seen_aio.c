@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous I/O: posix_aio.cc. The 64-bit forms take the same structure under another name.
+// Asynchronous I/O: posix/aio.cc. The 64-bit forms take the same structure under another name.
 #include "seen.h"
 
 #include <aio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls about files: posix_meta.cc, posix_file.cc.
+// Calls about files: posix/meta.cc, posix/file.cc.
 #include "seen.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formatted text: stdio_format.cc.
+// Formatted text: stdio/format.cc.
 #include "seen.h"
 
 extern int __vfprintf_chk(FILE *, int, const char *, va_list), __vprintf_chk(int, const char *, va_list), __vdprintf_chk(int, int, const char *, va_list);

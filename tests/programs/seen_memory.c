@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that pass no call of their own, or none of the program's: posix_map.cc, vfork.cc, direct.cc, deepbind.cc.
+// Bytes that pass no call of their own, or none of the program's: posix/map.cc, vfork.cc, direct.cc, deepbind.cc.
 #include "seen.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors and the bytes through them: posix_open.cc, posix_transfer.cc.
+// Descriptors and the bytes through them: posix/open.cc, posix/transfer.cc.
 #include "seen.h"
 
 #include <sys/uio.h>

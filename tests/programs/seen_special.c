@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rare calls about files: posix_special.cc.
+// Rare calls about files: posix/special.cc.
 #include "seen.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of bytes: stdio_open.cc, stdio_read.cc, stdio_write.cc, stdio_position.cc.
+// Streams of bytes: stdio/open.cc, stdio/read.cc, stdio/write.cc, stdio/position.cc.
 #include "seen.h"
 
 #include <stdio_ext.h>

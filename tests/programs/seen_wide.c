@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of wide characters: stdio_wide.cc.
+// Streams of wide characters: stdio/wide.cc.
 #include "seen.h"
 
 extern wchar_t *__fgetws_chk(wchar_t *, size_t, int, FILE *), *__fgetws_unlocked_chk(wchar_t *, size_t, int, FILE *);

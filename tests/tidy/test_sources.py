@@ -41,8 +41,8 @@ def test_code_names_its_licence_in_the_first_lines():
 
 
 def test_no_file_is_too_long():
-    long = [(str(n), t.count("\n")) for n, t in text_files() if is_code(n, t) and t.count("\n") > LIMITS["file_lines"]]
-    none(long)
+    code = [(n, t.count("\n")) for n, t in text_files() if is_code(n, t) and n.suffix != ".def"]
+    none([(str(name), lines) for name, lines in code if lines > LIMITS["file_lines"]])
 
 
 def test_no_function_is_too_long():

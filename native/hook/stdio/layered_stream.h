@@ -20,7 +20,7 @@ namespace weir::hook {
 
 // The functions of glibc that serve streams made by fopencookie; null as long as weir has made none.
 extern WEIR_OWN const void* cookie_functions;
-// No other thread of the program can be at a stream (stdio_threads.cc): none was made by a call that weir sees, and either none at
+// No other thread of the program can be at a stream (stdio/threads.cc): none was made by a call that weir sees, and either none at
 // all or some of weir's own, which touch no streams.
 enum ThreadsSeen : uint32_t { kNoThreads, kOwnThreads, kOtherThreads };
 extern WEIR_OWN uint32_t threads_seen;

@@ -1,31 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Typer app: every verb is a module of its own here, which imports what it needs only when it is called."""
+"""The Typer app. A command is a module of its own here, which imports what it needs only when it is called."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import weir
-from weir.cli import (
-    assign_command,
-    bench_command,
-    compare_command,
-    doctor_command,
-    drain_command,
-    env_command,
-    export_command,
-    join_command,
-    output_command,
-    query_command,
-    report_command,
-    run_command,
-    scaling_command,
-    testfs_command,
-    trace_command,
-    watch_command,
-    wrap_flags_command,
+
+# As `weir --help` lists them. Module NAME_command has a function of the command's name, or `app` if it has subcommands.
+COMMANDS = (
+    "trace",
+    "run",
+    "assign",
+    "env",
+    "report",
+    "compare",
+    "scaling",
+    "query",
+    "export",
+    "watch",
+    "doctor",
+    "testfs",
+    "bench",
+    "output",
+    "drain",
+    "join",
+    "wrap-flags",
 )
 
 app = typer.Typer(
@@ -55,20 +58,14 @@ def _weir(
     pass
 
 
-app.command("trace", context_settings={"allow_interspersed_args": False})(trace_command.trace)
-app.command("run", context_settings={"allow_interspersed_args": False})(run_command.run)
-app.command("assign")(assign_command.assign)
-app.command("env")(env_command.env)
-app.command("report")(report_command.report)
-app.command("compare")(compare_command.compare)
-app.command("scaling")(scaling_command.scaling)
-app.command("query")(query_command.query)
-app.command("export")(export_command.export)
-app.command("watch")(watch_command.watch)
-app.command("doctor")(doctor_command.doctor)
-app.add_typer(testfs_command.app, name="testfs")
-app.add_typer(bench_command.app, name="bench")
-app.add_typer(output_command.app, name="output")
-app.command("drain")(drain_command.drain)
-app.command("join")(join_command.join)
-app.command("wrap-flags")(wrap_flags_command.wrap_flags)
+def _add(name: str) -> None:
+    word = name.replace("-", "_")
+    module = import_module(f"weir.cli.{word}_command")
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, word))
+
+
+for _name in COMMANDS:
+    _add(_name)

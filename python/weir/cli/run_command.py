@@ -15,6 +15,8 @@ Trace = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say which rules apply before the command starts.")]
 
+CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the program's
+
 
 def run(
     command: Annotated[

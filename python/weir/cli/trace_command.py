@@ -10,6 +10,8 @@ import typer
 
 from weir.cli import _options, _rules
 
+CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the program's
+
 
 def trace(
     command: Annotated[
