@@ -31,7 +31,7 @@ WEIR_OUTPUT_API int weir_field_set_number(weir_field *field, const char *name, d
 WEIR_OUTPUT_API int weir_field_set_missing_int64(weir_field *field, int64_t value, weir_error *err);
 /* [collective] Type in files, when it is not the type in memory (float64 in memory, float32 in files). */
 WEIR_OUTPUT_API int weir_field_set_file_type(weir_field *field, weir_type type, weir_error *err);
-/* [collective] Compression in formats that have it (netCDF-4, Zarr): "none", "deflate:1" to "deflate:9", "zstd:1" to "zstd:19". Streams of
+/* [collective] Compression in formats that have it (docs/reference/formats.md): "none", "deflate:1" to "deflate:9", "zstd:1" to "zstd:19". Streams of
  * classic netCDF have the field without. The configuration overrides it; to ask for it there in a classic format is a mistake. */
 WEIR_OUTPUT_API int weir_field_set_compression(weir_field *field, const char *compression, weir_error *err);
 /* [collective] Chunk in points and levels, as the file's dimensions without time have them: chunk[axis_count + horizontal dimensions]. */

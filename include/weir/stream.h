@@ -15,7 +15,7 @@ typedef struct weir_stream weir_stream;
 /* [collective] path: a template. strftime's %Y %m %d %H %M %S %j stand for the time of the file's first record (of a stream with means and the like:
  * for the time at which its first interval begins), {step} (or {step:06})
  * for its step number from 0, {stream} for the stream's name, {file} for the file's number from 0. Directories are made.
- * format: "cdf5" (default when null), "cdf2", "netcdf4", "zarr". */
+ * format: a name of docs/reference/formats.md; null: "cdf5". */
 WEIR_OUTPUT_API int weir_stream_create(weir_context *context, const char *name, const char *path, const char *format, weir_stream **stream,
                                        weir_error *err);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "output/api/define.h"
+#include "output/format/format.h"
 #include "output/model/path.h"
 #include "output/model/text.h"
 
@@ -21,11 +22,8 @@ Status check_new(const weir::output::Catalogue& catalogue, const Stream& stream)
   }
   Status path = weir::output::check_path_template(stream.path);
   if (!path.ok()) return {WEIR_E_ARGUMENT, what + ": " + path.message()};
-  for (const char* format : {"cdf5", "cdf2", "netcdf4", "zarr"}) {
-    if (stream.format == format) return {};
-  }
-  return {WEIR_E_ARGUMENT, what + ": format " + weir::output::quoted(stream.format) + "; expected cdf5, cdf2, netcdf4 or zarr" +
-                               weir::output::did_you_mean(stream.format, {"cdf5", "cdf2", "netcdf4", "zarr"})};
+  std::string why;
+  return weir::output::find_format(stream.format, &why) ? Status() : Status(WEIR_E_ARGUMENT, what + ": " + why);
 }
 
 template <typename Set>

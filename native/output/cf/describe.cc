@@ -226,7 +226,7 @@ class Describer {
     v.fill = packing_of(field.attributes) ? std::optional<Number>(default_fill(field.file_type)) : field.missing;
     v.chunk = catalogue_.chunk_of(chosen);
     const bool configured = chosen.compression || stream_.compression;
-    if (configured || !is_classic(stream_.format)) v.compression = catalogue_.compression_of(stream_, chosen);
+    if (configured || format_row(stream_.format).compresses) v.compression = catalogue_.compression_of(stream_, chosen);
     out_.fields.push_back(add_variable(std::move(v)));
   }
 
@@ -292,13 +292,11 @@ class Describer {
 
 Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) { return Describer(catalogue, stream).describe(); }
 
-bool is_classic(const std::string& format) { return format == "cdf2" || format == "cdf5"; }
-
 Status check_format(const Catalogue& catalogue, const Stream& stream) {
   if (stream.fields.empty()) return {};
   std::string why;
   const Format* format = find_format(stream.format, &why);
-  if (format == nullptr) return {WEIR_E_FORMAT, "stream " + quoted(stream.name) + ": format " + quoted(stream.format) + ": " + why};
+  if (format == nullptr) return {WEIR_E_FORMAT, "stream " + quoted(stream.name) + ": " + why};
   const Result<StreamFile> file = describe(catalogue, stream);
   if (!file.ok()) return file.status();
   const Status fine = format->check((*file).file);

@@ -34,9 +34,6 @@ struct StreamFile {
 // fails: WEIR_E_ARGUMENT two things of the stream would have the same name in the file.
 Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream);
 
-// Whether the format is one of classic netCDF, which has no compression: what the program wants of a field is then for its other streams.
-bool is_classic(const std::string& format);
-
 // What keeps the stream's format from writing it: types, sizes and names that the format has not. Of a stream without fields: nothing. The
 // catalogue's structure is fine (check_structure).
 Status check_format(const Catalogue& catalogue, const Stream& stream);

@@ -220,7 +220,7 @@ TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_ke
     c.streams[0].path = "x.nc";
     c.streams[0].rotation = 0;
     c.streams[0].fields[1].compression.reset();
-    if (!is_classic(format)) c.fields[0].compression = Compression{Compression::Kind::kDeflate, 1};
+    if (format_row(format).compresses) c.fields[0].compression = Compression{Compression::Kind::kDeflate, 1};
     Result<Config> config = read("[stream.history]\n" + text);
     if (!config.ok()) return config.status().message();
     const Status status = apply_config(*config, c);

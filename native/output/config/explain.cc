@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/config/explain.h"
 
+#include "output/format/format.h"
 #include "output/model/path.h"
 #include "output/model/text.h"
 
@@ -75,12 +76,12 @@ std::string compression_text(const Compression& c) {
 // What is not known here decides whether a job with this configuration begins.
 std::string needs_text(const StreamChoice& stream, const std::optional<Compression>& c) {
   if (!c || c->kind == Compression::Kind::kNone || stream.format) return "";
-  return "; refused unless the program's format is netcdf4 or zarr (without a word of it, it is cdf5): format says so here";
+  return "; refused unless the program's format is " + one_of(format_names(true)) + " (without a word of it, it is " + Stream().format + "): format says so here";
 }
 
 std::string limits_text(const StreamChoice& stream) {
-  if (stream.format.value_or("") != "cdf2") return "";
-  return "; refused where a field is of 64-bit integers in files, or has more than 4 GiB a record";
+  const char* refused = stream.format ? format_row(*stream.format).refused : "";
+  return *refused ? "; refused where " + std::string(refused) : "";
 }
 
 // Two names that files would have, from a date that shows every code.

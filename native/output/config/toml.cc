@@ -7,8 +7,8 @@
 #include <cmath>
 #include <set>
 
-#include "output/cf/describe.h"
 #include "output/config/settings.h"
+#include "output/format/format.h"
 #include "output/model/check.h"
 #include "output/model/path.h"
 #include "output/model/text.h"
@@ -24,9 +24,9 @@ Value value_of(const toml::node& node) {
   return std::string();
 }
 
-class Reader {
+class TomlReader {
  public:
-  explicit Reader(std::string file) : file_(std::move(file)) {}
+  explicit TomlReader(std::string file) : file_(std::move(file)) {}
 
   Place place(const toml::source_region& region) const {
     return file_ + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
@@ -204,23 +204,31 @@ class Reader {
     return {};
   }
 
+  Status format(const toml::table& table, StreamChoice* to) const {
+    std::vector<std::string> names = format_names();
+    for (std::string& name : names) name = '"' + name + '"';
+    WEIR_TRY(read(table, "format", one_of(names).c_str(), &to->format));
+    return to->format && !find_format(*to->format, nullptr) ? expected("format", *table.get("format"), one_of(names)) : Status();
+  }
+
   Status compressible(const toml::table& table, const StreamChoice& choice) const {
     bool asked = choice.compression && choice.compression->kind != Compression::Kind::kNone;
     for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
       asked |= field.compression && field.compression->kind != Compression::Kind::kNone;
     }
-    if (!asked || !choice.format || !is_classic(*choice.format)) return {};
-    return wrong(*table.get("format"), "format " + quoted(*choice.format) + " has no compression, which the stream asks for; use netcdf4 or zarr");
+    if (!asked || !choice.format || format_row(*choice.format).compresses) return {};
+    return wrong(*table.get("format"), "format " + quoted(*choice.format) + " has no compression, which the stream asks for; use " + one_of(format_names(true)));
   }
 
   // Whatever the type of the field is: an element has one byte at least.
   Status chunks(const toml::table& table, const StreamChoice& choice) const {
-    if (choice.format.value_or("") != "netcdf4") return {};
+    const double most = choice.format ? static_cast<double>(format_row(*choice.format).most_chunk_bytes) : 0;
+    if (most == 0) return {};
     for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
       double elements = 1;
       for (const int64_t n : field.chunk) elements *= static_cast<double>(n);
-      if (elements < 0x1p32) continue;
-      return wrong(*table.get("format"), "field " + quoted(field.name) + ": a chunk of " + number_text(elements) + " elements is more than 4 GiB, the limit of a chunk in format netcdf4");
+      if (elements <= most) continue;
+      return wrong(*table.get("format"), "field " + quoted(field.name) + ": a chunk of " + number_text(elements) + " elements is more than 4 GiB, the limit of a chunk in format " + *choice.format);
     }
     return {};
   }
@@ -240,11 +248,7 @@ class Reader {
     if (to->path) {
       if (Status status = check_path_template(*to->path); !status.ok()) return wrong(*table->get("path"), status.message());
     }
-    const char* formats = "\"cdf5\", \"cdf2\", \"netcdf4\" or \"zarr\"";
-    WEIR_TRY(read(*table, "format", formats, &to->format));
-    if (to->format && *to->format != "cdf5" && *to->format != "cdf2" && *to->format != "netcdf4" && *to->format != "zarr") {
-      return expected("format", *table->get("format"), formats);
-    }
+    WEIR_TRY(format(*table, to));
     WEIR_TRY(frequency(*table, to));
     WEIR_TRY(existing(*table, to));
     WEIR_TRY(names(*table, *to));
@@ -276,7 +280,7 @@ class Reader {
 }  // namespace
 
 Result<Config> parse_toml(const Source& source) {
-  const Reader reader(source.path);
+  const TomlReader reader(source.path);
   toml::parse_result parsed = toml::parse(std::string_view(source.text), std::string_view(source.path));
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

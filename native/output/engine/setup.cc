@@ -89,7 +89,7 @@ Status ask_formats(const std::vector<StreamFile>& files, Setup* setup, Bytes* fa
     const Stream& stream = setup->catalogue.streams[s];
     std::string why;
     Format* format = find_format(stream.format, &why);
-    if (format == nullptr) return {WEIR_E_FORMAT, "stream '" + stream.name + "': no format '" + stream.format + "': " + why};
+    if (format == nullptr) return {WEIR_E_FORMAT, "stream '" + stream.name + "': " + why};
     Status fine = format->ready();
     if (fine.ok()) fine = format->check(files[s].file);
     if (!fine.ok()) {
@@ -97,7 +97,7 @@ Status ask_formats(const std::vector<StreamFile>& files, Setup* setup, Bytes* fa
     }
     setup->formats.push_back(format);
     append(facts, format->byte_order());
-    append(facts, static_cast<char>(format->parallel()));
+    append(facts, static_cast<char>(format->row().parallel));
     append(facts, static_cast<int64_t>(files[s].file.variables.size()));
     for (size_t v = 0; v < files[s].file.variables.size(); ++v) append(facts, format->granule(files[s].file, static_cast<int>(v)));
   }

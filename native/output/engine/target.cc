@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "output/engine/inherit.h"
+#include "output/format/format.h"
 #include "output/format/posix_file.h"
 
 namespace weir::output {
@@ -25,11 +26,6 @@ Status make_directories(const std::string& path) {
     }
   }
   return {};
-}
-
-bool is_zarr_store(const std::string& directory) {
-  struct stat of;
-  return stat((directory + "/zarr.json").c_str(), &of) == 0;
 }
 
 // A directory is left to the format that makes directories.
@@ -52,7 +48,7 @@ Status check_target(const std::string& path, Existing existing) {
   if (lstat(path.c_str(), &of) != 0) return {};  // nothing there, or a directory that is notified of when it is made
   const auto no = [&](const std::string& why) { return Status(WEIR_E_FILE, path + " is there already: " + why); };
   if (S_ISLNK(of.st_mode)) return no("a symbolic link, which the file would replace; remove it, or write to the path that it leads to");
-  if (S_ISDIR(of.st_mode) && !is_zarr_store(path)) return no("a directory that is no Zarr store; remove it, or write to another path");
+  if (S_ISDIR(of.st_mode) && !format_of_file(path)) return no("a directory that is no Zarr store; remove it, or write to another path");
   if (!S_ISDIR(of.st_mode) && !S_ISREG(of.st_mode)) return no("no regular file (a device, a pipe or a socket); write to another path");
   if (existing == Existing::kRefuse) return no("the stream says existing = \"refuse\"; move it away, or write to another path");
   if ((of.st_mode & 0222) == 0) return no("write-protected; allow writing to it, or write to another path");

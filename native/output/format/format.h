@@ -15,6 +15,7 @@
 
 namespace weir::output {
 
+class Reader;
 class Team;
 
 struct Dimension {
@@ -67,13 +68,23 @@ class File {
   virtual Status close() = 0;
 };
 
+// A row of formats.def: what is known of a format without a file.
+struct FormatRow {
+  const char* name;
+  ByteOrder byte_order;
+  bool parallel;             // several ranks may write to one file
+  bool compresses;
+  int64_t most_chunk_bytes;  // 0: no limit
+  const char* refused;       // completes "refused where ..."; "": nothing that matters
+};
+
 class Format {
  public:
+  explicit Format(const FormatRow& row) : row_(row) {}
   virtual ~Format() = default;
-  virtual const char* name() const = 0;
-  virtual ByteOrder byte_order() const = 0;
-  // Whether several ranks may write to one file.
-  virtual bool parallel() const = 0;
+  const FormatRow& row() const { return row_; }
+  const char* name() const { return row_.name; }
+  ByteOrder byte_order() const { return row_.byte_order; }
   // Whether what this format needs (a module, a library) is there.
   virtual Status ready() const { return {}; }
   // What this format refuses of a description (types, sizes, names), or fine. Known before anything is written, and without its library.
@@ -89,9 +100,23 @@ class Format {
   // [collective over the team] Go on with a file of the same description that has `records` records.
   virtual Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options,
                                              Team& owners, int64_t records) = 0;
+  // Whether the file or directory is one that `reader` reads. Every other one is read as netCDF.
+  virtual bool is_file(const std::string&) const { return false; }
+  virtual Result<std::unique_ptr<Reader>> reader(const std::string& path) const;
+
+ private:
+  FormatRow row_;
 };
 
-// "cdf2", "cdf5", "netcdf4", "zarr"; null: this build has not got it, and *why says so.
+// In the order of formats.def.
+std::span<Format* const> formats();
+// Their names, or of those alone that compress.
+std::vector<std::string> format_names(bool compressing = false);
+// Null: there is none of this name, and *why says which there are.
 Format* find_format(const std::string& name, std::string* why);
+// Its row; of a name that is none's: one that permits everything.
+const FormatRow& format_row(const std::string& name);
+// The format whose is_file() is true; null: none's, which may be netCDF.
+const Format* format_of_file(const std::string& path);
 
 }  // namespace weir::output

@@ -1,20 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/format/cdf/cdf.h"
 #include "output/format/format.h"
-#include "output/format/netcdf4/netcdf4.h"
-#include "output/format/zarr/zarr.h"
+#include "output/model/text.h"
 
 namespace weir::output {
 
+#define WEIR_FORMAT(name, ...) Format& name##_format(const FormatRow& row);
+#include "output/format/formats.def"
+#undef WEIR_FORMAT
+
+std::span<Format* const> formats() {
+#define WEIR_FORMAT(name, order, parallel, compression, most_chunk_bytes, refused, ...) \
+  &name##_format({#name, ByteOrder::order, parallel, *compression != '\0', most_chunk_bytes, refused}),
+  static Format* const all[] = {
+#include "output/format/formats.def"
+  };
+#undef WEIR_FORMAT
+  return all;
+}
+
+std::vector<std::string> format_names(bool compressing) {
+  std::vector<std::string> names;
+  for (const Format* format : formats()) {
+    if (format->row().compresses || !compressing) names.push_back(format->name());
+  }
+  return names;
+}
+
 Format* find_format(const std::string& name, std::string* why) {
-  static cdf::CdfFormat cdf2(2), cdf5(5);
-  static netcdf4::Netcdf4Format netcdf4;
-  static zarr::ZarrFormat zarr;
-  Format* const all[] = {&cdf2, &cdf5, &netcdf4, &zarr};
-  for (Format* format : all) {
+  for (Format* format : formats()) {
     if (name == format->name()) return format;
   }
-  if (why) *why = "no format is called " + name + ": cdf5, cdf2, netcdf4, zarr";
+  if (why) *why = "format " + quoted(name) + "; expected " + one_of(format_names()) + did_you_mean(name, format_names());
+  return nullptr;
+}
+
+const FormatRow& format_row(const std::string& name) {
+  static constexpr FormatRow kAny = {"", ByteOrder::kNative, true, true, 0, ""};
+  const Format* format = find_format(name, nullptr);
+  return format ? format->row() : kAny;
+}
+
+const Format* format_of_file(const std::string& path) {
+  for (const Format* format : formats()) {
+    if (format->is_file(path)) return format;
+  }
   return nullptr;
 }
 

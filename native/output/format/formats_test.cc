@@ -11,7 +11,7 @@
 namespace weir::output {
 namespace {
 
-class Formats : public testing::TestWithParam<const char*> {};
+class Formats : public testing::TestWithParam<std::string> {};
 
 TEST_P(Formats, one_owner_and_five_write_the_same_and_it_reads_back) {
   Scratch scratch;
@@ -129,7 +129,7 @@ TEST_P(Formats, one_description_gives_the_same_bytes_twice) {
   EXPECT_TRUE(contents[0] == contents[1]) << contents[0].size() << " and " << contents[1].size() << " bytes";
 }
 
-INSTANTIATE_TEST_SUITE_P(all, Formats, testing::Values("cdf2", "cdf5", "netcdf4", "zarr"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(all, Formats, testing::ValuesIn(format_names()), [](const auto& info) { return info.param; });
 
 TEST(publish, a_store_or_a_file_of_a_run_before_is_replaced_and_other_directories_are_not) {
   Scratch scratch;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "output/format/format.h"
 #include "output/format/posix_file.h"
 
 namespace weir::output {
@@ -36,7 +37,7 @@ Status publish_file(const std::string& temporary, const std::string& path, bool 
   std::error_code ignored;
   // A directory replaces no directory that has something in it, and a file none at all.
   if ((error != ENOTEMPTY && error != EEXIST && error != EISDIR && error != ENOTDIR) ||
-      (std::filesystem::is_directory(path, ignored) && !std::filesystem::exists(path + "/zarr.json", ignored))) {
+      (std::filesystem::is_directory(path, ignored) && !format_of_file(path))) {
     return file_error("give its final name to", path, error);
   }
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {

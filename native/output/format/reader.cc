@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/format/reader.h"
 
-#include <filesystem>
-
+#include "output/format/format.h"
 #include "output/format/modules.h"
-#include "output/format/zarr/reader.h"
 
 namespace weir::output {
 namespace {
@@ -48,8 +46,29 @@ class NetcdfReader : public Reader {
 }  // namespace
 
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return zarr::ZarrReader::open(path);
+  const Format* format = format_of_file(path);
+  return (format ? format : formats().front())->reader(path);
+}
+
+Status check_records(const FileDescription& d, const std::string& path, int64_t records) {
+  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  if (!reader.ok()) return reader.status();
+  for (const Variable& v : d.variables) {
+    Result<Found> found = (*reader)->find(v.name);
+    if (!found.ok()) return found.status();
+    if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": variable " + v.name + " is not what the stream writes now"};
+    }
+    // A writer that died may have finished the record that is to be written again.
+    if (v.over_time && found->records != records && found->records != records + 1) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
+                                 std::to_string(records)};
+    }
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Reader>> Format::reader(const std::string& path) const {
   std::string text;
   const netcdf::Module* module = netcdf_module(&text);
   if (!module) return Status(WEIR_E_FORMAT, "cannot read " + path + ": " + text);

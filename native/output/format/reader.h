@@ -37,7 +37,11 @@ class Reader {
   virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) = 0;
 };
 
-// The format is known by the file's first bytes, or by its being a directory (Zarr). Only the calling rank opens it.
+// By the format whose file it is. Only the calling rank opens it.
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path);
+
+struct FileDescription;
+// A file that is gone on with has the description's variables and `records` records, or one more. fails: WEIR_E_FORMAT, with what differs.
+Status check_records(const FileDescription& description, const std::string& path, int64_t records);
 
 }  // namespace weir::output

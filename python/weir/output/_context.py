@@ -176,7 +176,7 @@ class Context:
         path: str,
         fields: Iterable[Field | tuple[Field, str]] = (),
         *,
-        format: str = "cdf5",
+        format: str = "",
         every_s: float | None = None,
         every_steps: int | None = None,
         rotation: int | str = 0,
@@ -184,7 +184,7 @@ class Context:
     ) -> Stream:
         """[collective] A series of files. fields: a field, or a pair of a field and its operation (mean, minimum, maximum, accumulate).
         rotation: frames of a file, 0 for one file, or "day", "month", "year". existing: what becomes of a file of a run before that has
-        the name, "replace", "refuse" or "append". The configuration may change everything by the stream's name."""
+        the name, "replace", "refuse" or "append". format: a name of docs/reference/formats.md, "" for the first. The configuration may change everything by the stream's name."""
         stream = Stream(self._library, self)
         self._library.weir_stream_create(self._alive(), _text(name), os.fsencode(path), _text(format), stream._made())
         if every_s is not None:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/format/cdf/cdf.h"
-
+// CDF-2 and CDF-5. The netCDF library writes header and coordinates; each owner writes its ranges in place, big-endian, by big pwrites; the
+// number of records in the header grows after the data, so that the file is complete up to the last finished record at any time.
 #include <fcntl.h>
 
 #include "output/format/cdf/file.h"
 #include "output/format/modules.h"
+#include "output/model/text.h"
 #include "output/transport/team.h"
 
 namespace weir::output::cdf {
@@ -15,7 +16,7 @@ namespace {
 constexpr int64_t kMostBytesCdf2 = (int64_t{1} << 32) - 4;
 constexpr int64_t kMostLengthCdf2 = (int64_t{1} << 31) - 4;
 
-Status refuse(const std::string& what) { return {WEIR_E_ARGUMENT, "cdf2: " + what + "; use format cdf5 (or netcdf4, zarr)"}; }
+Status refuse(const std::string& what) { return {WEIR_E_ARGUMENT, "cdf2: " + what + "; use format cdf5"}; }
 
 // The file is what the description says, in the same order.
 Status compare(const FileDescription& description, const Header& header, int version, const std::string& path) {
@@ -46,6 +47,23 @@ Status take_back(const std::string& path, const Header& header, int64_t records)
 
 }  // namespace
 
+class CdfFormat : public Format {
+ public:
+  CdfFormat(const FormatRow& row, int version) : Format(row), version_(version) {}
+  Status ready() const override;
+  Status check(const FileDescription& description) const override;
+  Status same(const FileDescription& description, const std::string& path) const override;
+  int64_t granule(const FileDescription&, int) const override { return 1; }
+  Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
+                                       Team& owners) override;
+  Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options, Team& owners,
+                                     int64_t records) override;
+
+ private:
+  Status create_header(const FileDescription& description, const std::string& path) const;
+  int version_;
+};
+
 Status CdfFormat::ready() const {
   std::string why;
   return netcdf_module(&why) ? Status() : Status(WEIR_E_FORMAT, std::string(name()) + ": " + why);
@@ -55,7 +73,7 @@ Status CdfFormat::check(const FileDescription& description) const {
   for (const output::Variable& v : description.variables) {
     if (v.compression.kind != Compression::Kind::kNone) {
       return {WEIR_E_ARGUMENT, std::string(name()) + ": variable " + v.name + " asks for compression, which classic netCDF has not; " +
-                                   "use format netcdf4 or zarr, or compression none"};
+                                   "use format " + one_of(format_names(true)) + ", or compression none"};
     }
     if (version_ == 5) continue;
     if (v.type == WEIR_INT64) return refuse("variable " + v.name + " is of 64-bit integers");
@@ -115,3 +133,17 @@ Result<std::unique_ptr<output::File>> CdfFormat::open(const FileDescription& des
 }
 
 }  // namespace weir::output::cdf
+
+namespace weir::output {
+
+Format& cdf2_format(const FormatRow& row) {
+  static cdf::CdfFormat format(row, 2);
+  return format;
+}
+
+Format& cdf5_format(const FormatRow& row) {
+  static cdf::CdfFormat format(row, 5);
+  return format;
+}
+
+}  // namespace weir::output

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/format/cdf/cdf.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/format/netcdf4/netcdf4.h"
-
+// netCDF-4. netCDF-C makes the file, HDF5's serial library on the first owner keeps its metadata and says where chunks go, and all owners
+// write chunks there by themselves, compressed in parallel where that is asked for. Why not parallel HDF5: docs/decisions/0016.
 #include <fcntl.h>
 
 #include "output/format/modules.h"
@@ -22,7 +22,7 @@ Status check_attribute(const std::string& owner, const Attribute& attribute) {
   for (const char* kept : {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_NCCOPY",
                            "_IsNetcdf4", "_SuperblockVersion"}) {
     if (attribute.name == kept) {
-      return {WEIR_E_ARGUMENT, "netcdf4: " + owner + ": netCDF-4 keeps the attribute name " + attribute.name + " for itself; use another one, or format cdf5 or zarr"};
+      return {WEIR_E_ARGUMENT, "netcdf4: " + owner + ": netCDF-4 keeps the attribute name " + attribute.name + " for itself; use another one, or another format"};
     }
   }
   return {};
@@ -55,26 +55,20 @@ Status recover(const std::string& path) {
   return netcdf_module(nullptr)->recover(path.c_str(), why) ? Status() : Status(WEIR_E_FILE, why.text);
 }
 
-// The file has the description's variables, and as many records.
-Status compare(const FileDescription& d, const std::string& path, int64_t records) {
-  Result<std::unique_ptr<Reader>> reader = open_reader(path);
-  if (!reader.ok()) return reader.status();
-  for (const Variable& v : d.variables) {
-    Result<Found> found = (*reader)->find(v.name);
-    if (!found.ok()) return found.status();
-    if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
-      return {WEIR_E_FORMAT, "cannot go on with " + path + ": variable " + v.name + " is not what the stream writes now"};
-    }
-    // A writer that died may have finished the record that is to be written again.
-    if (v.over_time && found->records != records && found->records != records + 1) {
-      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
-                                 std::to_string(records)};
-    }
-  }
-  return {};
-}
-
 }  // namespace
+
+class Netcdf4Format : public Format {
+ public:
+  using Format::Format;
+  Status ready() const override;
+  Status check(const FileDescription& description) const override;
+  Status same(const FileDescription& description, const std::string& path) const override;
+  int64_t granule(const FileDescription& description, int variable) const override;
+  Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
+                                       Team& owners) override;
+  Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options, Team& owners,
+                                     int64_t records) override;
+};
 
 Status Netcdf4Format::ready() const {
   std::string why;
@@ -130,10 +124,19 @@ Result<std::unique_ptr<File>> Netcdf4Format::open(const FileDescription& descrip
   Status fits;
   if (owners.rank() == 0) {
     fits = recover(path);
-    if (fits.ok()) fits = compare(description, path, records);
+    if (fits.ok()) fits = check_records(description, path, records);
   }
   WEIR_TRY(owners.agree(fits));
   return Netcdf4File::open(description, storage_of(description), path, options, owners, records);
 }
 
 }  // namespace weir::output::netcdf4
+
+namespace weir::output {
+
+Format& netcdf4_format(const FormatRow& row) {
+  static netcdf4::Netcdf4Format format(row);
+  return format;
+}
+
+}  // namespace weir::output

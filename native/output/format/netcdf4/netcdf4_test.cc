@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/format/netcdf4/netcdf4.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 

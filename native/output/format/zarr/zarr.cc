@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/format/zarr/zarr.h"
-
+// Zarr v3: a directory with an array for each variable, sharded, compressed by zstd or gzip where that is asked for, metadata consolidated. Each
+// owner writes whole shards, so nobody meets anybody; the arrays' lengths in time grow when a record is complete.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "output/format/reader.h"
 #include "output/format/zarr/file.h"
+#include "output/format/zarr/reader.h"
 #include "output/transport/team.h"
 
 namespace weir::output::zarr {
@@ -22,25 +24,22 @@ Result<std::string> read_text(const std::string& path) {
   return read.ok() ? Result<std::string>(std::move(text)) : Result<std::string>(read);
 }
 
-Status compare(const FileDescription& d, const std::string& path, int64_t records) {
-  Result<std::unique_ptr<Reader>> reader = open_reader(path);
-  if (!reader.ok()) return reader.status();
-  for (const Variable& v : d.variables) {
-    Result<Found> found = (*reader)->find(v.name);
-    if (!found.ok()) return found.status();
-    if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
-      return {WEIR_E_FORMAT, "cannot go on with " + path + ": array " + v.name + " is not what the stream writes now"};
-    }
-    // A writer that died may have finished the record that is to be written again.
-    if (v.over_time && found->records != records && found->records != records + 1) {
-      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
-                                 std::to_string(records)};
-    }
-  }
-  return {};
-}
-
 }  // namespace
+
+class ZarrFormat : public Format {
+ public:
+  using Format::Format;
+  Status check(const FileDescription& description) const override;
+  Status same(const FileDescription& description, const std::string& path) const override;
+  int64_t granule(const FileDescription& description, int variable) const override;
+  // A store that is there already is removed; a directory that is none is refused.
+  Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
+                                       Team& owners) override;
+  Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options, Team& owners,
+                                     int64_t records) override;
+  bool is_file(const std::string& path) const override { return ::access((path + "/zarr.json").c_str(), F_OK) == 0; }
+  Result<std::unique_ptr<Reader>> reader(const std::string& path) const override { return ZarrReader::open(path); }
+};
 
 Status ZarrFormat::check(const FileDescription& description) const {
   for (const Variable& v : description.variables) {
@@ -100,7 +99,7 @@ Result<std::unique_ptr<File>> ZarrFormat::open(const FileDescription& descriptio
   auto file = std::make_unique<ZarrFile>(description, path, options, owners);
   Status fits;
   if (owners.rank() == 0) {
-    fits = compare(description, path, records);
+    fits = check_records(description, path, records);
     if (fits.ok()) fits = file->write_metadata(records);
   }
   WEIR_TRY(owners.agree(fits));
@@ -108,3 +107,12 @@ Result<std::unique_ptr<File>> ZarrFormat::open(const FileDescription& descriptio
 }
 
 }  // namespace weir::output::zarr
+
+namespace weir::output {
+
+Format& zarr_format(const FormatRow& row) {
+  static zarr::ZarrFormat format(row);
+  return format;
+}
+
+}  // namespace weir::output
