@@ -64,8 +64,8 @@ def misuse(model):
     flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}", "-lweir", "-lm")
     program = model.mpi.cc(Path(__file__).parent / "misuse.c", *flags, name="misuse")
 
-    def go(mode: str, ranks: int, mistake: str) -> Ran:
-        env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": "20"}
+    def go(mode: str, ranks: int, mistake: str, limit_s: int = 20) -> Ran:
+        env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": str(limit_s)}
         return Ran(run(model.mpi.launch(ranks, program, mistake), timeout=90, env=env, cwd=model.directory))
 
     return go

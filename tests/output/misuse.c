@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/mpi.h>
 #include <weir/weir.h>
 
@@ -19,6 +20,21 @@ static weir_field *field;
     if (call(__VA_ARGS__, &err)) printf("rank %d: %s: %s: %s\n", me, #call, weir_status_name(err.code), err.message); \
     fflush(stdout);                                                                                             \
   } while (0)
+
+// No collective: one of weir's has not ended on MPI_COMM_WORLD. A launcher may end all ranks with the first.
+static void end_together(void) {
+  int ranks, word = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  printf("rank %d ends\n", me);
+  fflush(stdout);
+  for (int r = 1; r < ranks && me == 0; r++) MPI_Recv(&word, 1, MPI_INT, r, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int r = 1; r < ranks && me == 0; r++) MPI_Send(&word, 1, MPI_INT, r, 9, MPI_COMM_WORLD);
+  if (me != 0) {
+    MPI_Send(&word, 1, MPI_INT, 0, 9, MPI_COMM_WORLD);
+    MPI_Recv(&word, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  _exit(0);
+}
 
 enum { kColumns = 6, kRows = 8 };
 
@@ -60,7 +76,9 @@ int main(int argc, char **argv) {
   int rank, ranks;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  SAY(weir_init, MPI_COMM_WORLD, "", &model, &context);
+  if (strcmp(mistake, "absent") || me != 1) SAY(weir_init, MPI_COMM_WORLD, "", &model, &context);
+  if (!strcmp(mistake, "alone") && me == 0) SAY(weir_init, MPI_COMM_WORLD, "", &second_model, &second);
+  if (!strcmp(mistake, "absent") || !strcmp(mistake, "alone")) end_together();
   if (context != NULL) {
     MPI_Comm_rank(model, &rank);
     MPI_Comm_size(model, &ranks);

@@ -67,10 +67,13 @@ BEFORE(MPI_Irecv, (void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c
 BEFORE(MPI_Recv, (void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s), (b, n, t, from, tag, c, s))
 BEFORE(MPI_Rget, (void *b, int n, MPI_Datatype t, int from, MPI_Aint at, int m, MPI_Datatype u, MPI_Win w, MPI_Request *r),
        (b, n, t, from, at, m, u, w, r))
+BEFORE(MPI_Comm_idup, (MPI_Comm c, MPI_Comm *n, MPI_Request *r), (c, n, r))
 BEFORE(MPI_Ibarrier, (MPI_Comm c, MPI_Request *r), (c, r))
 BEFORE(MPI_Ibcast, (void *b, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request *r), (b, n, t, root, c, r))
 BEFORE(MPI_Igather, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, int root, MPI_Comm c, MPI_Request *r),
        (b, n, t, d, m, u, root, c, r))
+BEFORE(MPI_Iallgather, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c, MPI_Request *r),
+       (b, n, t, d, m, u, c, r))
 BEFORE(MPI_Ialltoall, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c, MPI_Request *r),
        (b, n, t, d, m, u, c, r))
 BEFORE(MPI_Ireduce_scatter_block, (const void *b, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r), (b, d, n, t, o, c, r))

@@ -76,6 +76,18 @@ def test_a_second_context_over_ranks_that_serve_is_refused(misuse, model):
     assert times(model.directory / "o.nc") == [0, 60, 120, 180]
 
 
+@pytest.mark.parametrize("mistake", ["absent", "alone"])
+def test_a_rank_that_does_not_come_to_weir_init_is_waited_for_until_the_limit(misuse, mistake):
+    """Rank 1 never calls weir_init; or rank 0 alone calls it a second time."""
+    ran = misuse("serial", 3, mistake, limit_s=1)
+    assert sorted(ran.said) == ([0, 2] if mistake == "absent" else [0])
+    for said in ran.said.values():
+        ((call, code, message),) = said
+        assert (call, code) == ("weir_init", "WEIR_E_LOST")
+        assert message.startswith("MPI_Comm_idup: a rank of this communicator did not call weir_init or weir_serve within 1 s (WEIR_OUTPUT_TIME_LIMIT_S)")
+    assert all(f"rank {rank} ends" in ran.done.stdout for rank in range(3))
+
+
 def test_two_contexts_beside_each_other_where_nobody_serves(misuse, model):
     assert not misuse("serial", 2, "two_contexts").said
     assert times(model.directory / "o.nc") == [0, 60, 120, 180]

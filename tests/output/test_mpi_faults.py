@@ -2,9 +2,8 @@
 """Calls of the MPI library itself fail (mpi_faults.c), and windows have the memory model MPI_WIN_SEPARATE. Every run ends; a file that has its name is that of
 a run without failures, byte for byte; where one has not got it, every rank of the model has returned an error.
 
-Not covered: MPI_Comm_dup and MPI_Allgather, with which weir_init begins, wait for all ranks without
-a time limit. After them only MPI_Comm_split, MPI_Win_create and MPI_Win_free do, each after a barrier
-that has one."""
+Only MPI_Comm_split, MPI_Win_create and MPI_Win_free wait for all ranks without a time limit, each
+after a barrier that has one."""
 
 from __future__ import annotations
 
@@ -107,6 +106,21 @@ def test_no_rank_is_waited_for_without_a_time_limit(model, faults, before):
     said += faults("serial", "two-sided", 1, (int(rank), int(blocking) - before, 0))
     assert re.search(rf"^run 1 rank {rank}: call \d+ failed: MPI_Test(all)?$", said, re.M), said
     check(model.directory, said, 1)
+
+
+# The begin and the end of MPI_Comm_idup; the begin and the end of MPI_Iallgather.
+@pytest.mark.parametrize("call", [1, 2, 3, 4])
+def test_the_first_calls_of_weir_init_wait_until_the_limit(faults, call):
+    said = faults("serial", "two-sided", 1, (1, call, 0))
+    name = ("MPI_Comm_idup", "MPI_Test", "MPI_Iallgather", "MPI_Testall")[call - 1]
+    assert re.search(rf"^run 1 rank 1: call {call} failed: {name}$", said, re.M), said
+    waited_for = "MPI_Comm_idup" if call == 1 else "MPI_Iallgather"
+    for rank in range(RANKS):
+        (code, message) = re.search(rf"^run 1 rank {rank}: (WEIR_E_\w+): (.*)$", said, re.M).groups()
+        if rank == 1:
+            assert code == "WEIR_E_MPI", said
+        elif call < 4:  # at the end of MPI_Iallgather the others have what they need, and wait in a later call
+            assert code == "WEIR_E_LOST" and message.startswith(waited_for) and "within 0 s" in message, said
 
 
 @pytest.mark.parametrize(("mode", "transport"), WAYS)

@@ -87,14 +87,12 @@ Status check_free_to_serve(int rank) {
 }
 
 // Waits before the configuration is agreed upon end at the time limit that this rank's environment has, else at the default.
-void limit_first_waits(MpiWorld& world) {
+double limit_of_first_waits_s() {
   constexpr const char* kVariable = "WEIR_OUTPUT_TIME_LIMIT_S";
-  const char* value = std::getenv(kVariable);
-  if (value == nullptr || *value == '\0') return;
   Source source;
-  source.environment.emplace_back(kVariable, value);
+  if (const char* value = std::getenv(kVariable); value != nullptr && *value != '\0') source.environment.emplace_back(kVariable, value);
   const Result<Config> config = parse_config(source);
-  if (config.ok()) world.set_time_limit((*config).settings.time_limit_s);
+  return config.ok() ? (*config).settings.time_limit_s : Settings().time_limit_s;
 }
 
 Result<Config> agree_config(MpiWorld& world, const char* path) {
@@ -132,10 +130,9 @@ Result<std::vector<int>> find_named_servers(MpiWorld& world, bool named) {
 
 Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, weir_context** context) {
   WEIR_TRY(check_nobody_serves(comm));
-  Result<std::unique_ptr<MpiWorld>> made = MpiWorld::make(comm);
+  Result<std::unique_ptr<MpiWorld>> made = MpiWorld::make(comm, limit_of_first_waits_s());
   if (!made.ok()) return made.status();
   MpiWorld& world = **made;
-  limit_first_waits(world);
   Result<Config> config = agree_config(world, path);
   if (!config.ok()) return config.status();
   Result<std::vector<int>> named_servers = find_named_servers(world, named);

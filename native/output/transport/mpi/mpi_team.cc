@@ -151,6 +151,18 @@ Status MpiTeam::barrier() {
   }
 }
 
+Result<Bytes> MpiTeam::gather_to_all(std::span<const char> bytes) {
+  if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
+  auto buffers = std::make_shared<Buffers<char>>();
+  buffers->out.assign(bytes.begin(), bytes.end());
+  buffers->in.resize(bytes.size() * static_cast<size_t>(size_));
+  const int count = static_cast<int>(bytes.size());
+  std::vector<MPI_Request> requests(1);
+  WEIR_TRY(begun(MPI_Iallgather(buffers->out.data(), count, MPI_BYTE, buffers->in.data(), count, MPI_BYTE, comm_, &requests[0]), "MPI_Iallgather", buffers));
+  WEIR_TRY(finish(requests, buffers, "MPI_Iallgather"));
+  return std::move(buffers->in);
+}
+
 Result<std::vector<int64_t>> MpiTeam::sum_for_each(std::vector<int64_t> three_for_each) {
   if (lost_) return Status{WEIR_E_LOST, "a rank was lost before"};
   auto buffers = std::make_shared<Buffers<int64_t>>();

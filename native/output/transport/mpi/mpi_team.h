@@ -56,6 +56,8 @@ class MpiTeam : public Team {
   // Ranks do not come together here any more: no collective is begun, and the communicator stays, as one may be under way on it.
   void lose() { lost_ = limit_->doubtful = true; }
   bool lost() const { return lost_; }
+  // Every rank's bytes, in the order of ranks; all give the same number of bytes.
+  Result<std::vector<char>> gather_to_all(std::span<const char> bytes);
   // Every rank gives 3 numbers for each rank: what all have given for this one, added up.
   Result<std::vector<int64_t>> sum_for_each(std::vector<int64_t> three_for_each);
 

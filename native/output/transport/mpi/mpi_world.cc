@@ -36,13 +36,32 @@ uint64_t node_mark() {
   return hash;
 }
 
+// Waits for all ranks. What they do not end together is abandoned: MPI may write the handle any time later.
+Result<MPI_Comm> duplicate(MPI_Comm comm, double limit_s) {
+  auto* own = new MPI_Comm(MPI_COMM_NULL);
+  MPI_Request request = MPI_REQUEST_NULL;
+  WEIR_TRY(mpi_status(MPI_Comm_idup(comm, own, &request), "MPI_Comm_idup"));
+  int done = 0;
+  for (Patience patience(limit_s);;) {
+    WEIR_TRY(mpi_status(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Comm_idup"));
+    if (done) break;
+    if (patience.wait()) continue;
+    return Status{WEIR_E_LOST, "MPI_Comm_idup: a rank of this communicator did not call weir_init or weir_serve within " +
+                                   std::to_string(static_cast<int>(limit_s)) + " s (WEIR_OUTPUT_TIME_LIMIT_S)"};
+  }
+  const MPI_Comm result = *own;
+  delete own;
+  return result;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<MpiWorld>> MpiWorld::make(MPI_Comm world) {
-  MPI_Comm own = MPI_COMM_NULL;
-  WEIR_TRY(mpi_status(MPI_Comm_dup(world, &own), "MPI_Comm_dup"));
+Result<std::unique_ptr<MpiWorld>> MpiWorld::make(MPI_Comm world, double time_limit_s) {
+  Result<MPI_Comm> own = duplicate(world, time_limit_s);
+  if (!own.ok()) return own.status();
   std::unique_ptr<MpiWorld> made(new MpiWorld);
-  made->team_ = std::make_unique<MpiTeam>(own, made->limit_);
+  made->set_time_limit(time_limit_s);
+  made->team_ = std::make_unique<MpiTeam>(*own, made->limit_);
   WEIR_TRY(made->find_sites());
   return made;
 }
@@ -60,18 +79,19 @@ Status MpiWorld::find_sites() {
   };
   const int size = team_->size();
   sent_.resize(3 * static_cast<size_t>(size));
-  auto marks = std::make_shared<std::vector<Mark>>(static_cast<size_t>(size));
+  std::vector<Mark> marks(static_cast<size_t>(size));
   const Mark mine{node_mark(), getpid()};
-  // The first collective of all: it waits as long as the slowest rank's start takes.
-  WEIR_TRY(mpi_status(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, marks->data(), sizeof mine, MPI_BYTE, team_->comm()), "MPI_Allgather"));
+  Result<std::vector<char>> all = team_->gather_to_all({reinterpret_cast<const char*>(&mine), sizeof mine});
+  if (!all.ok()) return all.status();
+  memcpy(marks.data(), all->data(), all->size());
   const char* emulated = getenv("WEIR_NODE_RANKS");
   const int node_ranks = emulated != nullptr ? atoi(emulated) : 0;
   std::unordered_map<uint64_t, int> numbers;
   sites_.resize(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) {
     const int next = static_cast<int>(numbers.size());
-    sites_[r].node = node_ranks > 0 ? r / node_ranks : numbers.try_emplace((*marks)[r].node, next).first->second;
-    sites_[r].pid = static_cast<int>((*marks)[r].pid);
+    sites_[r].node = node_ranks > 0 ? r / node_ranks : numbers.try_emplace(marks[r].node, next).first->second;
+    sites_[r].pid = static_cast<int>(marks[r].pid);
   }
   limit_->world = team_->comm();
   limit_->pids.resize(static_cast<size_t>(size));

@@ -13,8 +13,8 @@ namespace weir::output {
 
 class MpiWorld : public World {
  public:
-  // [collective over world]
-  static Result<std::unique_ptr<MpiWorld>> make(MPI_Comm world);
+  // [collective over world] A rank that does not come within the time limit is an error on the others, as at every later call.
+  static Result<std::unique_ptr<MpiWorld>> make(MPI_Comm world, double time_limit_s);
   ~MpiWorld() override;
 
   Team& team() override { return *team_; }
