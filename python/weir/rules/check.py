@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from weir.rules.matching.match import is_file_system, lies_in
-from weir.rules.matching.pattern import fits
+from weir.rules.matching.native import fits
 from weir.rules.mistakes import Mistake
 from weir.rules.model import Conditions, Hints, Rule, RuleSet
 
@@ -65,13 +64,13 @@ def _pattern_covers(wide: str | None, narrow: str | None) -> bool:
 def _directory_covers(wide: Conditions, narrow: Conditions) -> bool:
     if wide.dir is None or wide.dir == "/":
         return True
-    if narrow.dir is not None and (narrow.dir == wide.dir or lies_in(narrow.dir, wide.dir)):
+    if narrow.dir is not None and f"{narrow.dir}/".startswith(f"{wide.dir}/"):
         return True
     return narrow.path is not None and _WILDCARDS.split(narrow.path, maxsplit=1)[0].startswith(f"{wide.dir}/")
 
 
 def _any_of(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
-    return not wide or (bool(narrow) and all(any(is_file_system(n, w) for w in wide) for n in narrow))
+    return not wide or (bool(narrow) and all(n in wide or ("fuse" in wide and n.startswith("fuse.")) for n in narrow))
 
 
 def _ranges_cover(wide: tuple[tuple[int, int], ...], narrow: tuple[tuple[int, int], ...]) -> bool:

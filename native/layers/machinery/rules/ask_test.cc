@@ -2,9 +2,7 @@
 // For Python's tests: answers questions of the matcher, a line each; every word is percent-encoded, "-" stands for none.
 //   rules TEXT                                                    -> ok RULES HINTS | mistake LINE WHY
 //   open PATH FLAGS RANK FORTRAN UNIT ACCESS FORM SIZE FSTYPE     -> index of the rule, of the hints; -1: none
-//   pattern PATTERN TEXT                                          -> 0 | 1
 //   absolute DIRECTORY PATH                                       -> the path
-//   facts PATH FLAGS                                              -> bytes of the file, kind of its file system
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,19 +66,10 @@ int main() {
       else printf("mistake %u %s\n", known.mistake_line, mistake);
     } else if (verb == "open") {
       answer_open(line, known);
-    } else if (verb == "pattern") {
-      const std::string pattern = word(line), name = word(line);
-      printf("%d\n", rules::prepare(view(pattern)).matches(view(name)) ? 1 : 0);
     } else if (verb == "absolute") {
       const std::string directory = word(line), path = word(line);
       char to[8192];
       printf("%s\n", rules::make_absolute(view(directory), view(path), to, sizeof to) ? to : "");
-    } else if (verb == "facts") {
-      const std::string path = word(line);
-      rules::Open what{path.c_str()};
-      what.flags = static_cast<int>(number(line));
-      const base::Text kind = rules::file_system_of(what);
-      printf("%lu %.*s\n", static_cast<unsigned long>(rules::size_of(what)), static_cast<int>(kind.size), kind.data);
     } else {
       return 2;
     }

@@ -18,8 +18,10 @@ uint8_t modes_of(int flags) {
   return modes;
 }
 
+// A negative value is not known: no range has it.
 bool contains(const List& list, int64_t value) {
   if (list.count == 0) return true;
+  if (value < 0) return false;
   for (uint32_t i = 0; i < list.count; ++i) {
     if (list.ranges[i].first <= value && value <= list.ranges[i].last) return true;
   }
@@ -46,24 +48,32 @@ class Question {
     name_ = {path_.data + before, path_.size - before};
   }
 
-  bool fits(const Conditions& when) {
-    if (!when.name.matches(name_) || !when.path.matches(path_) || !lies_in(path_, when.directory)) return false;
-    if (when.modes != 0 && (when.modes & modes_) == 0) return false;
-    if (when.ranks.count != 0 && (what_.rank < 0 || !contains(when.ranks, what_.rank))) return false;
-    if (!fits_fortran(when)) return false;
-    return fits_size(when) && fits_file_system(when);
+  // kAll: every condition that does not hold; else one of them, and no more conditions are looked at.
+  template <bool kAll>
+  uint32_t misfits(const Conditions& when) {
+    uint32_t found = 0;
+    const auto ends = [&found](Misfit condition, bool holds) {
+      if (!holds) found |= condition;
+      return !kAll && !holds;
+    };
+    const bool fortran = when.units.count != 0 || when.access != Access::kUnknown || when.form != Form::kUnknown;
+    if (ends(kWrongName, when.name.matches(name_)) || ends(kWrongPath, when.path.matches(path_)) ||
+        ends(kWrongDirectory, lies_in(path_, when.directory)) || ends(kWrongMode, when.modes == 0 || (when.modes & modes_) != 0) ||
+        ends(kWrongRank, contains(when.ranks, what_.rank)) || ends(kNotFortran, !fortran || what_.fortran)) {
+      return found;
+    }
+    if (fortran && what_.fortran &&
+        (ends(kWrongUnit, contains(when.units, what_.unit)) ||
+         ends(kWrongAccess, when.access == Access::kUnknown || when.access == what_.access) ||
+         ends(kWrongForm, when.form == Form::kUnknown || when.form == what_.form))) {
+      return found;
+    }
+    if (!ends(kWrongSize, fits_size(when))) ends(kWrongFileSystem, fits_file_system(when));
+    return found;
   }
+  bool fits(const Conditions& when) { return misfits<false>(when) == 0; }
 
  private:
-  bool fits_fortran(const Conditions& when) const {
-    const bool asked = when.units.count != 0 || when.access != Access::kUnknown || when.form != Form::kUnknown;
-    if (!asked) return true;
-    if (!what_.fortran) return false;
-    if (when.units.count != 0 && (what_.unit < 0 || !contains(when.units, what_.unit))) return false;
-    if (when.access != Access::kUnknown && when.access != what_.access) return false;
-    return when.form == Form::kUnknown || when.form == what_.form;
-  }
-
   bool fits_size(const Conditions& when) {
     if (when.min_bytes == 0 && when.max_bytes == UINT64_MAX) return true;
     if (size_ == kAsk) size_ = what_.ask_size != nullptr ? what_.ask_size(what_) : size_of(what_);
@@ -88,6 +98,8 @@ class Question {
 };
 
 }  // namespace
+
+uint32_t misfits(const Conditions& when, const Open& what) { return Question(what).misfits<true>(when); }
 
 const Rule* match(const Rules& rules, const Open& what) {
   if (rules.rule_count == 0) return nullptr;

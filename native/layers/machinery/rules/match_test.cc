@@ -25,7 +25,12 @@ class Matcher {
   // Index of the rule, or -1.
   int operator()(const Open& what) const {
     const Rule* rule = match(rules_, what);
-    return rule == nullptr ? -1 : static_cast<int>(rule->index);
+    const uint32_t index = rule == nullptr ? rules_.rule_count : rule->index;
+    if (what.ask_size == nullptr && what.ask_file_system == nullptr) {  // others count how often they are asked
+      for (uint32_t i = 0; i < index; ++i) EXPECT_NE(misfits(rules_.rules[i].when, what), 0u) << i;
+      EXPECT_TRUE(rule == nullptr || misfits(rule->when, what) == 0);
+    }
+    return rule == nullptr ? -1 : static_cast<int>(index);
   }
   int hints(const Open& what) const {
     const Hints* found = match_hints(rules_, what);

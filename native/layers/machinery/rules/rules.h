@@ -123,6 +123,15 @@ const Rule* match(const Rules& rules, const Open& what);
 // The first hints that match, or null.
 const Hints* match_hints(const Rules& rules, const Open& what);
 
+// A condition of a rule that an open does not meet.
+enum Misfit : uint32_t {
+  kWrongName = 1, kWrongPath = 2, kWrongDirectory = 4, kWrongMode = 8, kWrongRank = 16,
+  kNotFortran = 32,  // the next three are then not looked at
+  kWrongUnit = 64, kWrongAccess = 128, kWrongForm = 256, kWrongSize = 512, kWrongFileSystem = 1024,
+};
+// All that match() finds wrong with the open, as bits; 0: the rule matches.
+uint32_t misfits(const Conditions& when, const Open& what);
+
 // The path an open has: `path`, if relative completed by `directory` (absolute), without //, /. and /.. (as text: links are not
 // followed). False when it does not fit in size bytes.
 bool make_absolute(base::Text directory, base::Text path, char* to, size_t size);

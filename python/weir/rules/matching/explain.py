@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from weir.rules.layers import Kind, kinds
 from weir.rules.matching.match import Open, misfits
+from weir.rules.matching.native import file_system_of
 from weir.rules.model import Conditions, Hints, Layer, Rule, RuleSet
 from weir.rules.stack import layer_text, stack_text
 from weir.rules.values import normalised, ranges_text, size_text
@@ -25,22 +25,6 @@ def open_of(file: str, modes: Iterable[str] = (), size: int | None = None, fstyp
     if size is None:
         size = found.st_size if found and "truncate" not in chosen else 0
     return Open(path, chosen, size=size, fstype=file_system_of(path) if fstype is None else fstype, **fortran)
-
-
-def file_system_of(path: str) -> str:
-    """The file system of a file, or of the directory it would be made in, as /proc/self/mountinfo names it; "" if not known."""
-    there = path if os.path.exists(path) else os.path.dirname(path)
-    try:
-        device = os.stat(there).st_dev
-        lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return ""
-    number = f"{os.major(device)}:{os.minor(device)}"
-    for line in lines:
-        fields, _, rest = line.partition(" - ")
-        if fields.split(" ")[2:3] == [number]:
-            return rest.split(" ")[0]
-    return ""
 
 
 def conditions_text(when: Conditions) -> str:
