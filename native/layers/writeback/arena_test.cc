@@ -2,8 +2,10 @@
 // Arenas with a real helper: files are handed over, let go, and drained when a process dies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -242,6 +244,77 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     writeback::give_block(arena, block);
     writeback::destroy_arena(arena);
     EXPECT_NE(access((directory_ + "/0/shared." + std::to_string(writeback::kVersion) + ".x").c_str(), F_OK), 0);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+namespace {
+
+struct Left {
+  enum : uint32_t { kBefore, kWithin, kEnded } volatile at;
+};
+sigjmp_buf left_at;
+void leave(int) { siglongjmp(left_at, 1); }
+
+// Registers and unregisters a file, again and again; stops before each time.
+[[noreturn]] void register_and_leave(writeback::Arena* arena, const int& fd, const std::string& name, Left& left) {
+  signal(SIGUSR1, leave);
+  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  for (;;) {
+    left.at = Left::kBefore;
+    raise(SIGSTOP);
+    if (sigsetjmp(left_at, 1) == 0) {
+      left.at = Left::kWithin;
+      if (const int slot = registered(arena, fd, name); slot >= 0) writeback::unregister_file(arena, slot, &fd);
+      left.at = Left::kEnded;
+    }
+    if (arena->header->lock.word != 0) _exit(3);
+    const int slot = registered(arena, fd, name);
+    if (slot < 0 || !writeback::held(arena, slot)) _exit(4);
+    writeback::unregister_file(arena, slot, &fd);
+  }
+}
+
+int given(const char* variable, int otherwise) {
+  const char* text = getenv(variable);
+  return text != nullptr ? atoi(text) : otherwise;
+}
+
+}  // namespace
+
+// A handler that jumps out comes when the arena's lock has been let go: at every instruction signals wait for that.
+TEST_F(Drain, a_registration_that_a_jump_left_has_no_lock) {
+  const int status = in_child([&] {
+    ASSERT_NE(node::own_directory(), nullptr);
+    auto* const left = static_cast<Left*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    const std::string name = path("file");
+    const pid_t child = fork();
+    if (child == 0) {
+      writeback::forked();
+      const int fd = open(name.c_str(), O_RDWR | O_CREAT, 0600);
+      register_and_leave(writeback::share_arena("x", 8, 4096, 4, 100), fd, name, *left);
+    }
+    int status = 0;
+    const auto stops = [&] { return waitpid(child, &status, 0) == child && WIFSTOPPED(status); };
+    // Returns whether the call had ended before.
+    const auto jump_after = [&](int instructions) {
+      for (int n = 0; n < instructions && left->at != Left::kEnded; n += left->at == Left::kWithin) {
+        ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
+        if (!stops()) break;
+      }
+      const bool ended = left->at == Left::kEnded;
+      if (WIFSTOPPED(status)) ptrace(PTRACE_CONT, child, nullptr, ended ? 0 : SIGUSR1);
+      EXPECT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction " << instructions;
+      return ended;
+    };
+    ASSERT_TRUE(stops());
+    EXPECT_TRUE(jump_after(1 << 30));
+    const int stride = 1 + 80 / given("WEIR_TEST_KILLS", 8);
+    int times = 0;
+    for (int at = stride; !HasFailure() && !jump_after(at); at += stride) ++times;
+    EXPECT_GT(times, 10);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
   });
   EXPECT_EQ(status, 0);
 }

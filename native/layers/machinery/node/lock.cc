@@ -150,13 +150,20 @@ void remember_stuck(const Lock& lock, uint32_t word) {
   base::store_relaxed(&stuck_at(lock).lock, &lock);
 }
 
+// Before the lock is taken, and note_released() after it was let go: a jump between the two leaves it in the list.
 void note_held(Lock& lock) {
-  if (held.count < kMostHeld) held.locks[held.count++] = &lock;
+  if (held.count >= kMostHeld) return;
+  held.locks[held.count] = &lock;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  base::store_relaxed(&held.count, held.count + 1);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 void note_released(const Lock& lock) {
   for (uint32_t i = held.count; i-- > 0;) {
     if (held.locks[i] != &lock) continue;
-    held.locks[i] = held.locks[--held.count];
+    held.locks[i] = held.locks[held.count - 1];
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    base::store_relaxed(&held.count, held.count - 1);
     return;
   }
 }
@@ -266,15 +273,18 @@ void wake(uint32_t* word, int sleepers) { base::futex_wake(word, sleepers, base:
 
 bool try_acquire(Lock& lock) {
   uint32_t free = 0;
-  if (!base::compare_exchange(&lock.word, &free, this_thread())) return false;
+  const uint32_t me = this_thread();
   note_held(lock);
-  return true;
+  if (base::compare_exchange(&lock.word, &free, me)) return true;
+  note_released(lock);
+  return false;
 }
 
 Taken take(Lock& lock) {
   const uint32_t me = this_thread();
+  note_held(lock);
   const Taken taken = WEIR_LIKELY(had_at_once(lock, me)) ? Taken::kFree : wait_for(lock, me, true);
-  if (taken != Taken::kNot) note_held(lock);
+  if (taken == Taken::kNot) note_released(lock);
   return taken;
 }
 
@@ -287,20 +297,22 @@ bool is_mine(const Lock& lock) { return (base::load(&lock.word) & ~kSleepers) ==
 
 bool release(Lock& lock) {
   const uint32_t me = this_thread();
-  note_released(lock);
   uint32_t seen = me;
-  while (!base::compare_exchange(&lock.word, &seen, 0u)) {
-    if ((seen & ~kSleepers) != me) return false;
-  }
+  while (!base::compare_exchange(&lock.word, &seen, 0u) && (seen & ~kSleepers) == me) {}
+  note_released(lock);
+  if ((seen & ~kSleepers) != me) return false;
   if (WEIR_UNLIKELY((seen & kSleepers) != 0)) wake(&lock.word, 1);
   return true;
 }
 
 uint32_t revoke(Lock& lock) {
   uint32_t seen = base::load(&lock.word);
-  if (seen == 0 || !known_as_stuck(lock, seen) || !base::compare_exchange(&lock.word, &seen, this_thread() | kSleepers)) return 0;
+  const uint32_t me = this_thread();
+  if (seen == 0 || !known_as_stuck(lock, seen)) return 0;
   note_held(lock);
-  return seen & ~kSleepers;
+  if (base::compare_exchange(&lock.word, &seen, me | kSleepers)) return seen & ~kSleepers;
+  note_released(lock);
+  return 0;
 }
 
 bool revoked_lives(uint32_t owner) { return owner_of(owner) != Owner::kGone; }
@@ -308,9 +320,9 @@ bool revoked_lives(uint32_t owner) { return owner_of(owner) != Owner::kGone; }
 uint32_t owner_word() { return this_thread(); }
 
 void give_back(Lock& lock, uint32_t owner) {
-  note_released(lock);
   uint32_t seen = base::load(&lock.word);
   while (!base::compare_exchange(&lock.word, &seen, owner | kSleepers)) {}
+  note_released(lock);
 }
 
 bool owner_is_stopped(const Lock& lock) {

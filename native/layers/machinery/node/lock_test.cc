@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -179,4 +181,63 @@ TEST(Lock, excludes_others_while_some_of_them_are_killed) {
   EXPECT_EQ(wrong, 0);
   if (acquire(both->lock)) both->b = both->a;  // the last to come may have been one of the killed
   EXPECT_EQ(both->a, both->b);
+}
+
+namespace {
+
+struct Jumped {
+  Lock locks[2];
+  enum : uint32_t { kBefore, kWithin, kEnded } volatile at;
+};
+
+sigjmp_buf left_at;
+void leave(int) { siglongjmp(left_at, 1); }
+
+// Again and again; stops before each time.
+[[noreturn]] void take_and_leave(Jumped& own) {
+  owner_word();  // found once, by system calls
+  signal(SIGUSR1, leave);
+  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  for (;;) {
+    own.at = Jumped::kBefore;
+    raise(SIGSTOP);
+    if (sigsetjmp(left_at, 1) == 0) {
+      own.at = Jumped::kWithin;
+      if (!try_acquire(own.locks[0]) || take(own.locks[1]) != Taken::kFree) _exit(3);
+      release(own.locks[1]);
+      release(own.locks[0]);
+      own.at = Jumped::kEnded;
+    }
+    forfeit_held();
+    for (Lock& lock : own.locks) {
+      if (lock.word != 0 && revoked_lives(lock.word & ~(1u << 31))) _exit(4);
+      lock.word = 0;
+    }
+  }
+}
+
+}  // namespace
+
+// A handler jumps out of taking or releasing a lock, at each instruction of both: whoever comes next
+// finds the lock free, or with a dead owner.
+TEST(Lock, that_a_jump_left_has_no_living_owner) {
+  Jumped* const own = shared<Jumped>();
+  const pid_t child = fork();
+  if (child == 0) take_and_leave(*own);
+  int status = 0;
+  const auto stops = [&] { return waitpid(child, &status, 0) == child && WIFSTOPPED(status); };
+  ASSERT_TRUE(stops());
+  int instructions = 0;
+  for (bool ended = false; !ended; ++instructions) {
+    for (int within = 0; within <= instructions && !ended; within += own->at == Jumped::kWithin) {
+      ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
+      ASSERT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction " << instructions;
+      ended = own->at == Jumped::kEnded;
+    }
+    ptrace(PTRACE_CONT, child, nullptr, ended ? 0 : SIGUSR1);
+    ASSERT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction " << instructions;
+  }
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  EXPECT_GT(instructions, 50);
 }
