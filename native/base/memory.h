@@ -3,8 +3,10 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 
 #include "base/syscall.h"
 
@@ -35,6 +37,34 @@ inline bool is_readable(uintptr_t at, uint64_t bytes) {
   const long all = populate(at, bytes, false);
   if (all != -EINVAL) return all == 0;
   return populate(at, 0, false) == -EINVAL && is_mapped(at, bytes);  // else the kernel has it, and a page is protected
+}
+
+// One mapping of /proc/self/maps (PROCMAP_QUERY, since Linux 6.11).
+struct MappingQuery {
+  uint64_t size, wanted, at, begin, end, flags, page_bytes, offset, inode;
+  uint32_t device[2], name_bytes, build_id_bytes;
+  uint64_t name, build_id;
+};
+static_assert(sizeof(MappingQuery) == 104);
+
+// Where the mappings end that an aligned range begins with and that may be written; `end` also where the kernel cannot tell. No page
+// is made present by that.
+inline uintptr_t writable_until(uintptr_t at, uintptr_t end) {
+  constexpr uint64_t kWritable = 2;
+  const HoldsDescriptor held;
+  const long fd = open_at(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (failed(fd)) return end;
+  while (at < end) {
+    MappingQuery query{};
+    query.size = sizeof query;
+    query.wanted = kWritable;
+    query.at = at;
+    const long result = system_call(SYS_ioctl, fd, static_cast<long>(_IOWR('f', 17, MappingQuery)), reinterpret_cast<long>(&query));
+    if (result == -ENOENT) break;
+    at = result == 0 && query.end > at ? query.end : end;
+  }
+  close_fd(static_cast<int>(fd));
+  return at < end ? at : end;
 }
 
 // Whether all pages of an aligned range can be read or written: they are made present. False also where the kernel cannot tell.

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 
+KERNEL = tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in platform.release().split(".")[:2])
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +27,7 @@ static char *pages(int count, int protection) {
   return at;
 }
 static const int modes[] = {O_RDWR, O_RDWR | O_APPEND, O_WRONLY | O_APPEND};
-/* addresses FILE: each call on bad memory, then the size and a sum of the file */
+/* addresses FILE [ONLY-READABLE]: each call on bad memory, then the size and a sum of the file */
 int main(int argc, char **argv) {
   char good[300];
   memset(good, 'g', sizeof good);
@@ -77,6 +80,14 @@ int main(int argc, char **argv) {
       ftruncate(fd, 768 * 4096);
       said("read 3 MiB with a protected page", pread(fd, huge, 768 * 4096, 0));
       said("read that page last", pread(fd, huge, 701 * 4096, 4096));
+      if (argc > 2) {
+        mprotect(huge + 700 * 4096, 4096, PROT_READ);
+        said("read 3 MiB with a page that is only readable", pread(fd, huge, 768 * 4096, 0));
+        said("read that page last", pread(fd, huge, 701 * 4096, 4096));
+        said("read that page in the first MiB", pread(fd, huge + 600 * 4096, 168 * 4096, 4096));
+        struct iovec both[2] = {{huge, 4096}, {huge + 4096, 767 * 4096}};
+        said("read a vector", preadv(fd, both, 2, 0));
+      }
       munmap(huge + 700 * 4096, 4096);
       ftruncate(fd, 768 * 4096);
       said("read 3 MiB with a hole", pread(fd, huge, 768 * 4096, 0));
@@ -114,10 +125,12 @@ STACKS = [
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_bad_address_is_answered_as_by_the_kernel(cc, execute, preload, tmp_path, stack):
     program = cc(PROGRAM, "-w", name="addresses")
-    plain = execute([program, tmp_path / "plain.dat"]).ok().stdout
+    more = ["only-readable"] if KERNEL >= (6, 11) else []  # Linux tells since then what may be written
+    plain = execute([program, tmp_path / "plain.dat", *more]).ok().stdout
     rules = f"weir-rules 1\nrule source=test:1:1 name=*.dat stack={stack}\n"
-    layered = execute([program, tmp_path / "layered.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
+    layered = execute([program, tmp_path / "layered.dat", *more], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
     assert layered.splitlines() == plain.splitlines()
+    assert not more or "page that is only readable 2867200 errno 0" in plain
     assert "none -1 errno 14" in plain and "over the edge 50 errno 0" in plain and "hole 163840 errno 0" in plain
     assert "read 3 MiB with a hole 2867200 errno 0" in plain
 

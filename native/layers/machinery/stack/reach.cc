@@ -69,7 +69,9 @@ uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
   const uint64_t first = at / kPage;
   uint64_t last = (at + bytes - 1) / kPage;
   if (access == Access::kWrites && last - first >= kMostFilled) {
-    if (const uint64_t end = readable_until(first + kMostFilled, last + 1); end <= last) bytes = end * kPage - at;
+    uint64_t end = readable_until(first + kMostFilled, last + 1);
+    end = base::writable_until((first + kMostFilled) * kPage, end * kPage) / kPage;
+    if (end <= last) bytes = end * kPage - at;
     last = first + kMostFilled - 1;
   }
   if (last - first < kLong) {
