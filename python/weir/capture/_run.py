@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import pwd
-import secrets
 import stat
 import tempfile
 import time
@@ -15,6 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from weir._errors import StorageError, UsageError
+from weir._files import complete_file
 
 FORMAT = 1
 JOB_FILE = "job.json"
@@ -77,18 +77,11 @@ class Job:
 
         share: who else may read a new one (`group`, `all`); one that is there keeps its permissions."""
         path = os.path.join(directory, JOB_FILE)
-        temporary = f"{path}.{secrets.token_hex(8)}.new"
         text = json.dumps(asdict(self), indent=1) + "\n"
         try:
-            mode = _mode_of(path) or _FILE_MODES[share]
-            with open(temporary, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, _FILE_MODES[None])) as file:
-                file.write(text)
-                if mode != _FILE_MODES[None]:
-                    os.fchmod(file.fileno(), mode)
-            os.replace(temporary, path)
+            with complete_file(path, _mode_of(path) or _FILE_MODES[share]) as file:
+                file.write(text.encode("ascii"))
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(temporary)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             _write_in_place(path, text)

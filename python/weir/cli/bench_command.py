@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weir._files import complete_file
+
 if TYPE_CHECKING:
     from weir.bench.lab import Lab, Line
 
@@ -35,8 +37,8 @@ def _write_json(where: str, data: object) -> None:
     if where == "-":
         sys.stdout.write(text)
     else:
-        with open(where, "w") as file:
-            file.write(text)
+        with complete_file(where) as file:
+            file.write(text.encode())
 
 
 def _check_repeat(repeat: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from weir._errors import StorageError, UsageError
+from weir._files import complete_file
 from weir.analysis.names import shown
 from weir.query._arrow import pyarrow
 from weir.query.schema import TABLES
@@ -32,20 +32,11 @@ def open_output(path: str | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    unfinished = f"{path}.{os.getpid()}.new"
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            with open(path, "wb") as stream:
-                yield stream
-            return
-        with open(unfinished, "wb") as stream:
+        with complete_file(path) as stream:
             yield stream
-        os.replace(unfinished, path)
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
 
 
 def waiting(is_wanted: bool) -> AbstractContextManager[object]:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from weir._errors import InputError, NotThere, StorageError, UsageError
+from weir._files import complete_file
 
 FIRST_LINE = "weir stripe 1"
 MOST_INDEX_BYTES = 16384
@@ -81,15 +81,8 @@ def join(path: str | os.PathLike[str], output: str | os.PathLike[str] | None = N
         raise UsageError(f"{target} exists already; choose another name or remove it")
     size = striped.size()
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as out:
-            try:
-                _copy(striped, out.fileno(), size)
-                os.fchmod(out.fileno(), striped.path.stat().st_mode & 0o7777)
-                os.fsync(out.fileno())
-                os.replace(out.name, target)
-            except BaseException:
-                os.unlink(out.name)
-                raise
+        with complete_file(target, striped.path.stat().st_mode & 0o7777, sync=True) as out:
+            _copy(striped, out.fileno(), size)
     except OSError as error:
         raise StorageError(error.errno, f"{target}: cannot be written: {error.strerror}") from error
     if remove or output is None:

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "output/format/chunks/codec.h"
+#include "output/format/publish.h"
 #include "output/transport/team.h"
 
 namespace weir::output::zarr {
@@ -22,7 +23,7 @@ Status write_text(const std::string& path, const std::string& text, bool sync) {
   WEIR_TRY(file->write_at(text.data(), text.size(), 0));
   if (sync) WEIR_TRY(file->sync());
   WEIR_TRY(file->close());
-  return std::rename(part.c_str(), path.c_str()) == 0 ? Status() : file_error("rename", part, errno);
+  return publish_file(part, path, true);
 }
 
 Status make_directory(const std::string& path) {

@@ -11,13 +11,13 @@ import base64
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 from markupsafe import Markup
 
 from weir._errors import StorageError
+from weir._files import complete_file
 from weir._version import find_version
 from weir.report.files.groups import file_groups
 from weir.report.frame.build import Report
@@ -66,17 +66,9 @@ def write_html(report: Report, path: str | os.PathLike[str]) -> int:
     """Write the page, all of it or nothing, and return its size in bytes. What is no plain file (/dev/null, a named pipe) is written to as it
     is. Raises StorageError."""
     page = render_html(report).encode("utf-8", "backslashreplace")  # a directory's name may be no text
-    directory, name = os.path.split(os.path.abspath(path))
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            with open(path, "wb") as stream:
-                stream.write(page)
-            return len(page)
-        with tempfile.TemporaryDirectory(dir=directory, prefix=f".{name}.") as scratch:
-            unfinished = os.path.join(scratch, name)
-            with open(unfinished, "wb") as stream:
-                stream.write(page)
-            os.replace(unfinished, path)
+        with complete_file(path) as stream:
+            stream.write(page)
     except OSError as error:
         raise StorageError(f"{path}: the page cannot be written: {error.strerror or error}; name a file in a directory that you may write to") from error
     return len(page)

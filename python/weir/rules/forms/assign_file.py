@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from weir._errors import InputError, StorageError, UsageError
+from weir._files import complete_file
 from weir.rules.forms.assign import Assignment, parse_assign, parse_lines
 from weir.rules.mistakes import Mistake, RulesError, near
 from weir.rules.model import RuleSet
@@ -62,16 +62,8 @@ def change(path: str, edit: Callable[[list[Assignment]], list[Assignment]]) -> N
         text = "".join(f"{a.line()}\n" for a in after)
         parse_assign(text, path)  # nothing is written that could not be read
         try:
-            handle, temporary = tempfile.mkstemp(dir=directory, prefix=".assign-")
-            try:
-                os.fchmod(handle, 0o644)
-                with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-                    file.write(text)
-                os.replace(temporary, path)
-            except OSError:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            with complete_file(path, 0o644) as file:
+                file.write(text.encode("utf-8", "surrogateescape"))
         except OSError as error:
             raise StorageError(f"{path}: the assignments cannot be written: {error.strerror}") from error
 
