@@ -14,6 +14,13 @@ import pytest
 from weir_process import run
 from weir_sources import ROOT, source_files
 
+TARGETS = (
+    "weir_preload",
+    "weir_reader",
+    "weir_output_check",
+    "output_format_test",
+    "output_format_raw_test",
+)
 # The flags of make build: the compiler's cache has all objects but those that a new part changes.
 BUILD = [
     "-G",
@@ -21,12 +28,12 @@ BUILD = [
     "--log-level=WARNING",
     "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
     "-DWEIR_WERROR=ON",
-    "-DWEIR_TESTS=OFF",
     "-DWEIR_WORKLOADS=OFF",
 ]
 LIBRARIES = (
     "native/preload/libweir-preload.so",
     "native/reader/libweir-reader.so",
+    "lib/libweir-output-check.so",
     "declared/layers.json",
 )
 
@@ -60,7 +67,7 @@ class Copy:
         """Build what the new parts change, and put it where the package looks for it."""
         run(["cmake", "-S", self.root, "-B", self.build, *BUILD], timeout=120).ok()
         run(
-            ["cmake", "--build", self.build, "--target", "weir_preload", "weir_reader", "--", "-v"],
+            ["cmake", "--build", self.build, "--target", *TARGETS, "--", "-v"],
             timeout=800,
         ).ok()
         tides = ["-S", self.root / "workloads" / "tides", "-B", self.build / "workloads" / "tides"]
@@ -86,6 +93,7 @@ PARTS = {
     "table": ["ranks"],
     "command": ["how-many"],
     "workload": ["tides"],
+    "format": ["raw"],
 }
 # The files that a part makes, and the lists that get an entry.
 FILES = {
@@ -105,6 +113,11 @@ FILES = {
     "workload": {
         *(f"workloads/tides/{name}" for name in ("CMakeLists.txt", "README.md", "tides.c")),
         "workloads/tides/tests/test_tides.py",
+    },
+    "format": {
+        "native/output/format/raw/raw.cc",
+        "native/output/format/raw/raw_test.cc",
+        "native/output/format/formats.def",
     },
 }
 
@@ -238,6 +251,27 @@ def test_a_new_command_is_in_the_help_and_on_its_page(copy):
     assert "weir how-many" in (copy.root / "docs/reference/commands.md").read_text()
 
 
+def test_a_new_format_is_tested_like_all_others_and_says_what_to_do_next(copy):
+    tests = copy.build / "native" / "output"
+    # The formats of netCDF need a module that is not built here.
+    passed = run([tests / "output_format_test", "--gtest_filter=*/raw"], timeout=60).ok().stdout
+    assert "[  PASSED  ] 7 tests." in passed
+    own = run([tests / "output_format_raw_test"], timeout=60)
+    assert own.returncode == 1 and "[  PASSED  ] 1 test." in own.stdout, own.stdout
+    assert "assert here what a file of raw has" in own.stdout
+
+
+def test_a_new_format_is_in_the_configuration_and_on_its_page(copy, tmp_path):
+    config = tmp_path / "output.toml"
+    config.write_text('[stream.history]\nformat = "raw"\n')
+    check = [copy.weir, "output", "check", config]
+    assert "format       raw" in run(check).ok().stdout
+    config.write_text('[stream.history]\nformat = "raw"\ncompression = "zstd:3"\n')
+    assert "format 'raw' has no compression" in run(check).stderr
+    copy.python("tools/reference").ok()
+    assert "| `raw` | a header" in (copy.root / "docs/reference/formats.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -245,7 +279,7 @@ def test_a_new_command_is_in_the_help_and_on_its_page(copy):
         (["layer", "bufa"], "exists"),
         (["table", "files"], "exists"),
         (["layer"], "write tools/new layer NAME"),
-        (["x", "y"], "write tools/new layer|hook|table|command|workload"),
+        (["x", "y"], "write tools/new layer|hook|table|command|workload|format"),
         (["hook", "int fsync(int fd)", "fsync"], "fsync has a hook"),
         (["hook", "int f", "fsync"], "no declaration of a function"),
         (["hook", "int f(double x)", "fsync"], "first parameter"),
