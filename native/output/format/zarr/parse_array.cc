@@ -1,26 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "output/format/zarr/reader.h"
 
 namespace weir::output::zarr {
 namespace {
 
-Status refuse(const std::string& what) { return {WEIR_E_FORMAT, what}; }
+using nlohmann::json;
 
-bool to_numbers(const Json& json, std::vector<int64_t>& out) {
-  for (const Json& n : json.list) {
-    if (n.kind != Json::Kind::kNumber || n.number < 0 || n.number > 1e15) return false;
-    out.push_back(static_cast<int64_t>(n.number));
-  }
-  return json.kind == Json::Kind::kList;
+// What "/shape/0" leads to; null when nothing is there.
+const json& at(const json& from, const char* pointer) {
+  static const json kNothing;
+  const json::json_pointer where(pointer);
+  return from.contains(where) ? from.at(where) : kNothing;
 }
 
-bool to_type(const Json& json, Type& out) {
+std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+
+Status refuse(const std::string& what) { return {WEIR_E_FORMAT, what}; }
+
+bool to_numbers(const json& from, std::vector<int64_t>& out) {
+  if (!from.is_array()) return false;
+  for (const json& n : from) {
+    if (!n.is_number() || n.get<double>() < 0 || n.get<double>() > 1e15) return false;
+    out.push_back(n.get<int64_t>());
+  }
+  return true;
+}
+
+bool to_type(const json& from, Type& out) {
   static const std::map<std::string, Type> types = {{"float32", WEIR_FLOAT32}, {"float64", WEIR_FLOAT64}, {"int32", WEIR_INT32},
                                                     {"int64", WEIR_INT64},     {"int16", WEIR_INT16},     {"int8", WEIR_INT8}};
-  const auto found = types.find(json.text);
+  const auto found = types.find(text_of(from));
   if (found != types.end()) out = found->second;
   return found != types.end();
 }
@@ -32,10 +45,10 @@ void put(std::vector<char>& out, double value) {
   std::memcpy(out.data(), &typed, sizeof typed);
 }
 
-std::vector<char> fill_of(const Json& json, Type type) {
-  double value = json.kind == Json::Kind::kNumber ? json.number : 0;
-  if (json.is("NaN")) value = NAN;
-  if (json.is("Infinity") || json.is("-Infinity")) value = json.is("Infinity") ? INFINITY : -INFINITY;
+std::vector<char> fill_of(const json& from, Type type) {
+  double value = from.is_number() ? from.get<double>() : 0;
+  if (from == "NaN") value = NAN;
+  if (from == "Infinity" || from == "-Infinity") value = from == "Infinity" ? INFINITY : -INFINITY;
   std::vector<char> out;
   switch (type) {
     case WEIR_FLOAT32: put<float>(out, value); break;
@@ -49,44 +62,44 @@ std::vector<char> fill_of(const Json& json, Type type) {
 }
 
 // bytes, then nothing or one compressor.
-Status parse_codecs(const Json& codecs, Stored& out) {
-  if (!codecs.at(0).at("name").is("bytes")) return refuse("codecs that do not begin with bytes");
-  if (codecs.at(0).at("configuration").at("endian").is("big")) return refuse("big-endian data");
-  if (codecs.list.size() > 2) return refuse("more than one compressor");
-  const Json& compressor = codecs.at(1).at("name");
-  if (compressor.is("zstd")) out.codec = Codec::kZstd;
-  if (compressor.is("gzip")) out.codec = Codec::kGzip;
-  if (codecs.list.size() == 2 && out.codec == Codec::kNone) return refuse("the codec " + compressor.text);
+Status parse_codecs(const json& codecs, Stored& out) {
+  if (at(codecs, "/0/name") != "bytes") return refuse("codecs that do not begin with bytes");
+  if (at(codecs, "/0/configuration/endian") == "big") return refuse("big-endian data");
+  if (codecs.size() > 2) return refuse("more than one compressor");
+  const json& compressor = at(codecs, "/1/name");
+  if (compressor == "zstd") out.codec = Codec::kZstd;
+  if (compressor == "gzip") out.codec = Codec::kGzip;
+  if (codecs.size() == 2 && out.codec == Codec::kNone) return refuse("the codec " + text_of(compressor));
   return {};
 }
 
-Status parse_storage(const Json& json, Stored& out) {
-  const Json& grid = json.at("chunk_grid");
-  if (!grid.at("name").is("regular") || !to_numbers(grid.at("configuration").at("chunk_shape"), out.file_shape)) return refuse("its chunk grid");
-  const Json& codec = json.at("codecs").at(0);
-  out.sharded = codec.at("name").is("sharding_indexed");
+Status parse_storage(const json& from, Stored& out) {
+  if (at(from, "/chunk_grid/name") != "regular" || !to_numbers(at(from, "/chunk_grid/configuration/chunk_shape"), out.file_shape)) {
+    return refuse("its chunk grid");
+  }
+  out.sharded = at(from, "/codecs/0/name") == "sharding_indexed";
   out.chunk_shape = out.file_shape;
-  if (!out.sharded) return parse_codecs(json.at("codecs"), out);
+  if (!out.sharded) return parse_codecs(at(from, "/codecs"), out);
   out.chunk_shape.clear();
-  const Json& sharding = codec.at("configuration");
-  if (!to_numbers(sharding.at("chunk_shape"), out.chunk_shape)) return refuse("its shards");
-  const Json& index = sharding.at("index_codecs");
-  if (sharding.at("index_location").is("start") || index.list.size() != 2 || !index.at(1).at("name").is("crc32c")) {
+  const json& sharding = at(from, "/codecs/0/configuration");
+  if (!to_numbers(at(sharding, "/chunk_shape"), out.chunk_shape)) return refuse("its shards");
+  const json& index = at(sharding, "/index_codecs");
+  if (at(sharding, "/index_location") == "start" || index.size() != 2 || at(index, "/1/name") != "crc32c") {
     return refuse("shards whose index is not at the end with a crc32c");
   }
-  return parse_codecs(sharding.at("codecs"), out);
+  return parse_codecs(at(sharding, "/codecs"), out);
 }
 
 // Time is the first dimension when it is called so.
-Status parse_shape(const Json& json, Stored& out) {
+Status parse_shape(const json& from, Stored& out) {
   std::vector<int64_t> shape;
-  if (!to_numbers(json.at("shape"), shape)) return refuse("its shape");
+  if (!to_numbers(at(from, "/shape"), shape)) return refuse("its shape");
   if (out.file_shape.size() != shape.size() || out.chunk_shape.size() != shape.size()) return refuse("its chunks' number of dimensions");
   std::vector<int64_t> chunk = out.chunk_shape;
   for (size_t d = 0; d < shape.size(); d++) {
     if (chunk[d] < 1 || out.file_shape[d] < 1 || out.file_shape[d] % chunk[d] != 0) return refuse("its chunks' lengths");
   }
-  out.found.over_time = !shape.empty() && json.at("dimension_names").at(0).is("time");
+  out.found.over_time = !shape.empty() && at(from, "/dimension_names/0") == "time";
   out.found.lengths = shape;
   if (out.found.over_time) {
     out.found.records = shape[0];
@@ -98,28 +111,29 @@ Status parse_shape(const Json& json, Stored& out) {
   return {};
 }
 
-void find_packing(const Json& json, Stored& out) {
-  const Json& scale = json.at("attributes").at("scale_factor");
-  const Json& offset = json.at("attributes").at("add_offset");
-  const bool scaled = scale.kind == Json::Kind::kNumber, shifted = offset.kind == Json::Kind::kNumber;
-  if (scaled || shifted) out.found.packing = Packing{scaled ? scale.number : 1, shifted ? offset.number : 0};
-  if (json.at("fill_value").kind == Json::Kind::kNumber) out.found.fill = json.at("fill_value").number;
+void find_packing(const json& from, Stored& out) {
+  const json& scale = at(from, "/attributes/scale_factor");
+  const json& offset = at(from, "/attributes/add_offset");
+  const json& fill = at(from, "/fill_value");
+  if (scale.is_number() || offset.is_number()) {
+    out.found.packing = Packing{scale.is_number() ? scale.get<double>() : 1, offset.is_number() ? offset.get<double>() : 0};
+  }
+  if (fill.is_number()) out.found.fill = fill.get<double>();
 }
 
 }  // namespace
 
-Result<Stored> parse_array(const Json& json) {
+Result<Stored> parse_array(const json& from) {
   Stored out;
-  if (json.at("zarr_format").number != 3 || !json.at("node_type").is("array")) return refuse("no array of Zarr v3");
-  if (!to_type(json.at("data_type"), out.found.type)) return refuse("its data type " + json.at("data_type").text);
-  WEIR_TRY(parse_storage(json, out));
-  WEIR_TRY(parse_shape(json, out));
-  out.fill = fill_of(json.at("fill_value"), out.found.type);
-  find_packing(json, out);
-  const Json& encoding = json.at("chunk_key_encoding");
-  if (!encoding.at("name").is("default")) return refuse("its chunk key encoding");
-  const Json& separator = encoding.at("configuration").at("separator");
-  out.separator = separator.kind == Json::Kind::kText ? separator.text : "/";
+  if (at(from, "/zarr_format") != 3 || at(from, "/node_type") != "array") return refuse("no array of Zarr v3");
+  if (!to_type(at(from, "/data_type"), out.found.type)) return refuse("its data type " + text_of(at(from, "/data_type")));
+  WEIR_TRY(parse_storage(from, out));
+  WEIR_TRY(parse_shape(from, out));
+  out.fill = fill_of(at(from, "/fill_value"), out.found.type);
+  find_packing(from, out);
+  if (at(from, "/chunk_key_encoding/name") != "default") return refuse("its chunk key encoding");
+  const json& separator = at(from, "/chunk_key_encoding/configuration/separator");
+  out.separator = separator.is_string() ? separator.get<std::string>() : "/";
   return out;
 }
 

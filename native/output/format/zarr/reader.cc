@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "output/format/chunks/codec.h"
 #include "output/format/posix_file.h"
@@ -13,6 +14,8 @@
 
 namespace weir::output::zarr {
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr int64_t kMostMetadataBytes = 64 << 20;
 
@@ -24,9 +27,9 @@ Result<Json> read_json(const std::string& path) {
   if (*size > kMostMetadataBytes) return Status(WEIR_E_FORMAT, path + " is too large for metadata");
   std::string text(static_cast<size_t>(*size), ' ');
   WEIR_TRY(file->read_at(text.data(), text.size(), 0));
-  std::optional<Json> json = parse_json(text);
-  if (!json) return Status(WEIR_E_FORMAT, path + " is not JSON");
-  return std::move(*json);
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return Status(WEIR_E_FORMAT, path + " is not JSON");
+  return json;
 }
 
 // Where a chunk lies in its file: all of the file when it is no shard. bytes < 0: there is no such chunk.
@@ -66,7 +69,7 @@ Status decode(Codec codec, std::span<const char> from, std::vector<char>& out) {
 Result<std::unique_ptr<Reader>> ZarrReader::open(const std::string& path) {
   Result<Json> group = read_json(path + "/zarr.json");
   if (!group.ok()) return group.status();
-  if (group->at("zarr_format").number != 3) return Status(WEIR_E_FORMAT, path + " is no store of Zarr v3");
+  if (!group->is_object() || group->value("zarr_format", Json()) != 3) return Status(WEIR_E_FORMAT, path + " is no store of Zarr v3");
   return std::unique_ptr<Reader>(new ZarrReader(path));
 }
 

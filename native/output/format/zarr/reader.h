@@ -3,10 +3,10 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 
 #include "output/format/chunks/layout.h"
 #include "output/format/reader.h"
-#include "output/format/zarr/json.h"
 
 namespace weir::output::zarr {
 
@@ -41,6 +41,6 @@ class ZarrReader : public Reader {
 };
 
 // What an array's zarr.json says, or why weir cannot read it.
-Result<Stored> parse_array(const Json& json);
+Result<Stored> parse_array(const nlohmann::json& json);
 
 }  // namespace weir::output::zarr
