@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import sysconfig
+import time
 
 import pytest
 
@@ -599,3 +602,33 @@ def test_processes_of_several_nodes_have_their_node(traced, weir, cc, tmp_path):
     (head,) = (line for line in table.splitlines() if line.startswith("Step"))
     assert head.split()[:4] == ["Step", "node", "rank", "pid"]
     assert any(line.split()[:2] == ["main", "node2"] for line in table.splitlines())
+
+
+@pytest.mark.parametrize("how", ["%s &", "nohup setsid %s &", "(%s &) &"])
+def test_what_runs_in_the_background_is_named_until_it_ends(weir, tmp_path, how):
+    """It waits for a writer of its fifo, and then writes 50 kB."""
+    os.mkfifo(tmp_path / "fifo")
+    script = how % "cat fifo >out 2>err"
+    done = weir("trace", "-o", "run", "--", "sh", "-c", script, cwd=tmp_path).ok()
+    try:
+        assert "weir: 1 process runs still in the background: " in done.stderr
+        report = weir("report", "run", cwd=tmp_path)
+        named = re.match(r"note: INCOMPLETE: 1 process runs still in the background: cat fifo \(pid (\d+)\)\n", report.stdout)
+        assert report.returncode == 4 and named, report.stdout[:500]
+        assert not json.loads(weir("report", "run", "--json", cwd=tmp_path).stdout)["complete"]
+    finally:
+        (tmp_path / "fifo").write_bytes(bytes(50_000))
+    for _ in range(1000):
+        if not os.path.exists(f"/proc/{named[1]}/exe"):  # a zombie has none
+            break
+        time.sleep(0.01)
+    later = json.loads(weir("report", "run", "--json", cwd=tmp_path).ok().stdout)
+    assert later["complete"] and [one["bytes_written"] for one in later["files"] if one["file"].endswith("/out")] == [50_000]
+
+
+def test_what_runs_beside_a_report_within_the_step_is_no_alarm(weir, tmp_path):
+    command = f"{sysconfig.get_path('scripts')}/weir report run >report"
+    script = f"mkfifo fifo; cat fifo >out 2>err & {command}; status=$?; : >fifo; wait; exit $status"
+    weir("trace", "-o", "run", "--", "sh", "-c", script, cwd=tmp_path).ok()
+    report = (tmp_path / "report").read_text()
+    assert "INCOMPLETE" not in report and re.search(r"cat fifo \(pid \d+: still running\)", report)

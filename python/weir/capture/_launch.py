@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import weir
 from weir._errors import InputError, StorageError
 from weir._native import PRELOAD, LibraryMissing, library_path
+from weir.capture._background import background_note, in_background
 from weir.capture._command import CannotStart, find_program, run_command, shell_status
 from weir.capture._count import Count, count_traces
 from weir.capture._environment import check_level, check_share, idle_environment, parse_budget, rules_variables, tracing_variables
@@ -114,6 +115,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         say(str(error))
         return error.status
     finished = _finish(step, status, before)
+    background = in_background(variables["WEIR_TRACE_DIR"])
     count = count_traces(trace_files(step.directory))
     empty = count.processes == 0
     if count.launchers and not count.ranks and _starts_ranks(command):
@@ -127,6 +129,8 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         say(_why_none(step.directory, command[0], count))
     elif finished and not options.quiet:
         say(_note(options, step.directory, count))
+    if background:
+        say(background_note(background))
     untraced = empty or not finished
     return shell_status(status) or (NO_TRACE_STATUS if untraced else 0)
 

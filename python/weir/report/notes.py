@@ -13,7 +13,9 @@ from weir.report.mpi_io.compute import mpi_files_of
 from weir.report.mpi_io.table import mpi_io_findings
 from weir.report.output.compute import output_of
 from weir.report.output.table import output_findings
-from weir.report.processes.compute import Group, Unseen, is_complete, is_unseen, unseen_of
+from weir.report.processes.compute import (
+    Group, Unseen, background_of, is_complete, is_unseen, running_of, unseen_of
+)  # fmt: skip
 from weir.report.processes.starts import Untraced
 from weir.report.waits.phase_table import phase_findings, rule_findings
 from weir.report.waits.table import wait_findings
@@ -108,7 +110,8 @@ def _of_killed(step: StepReport) -> list[str]:
     found = [
         (index not in data.signals, index)
         for index, one in enumerate(member.process for member in data.members)
-        if one.whole and index not in replaced and (index in data.signals or not one.ended_in_order)
+        if one.whole and index not in replaced and index not in background_of(step)
+        and (index in data.signals or not one.ended_in_order)
     ]  # fmt: skip
     if not found:
         return []
@@ -126,6 +129,8 @@ def _killed(step: StepReport, index: int) -> str:
     member, signal = step.data.members[index], step.data.signals.get(index)
     process = member.process
     how = f"killed by {signal_name(signal)}" if signal else "killed, crashed, or still running"
+    if index in running_of(step):
+        how = "still running"
     job = step.data.step.job
     if not signal and job is not None and job.exit_status is not None and len(step.data.members) == 1:
         how = f"it {_ending(job.exit_status)}, by a system call that weir did not see"
@@ -204,6 +209,11 @@ def unseen_statement(report: Report) -> str | None:
     if untraced:
         parts.append(f"{_programs(untraced)} left no records")
         names += [name for step in steps for name in _names_of_untraced(step, where)]
+    running = [(step, index) for step in report.steps for index in background_of(step)]
+    if running:
+        subject = "1 process runs" if len(running) == 1 else f"{len(running)} processes run"
+        parts.append(f"{subject} still in the background")
+        names += [_running(step, index) for step, index in running]
     if any(step.data.has_no_rank for step in report.steps):
         parts.append(
             "no rank was traced, the launcher alone left records: its ranks were started without "
@@ -215,6 +225,12 @@ def unseen_statement(report: Report) -> str | None:
     if len(names) > MOST_NAMES:
         listed += f"; and {len(names) - MOST_NAMES} more"
     return f"INCOMPLETE: {'; '.join(parts)}" + (f": {listed}" if listed else "")
+
+
+def _running(step: StepReport, index: int) -> str:
+    member = step.data.members[index]
+    who = _who(step, member.process.pid, member.rank if member.process.rank >= 0 else -1, member.file)
+    return f"{member.process.command_line[:60]} ({who})"
 
 
 def _programs(count: int) -> str:

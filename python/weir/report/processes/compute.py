@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -12,6 +13,7 @@ from weir.analysis.columns import file_keys, merged, sums_by_member
 from weir.analysis.step import StepData
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.processes.dirtied import dirtied_bytes
+from weir.report.processes.running import ancestors, is_running
 from weir.report.processes.starts import Untraced, untraced_programs
 from weir.trace import TraceFile
 from weir.trace.children import signal_name
@@ -573,6 +575,31 @@ def all_processes(report: Report) -> list[ProcessFigures]:
     return [one for step in report.steps for one in processes_of(step)]
 
 
+@figure
+def running_of(step: StepReport) -> tuple[int, ...]:
+    """Members that run still, on the machine that makes the report; without those that wait for the
+    report itself."""
+    data, node, waiting = step.data, os.uname().nodename, ancestors()
+    replaced = {
+        one.starter for group in unseen_of(step).groups for one in group.programs if one.is_replaced
+    }
+    return tuple(
+        index
+        for index, one in enumerate(member.process for member in data.members)
+        if one.whole and not one.end_kind and index not in data.signals and index not in replaced
+        and data.files[data.members[index].file].node == node and one.pid not in waiting
+        and is_running(one.pid, one.exe, one.command, one.start_realtime_ns)
+    )  # fmt: skip
+
+
+@figure
+def background_of(step: StepReport) -> tuple[int, ...]:
+    """Those that run still though the command of `weir trace` has ended."""
+    job = step.data.step.job
+    has_ended = job is not None and job.ended_realtime_ns is not None
+    return running_of(step) if has_ended else ()
+
+
 def is_complete(report: Report) -> bool:
     """Whether the trace has all that the run did."""
     return all(map(is_step_complete, report.steps))
@@ -581,5 +608,5 @@ def is_complete(report: Report) -> bool:
 def is_step_complete(step: StepReport) -> bool:
     failed = any(member.process.failures for member in step.data.members)
     found = unseen_of(step)
-    missing = found.is_much or found.untraced or step.data.has_no_rank
+    missing = found.is_much or found.untraced or step.data.has_no_rank or background_of(step)
     return not (step.lost_events or failed or step.data.problems or not step.data.files or missing)
