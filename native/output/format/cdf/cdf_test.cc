@@ -48,6 +48,17 @@ TEST(cdf, a_damaged_header_is_refused_or_read_but_never_followed_astray) {
   }
 }
 
+TEST(cdf, text_is_not_taken_for_small_integers) {
+  Scratch scratch;
+  auto bytes = cdf::read_header(odd_file("cdf5", scratch / "a", 1, 1).path);
+  ASSERT_TRUE(bytes.ok());
+  const size_t name = std::string(bytes->data(), bytes->size()).find("a8");
+  const size_t type = name + 4 + 8 + 3 * 8 + 12 + 3;  // the name, three dimensions, no attributes, the last byte of nc_type
+  ASSERT_EQ((*bytes)[type], 1);                       // NC_BYTE
+  (*bytes)[type] = 2;                                 // NC_CHAR
+  EXPECT_FALSE(cdf::parse_header(*bytes).ok());
+}
+
 TEST(cdf, what_cdf2_cannot_hold_is_refused_before_anything_is_written) {
   Scratch scratch;
   FileDescription d;

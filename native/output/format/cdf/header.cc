@@ -16,7 +16,7 @@ const char* const kIncomplete = "incomplete header";
 
 struct FileType {
   int64_t bytes;
-  int type;  // a weir_type, or -1
+  int type;  // a weir_type, or -1: none, weir does not write it
 };
 
 FileType file_type(uint32_t code) {
@@ -125,14 +125,12 @@ class Parser {
         v.over_time = true;
         continue;
       }
-      v.lengths.push_back(length);
       if (__builtin_mul_overflow(elements, length, &elements)) why_ = "a variable is too large";
     }
     attributes();
     const FileType type = file_type(static_cast<uint32_t>(number(4)));
-    v.known_type = type.type >= 0;
-    v.type = static_cast<Type>(v.known_type ? type.type : WEIR_INT8);
-    if (!why_ && (type.bytes == 0 || __builtin_mul_overflow(elements, type.bytes, &v.bytes))) why_ = "a variable's type or size is wrong";
+    v.type = static_cast<Type>(type.type);
+    if (!why_ && (type.type < 0 || __builtin_mul_overflow(elements, type.bytes, &v.bytes))) why_ = "a variable's type or size is wrong";
     number(records_bytes(header_.version));  // vsize: redundant, and wrong by design for large variables
     v.begin = static_cast<int64_t>(number(header_.version == 1 ? 4 : 8));
     return v;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the data of a classic netCDF file (CDF-1, CDF-2, CDF-5) lie: its header, read. The library writes the header; owners then write
-// data at these places. Format: "NetCDF Classic Format Specification" of Unidata, appendix B of the netCDF user's guide, and PnetCDF's CDF-5.
+// data at these places, which netCDF-C does not return (docs/decisions/0028). Format: "NetCDF Classic Format Specification" of Unidata, appendix B of the netCDF user's guide, and PnetCDF's CDF-5.
 //
 // All numbers are big-endian. Fixed variables come first, each at its `begin`; after them the records: record r of a variable with
 // time lies at begin + r * record_bytes. A variable's share of a record is padded to 4 bytes, unless it is the only one with time.
@@ -19,11 +19,9 @@ namespace weir::output::cdf {
 struct Variable {
   std::string name;
   Type type = WEIR_FLOAT32;
-  bool known_type = true;        // false: a type that weir does not write (char, unsigned)
   bool over_time = false;
-  std::vector<int64_t> lengths;  // of its dimensions without time
-  int64_t begin = 0;             // byte of its first element
-  int64_t bytes = 0;             // of one record, without padding
+  int64_t begin = 0;  // byte of its first element
+  int64_t bytes = 0;  // of one record, without padding
 };
 
 struct Header {
