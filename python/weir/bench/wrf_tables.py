@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weir.bench.nersc_tables import machine
 from weir.bench.wrf import Options, Row, sizes
 from weir.bench.wrf_goals import Goal
+from weir.report.frame.table import Table
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-HEAD = ("writer", "ranks", "effective s", "total s", "final s", "output %", "MB/s", "CPU s/GB", "MB a server", "values compared")
+HEAD = ("<writer", "ranks", "effective s", "total s", "final s", "output %", "MB/s", "CPU s/GB", "MB a server", "values compared")
 
 
 def header(options: Options, mpi: str, bytes_of_frame: float | None) -> str:
@@ -28,15 +26,8 @@ def header(options: Options, mpi: str, bytes_of_frame: float | None) -> str:
 
 def writers(rows: Sequence[Row]) -> Table:
     """What the model sees, in a model that computes (first columns), and how fast the writer is, back to back (MB/s, CPU)."""
-    from rich.table import Table
-
-    table = Table(*HEAD)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for row in rows:
-        if not row.error:
-            table.add_row(*_cells(row))
-    return table
+    missing = tuple(f"{row.way.title}: {row.error}" for row in rows if row.error)
+    return Table("Writers", HEAD, tuple(_cells(row) for row in rows if not row.error), remarks=missing)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -56,21 +47,15 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def missing(rows: Sequence[Row]) -> list[str]:
-    return [f"{row.way.title}: {row.error}" for row in rows if row.error]
-
-
 def goals(found: Sequence[Goal]) -> Table:
-    from rich.table import Table
-
-    table = Table("goal", "figure", "", "limit", "")
-    table.columns[1].justify = table.columns[3].justify = "right"
+    cells = []
     for goal in found:
         sign = ">=" if goal.least else "<="
         outcome = f"not measured: {goal.why}" if goal.met is None else "met" if goal.met else "MISSED"
         value = "" if goal.value is None else f"{goal.value:,.0f}" if abs(goal.value) >= 100 else f"{goal.value:.3g}"
-        table.add_row(goal.what, value, goal.unit, f"{sign} {goal.limit:,.4g}" if goal.unit or goal.value is not None else "", outcome)
-    return table
+        limit = f"{sign} {goal.limit:,.4g}" if goal.unit or goal.value is not None else ""
+        cells.append((goal.what, value, goal.unit, limit, outcome))
+    return Table("Goals", ("<goal", "figure", "<", "limit", "<"), tuple(cells))
 
 
 def as_data(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goal]) -> dict[str, Any]:

@@ -178,11 +178,10 @@ def wrf(
     Prints what the model sees of its output, how fast each writer is, and the library's goals. Exit status 0 when every goal that was
     measured was met and every writer that is installed ran, 1 otherwise.
     """
-    from rich.console import Console
-
     from weir.bench import wrf as bench
     from weir.bench import wrf_goals, wrf_tables
     from weir.bench._programs import build_directory
+    from weir.report.frame.table import text_lines
 
     chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
     options = bench.Options(
@@ -194,14 +193,9 @@ def wrf(
         goals = [] if skip_goals else wrf_goals.Goals(runs, rows).all()
         _note("")
     if json_file != "-":
-        console = Console(width=None if sys.stdout.isatty() else 160)
         frame = next((row.model["bytes"].median / options.frames for row in rows if row.model), None)
-        console.print(wrf_tables.header(options, lab.mpi.name, frame), highlight=False)
-        console.print(wrf_tables.writers(rows))
-        for line in wrf_tables.missing(rows):
-            console.print(line, highlight=False, markup=False)
-        if goals:
-            console.print(wrf_tables.goals(goals))
+        tables = [wrf_tables.writers(rows), *([wrf_tables.goals(goals)] if goals else [])]
+        print(wrf_tables.header(options, lab.mpi.name, frame), *("\n".join(text_lines(table)) for table in tables), sep="\n\n")
     if json_file:
         _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
     failed = any(row.error and not row.error.startswith("left out") for row in rows)
