@@ -48,32 +48,38 @@ class Question {
     name_ = {path_.data + before, path_.size - before};
   }
 
-  // kAll: every condition that does not hold; else one of them, and no more conditions are looked at.
-  template <bool kAll>
+  bool fits(const Conditions& when) { return look_at<false>(when, nullptr); }
   uint32_t misfits(const Conditions& when) {
     uint32_t found = 0;
-    const auto ends = [&found](Misfit condition, bool holds) {
-      if (!holds) found |= condition;
-      return !kAll && !holds;
-    };
-    const bool fortran = when.units.count != 0 || when.access != Access::kUnknown || when.form != Form::kUnknown;
-    if (ends(kWrongName, when.name.matches(name_)) || ends(kWrongPath, when.path.matches(path_)) ||
-        ends(kWrongDirectory, lies_in(path_, when.directory)) || ends(kWrongMode, when.modes == 0 || (when.modes & modes_) != 0) ||
-        ends(kWrongRank, contains(when.ranks, what_.rank)) || ends(kNotFortran, !fortran || what_.fortran)) {
-      return found;
-    }
-    if (fortran && what_.fortran &&
-        (ends(kWrongUnit, contains(when.units, what_.unit)) ||
-         ends(kWrongAccess, when.access == Access::kUnknown || when.access == what_.access) ||
-         ends(kWrongForm, when.form == Form::kUnknown || when.form == what_.form))) {
-      return found;
-    }
-    if (!ends(kWrongSize, fits_size(when))) ends(kWrongFileSystem, fits_file_system(when));
+    look_at<true>(when, &found);
     return found;
   }
-  bool fits(const Conditions& when) { return misfits<false>(when) == 0; }
 
  private:
+  // kAll: every condition is looked at, and those that do not hold are in *found; else whether all hold, and nothing behind the first
+  // that does not is looked at.
+  template <bool kAll>
+  bool look_at(const Conditions& when, uint32_t* found) {
+    const auto goes_on = [found](Misfit condition, bool holds) {
+      if (kAll && !holds) *found |= condition;
+      return kAll || holds;
+    };
+    if (!goes_on(kWrongName, when.name.matches(name_)) || !goes_on(kWrongPath, when.path.matches(path_)) ||
+        !goes_on(kWrongDirectory, lies_in(path_, when.directory)) ||
+        !goes_on(kWrongMode, when.modes == 0 || (when.modes & modes_) != 0) || !goes_on(kWrongRank, contains(when.ranks, what_.rank))) {
+      return false;
+    }
+    const bool fortran = when.units.count != 0 || when.access != Access::kUnknown || when.form != Form::kUnknown;
+    if (!goes_on(kNotFortran, !fortran || what_.fortran)) return false;
+    if (fortran && what_.fortran &&
+        !(goes_on(kWrongUnit, contains(when.units, what_.unit)) &&
+          goes_on(kWrongAccess, when.access == Access::kUnknown || when.access == what_.access) &&
+          goes_on(kWrongForm, when.form == Form::kUnknown || when.form == what_.form))) {
+      return false;
+    }
+    return goes_on(kWrongSize, fits_size(when)) && goes_on(kWrongFileSystem, fits_file_system(when));
+  }
+
   bool fits_size(const Conditions& when) {
     if (when.min_bytes == 0 && when.max_bytes == UINT64_MAX) return true;
     if (size_ == kAsk) size_ = what_.ask_size != nullptr ? what_.ask_size(what_) : size_of(what_);
@@ -99,7 +105,7 @@ class Question {
 
 }  // namespace
 
-uint32_t misfits(const Conditions& when, const Open& what) { return Question(what).misfits<true>(when); }
+uint32_t misfits(const Conditions& when, const Open& what) { return Question(what).misfits(when); }
 
 const Rule* match(const Rules& rules, const Open& what) {
   if (rules.rule_count == 0) return nullptr;
