@@ -57,7 +57,6 @@ third-party: build ## run suites of others plain and with weir, and write docs/v
 	@$(PYTHON) tests/third_party $(THIRD_PARTY_ARGS)
 
 reference: .venv/ready ## renew the pages of docs/reference that are made from code
-	@$(PYTHON) tools/reference
 	@$(PYTHON) tools/gen_docs.py
 
 lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, for tools/requirements.lock

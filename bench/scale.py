@@ -133,14 +133,14 @@ def _ask_dask(run: str, workers: int) -> None:
 
 def cost_of(command: list[str]) -> Cost:
     begin = time.monotonic()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as told:
-        process = subprocess.Popen(command, stdout=out, stderr=told, stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=out, stderr=errors, stdin=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         wall = time.monotonic() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            told.seek(0)
-            raise SystemExit(f"{' '.join(command)} ended with status {process.returncode}\n{told.read().decode(errors='replace')}")
+            errors.seek(0)
+            raise SystemExit(f"{' '.join(command)} ended with status {process.returncode}\n{errors.read().decode(errors='replace')}")
         out.seek(0)
         answer = hashlib.file_digest(out, "sha256").hexdigest()
     return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, answer)

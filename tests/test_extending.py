@@ -241,7 +241,7 @@ def test_a_new_hook_is_in_the_trace_and_on_its_page(copy, tmp_path):
     query = "SELECT error FROM events WHERE op = 'splice'"
     asked = run([copy.weir, "query", step, query, "--format", "json"])
     assert len(json.loads(asked.ok().stdout)) == 1
-    copy.python("tools/reference").ok()
+    copy.python("tools/gen_docs.py").ok()
     assert "`tee`" in (copy.root / "docs/reference/seen.md").read_text()
 
 
@@ -268,7 +268,7 @@ def test_a_new_format_is_in_the_configuration_and_on_its_page(copy, tmp_path):
     assert "format       raw" in run(check).ok().stdout
     config.write_text('[stream.history]\nformat = "raw"\ncompression = "zstd:3"\n')
     assert "format 'raw' has no compression" in run(check).stderr
-    copy.python("tools/reference").ok()
+    copy.python("tools/gen_docs.py").ok()
     assert "| `raw` | a header" in (copy.root / "docs/reference/formats.md").read_text()
 
 

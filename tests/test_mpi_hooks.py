@@ -147,7 +147,7 @@ def test_spellings_of_fortran_compilers(mpi, preload_env, tmp_path, spelling, th
     names = [f"-D{c.upper()}={name}" for c, name in zip(calls, spelled)]
     libraries = {"openmpi": ["-lmpi_usempif08", "-lmpi_mpifh"], "mpich": ["-lmpichfort"]}[mpi.name]
     root = decode.OPS_DEF.parents[2]
-    hooked = runpy.run_path(str(root / "tools" / "reference"))["hooked"]((root / "native" / "hook" / "table.def").read_text())
+    hooked = runpy.run_path(str(root / "tools" / "gen_docs.py"))["hooked"]((root / "native" / "hook" / "table.def").read_text())
     assert {(name, "mpi") for name in spelled} <= set(hooked)
     env = preload_env(WEIR_MPI_SYNC="1")
     mpi.run(2, mpi.cc(SPELLINGS, *names, *threads, *libraries), env=env, cwd=tmp_path).ok()

@@ -62,7 +62,7 @@ def test_each_access_has_its_file_its_place_and_its_bytes(mpi, preload_env, tmp_
 
 
 def test_the_program_of_this_file_calls_every_c_function_of_the_table(mpi, execute, root):
-    reference = runpy.run_path(str(root / "tools" / "reference"))
+    reference = runpy.run_path(str(root / "tools" / "gen_docs.py"))
     table = (root / "native" / "hook" / "table.def").read_text()
     rows = {name for name, _ in reference["hooked"](table) if re.fullmatch(r"MPI_File_\w*[a-z]", name) and not name.endswith("_c")}
     listed = execute(["nm", "-D", "--undefined-only", "--format=just-symbols", mpi.cc(PROGRAM)]).ok().stdout.split()
@@ -218,7 +218,7 @@ def test_the_box_counts_calls_system_requests_stripes_and_gaps(mpi, weir, tmp_pa
         assert (file["aggregators"][0]["writes"], file["aggregators"][0]["reads"], file["aggregators"][1]["reads"]) == (writes["system"], 0, 4)
         assert file["hints"]["cb_nodes"] == "1"
         assert writes["gaps"]["gaps"] == writes["gaps"]["back"] == 0
-        assert (file["stripe_bytes"], file["told_by"], reads["gaps"]["stripe_sized"]) == (65536, "hint", 2)
+        assert (file["stripe_bytes"], file["stripe_source"], reads["gaps"]["stripe_sized"]) == (65536, "hint", 2)
     check_displays(weir("report", run, "--tables", "mpi-io").ok().stdout, implementation)
     check_totals(report, file)
 

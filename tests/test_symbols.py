@@ -88,7 +88,7 @@ def probe(names: list[str]) -> str:
 @pytest.fixture(scope="session")
 def hooked(root) -> list[tuple[str, str]]:
     table = (root / "native" / "hook" / "table.def").read_text()
-    return runpy.run_path(str(root / "tools" / "reference"))["hooked"](table)
+    return runpy.run_path(str(root / "tools" / "gen_docs.py"))["hooked"](table)
 
 
 @pytest.fixture

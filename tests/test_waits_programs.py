@@ -150,7 +150,7 @@ def test_without_mpi_there_are_no_waits(traced):
 
 
 def test_a_killed_rank_leaves_what_came_before_it(mpi, weir, tmp_path):
-    """Rank 3 is killed in the middle; what the others waited for before that is told, and the report is made."""
+    """Rank 3 is killed in the middle; what the others waited for before that is reported, and the report is made."""
     source = r"""
 #include <mpi.h>
 #include <signal.h>

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the reference pages that are made from the command and from the declaration of its environment.
+"""Write the pages of docs/reference that are made from code: the command, its environment, layers, native tables.
 
-Needs the environment of the source tree: .venv/bin/python tools/gen_docs.py [--check]; with --check it says which pages
-are out of date (status 1). Pages made from native tables are tools/reference's.
+Needs the environment of the source tree: .venv/bin/python tools/gen_docs.py [--check]; with --check it prints which pages
+are out of date (status 1).
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +37,28 @@ EXIT_STATUSES = (
     ("128 + n", "`weir trace`, `weir run`: signal n killed the command; 143: SIGTERM, 137: SIGKILL, 139: SIGSEGV"),
     ("others", "`weir trace`, `weir run`: the exit status of the command, whatever it is"),
 )
+CLASSES = {
+    "R": "reads",
+    "W": "writes",
+    "O": "opens",
+    "C": "closes",
+    "M": "other I/O",
+    "X": "not I/O",
+}
+LIBRARIES = {
+    "c": "The C library",
+    "fortran": "libgfortran",
+    "aio": "libaio",
+    "uring": "liburing",
+    "mpi": "MPI, C and Fortran names",
+    "pnetcdf": "PnetCDF",
+    "netcdf": "netCDF-C",
+    "hdf5": "HDF5",
+}
+# What a row of native/hook/table.def for several functions stands for.
+FORTRAN = ("{0}_", "{0}__", "{0}", "{1}", "{0}_f08_")
+TYPES = ("text", "schar", "uchar", "short", "ushort", "int", "uint", "long", "float", "double", "longlong", "ulonglong")
+
 
 
 def made_from(source: str) -> str:
@@ -202,7 +225,78 @@ def query() -> str:
     return "".join(parts)
 
 
-PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "environment.md": environment, "layers.md": layers, "query.md": query}
+def operations() -> str:
+    """Operations of the trace, from native/wire/ops.def."""
+    source = "native/wire/ops.def"
+    found = re.findall(r'^WEIR_OP\((\d+), \w+, "([^"]+)", (\w+), (\w)\)', (ROOT / source).read_text(), re.M)
+    rows = [[number, f"`{name}`", layer, CLASSES[kind]] for number, name, layer, kind in found]
+    return (
+        "# Operations\n\n"
+        + made_from(source)
+        + "\nWhat the tables call the operation of a record, the number it has in the [trace](../formats/trace.md), the layer\n"
+        "that records it, and how it is counted. All spellings of a call (64-bit, `_chk`, older versions) share one operation.\n\n"
+        + table(["number", "operation", "layer", "counted as"], rows)
+    )
+
+
+def hooked(declared: str) -> list[tuple[str, str]]:
+    """The functions of native/hook/table.def and their libraries, in its order."""
+    declared = re.sub(r'^#include "(hook/\w+\.def)"$', lambda m: (ROOT / "native" / m[1]).read_text(), declared, flags=re.M)
+    found: list[tuple[str, str]] = []
+    for kind, first, second, third in re.findall(r"^WEIR_HOOKED(\w*)\((\w+), (\w+)(?:, (\w*))?\)", declared, re.M):
+        if kind == "_FORTRAN":
+            found += [(spelling.format(first, second), "mpi") for spelling in FORTRAN]
+        elif kind == "_MPI":
+            found.append((f"MPI_{first}", "mpi"))
+            found += [(spelling.format(f"mpi_{second}", f"MPI_{third}"), "mpi") for spelling in FORTRAN]
+        elif kind == "_TYPES":
+            found += [(f"{first}_{of}{third}", second) for of in TYPES]
+        else:
+            found.append((first, second))
+    return found
+
+
+def functions() -> str:
+    """Functions the preload library stands in front of, from native/hook/table.def."""
+    source = "native/hook/table.def"
+    found = hooked((ROOT / source).read_text())
+    parts = [
+        "# Functions that are seen\n\n",
+        made_from(source),
+        f"\nA call of any of these {len(found)} functions from any part of a dynamically linked program is recorded, or followed so that\n"
+        "other records are right. [Operations](operations.md) lists what they are called in tables.\n",
+    ]
+    libraries = dict.fromkeys(library for _, library in found)
+    for library in libraries:
+        names = ", ".join(f"`{name}`" for name, of in found if of == library)
+        parts.append(f"\n## {LIBRARIES.get(library, library)}\n\n{names}\n")
+    return "".join(parts)
+
+
+def formats() -> str:
+    """Formats of the output library, from native/output/format/formats.def."""
+    source = "native/output/format/formats.def"
+    row = r'^WEIR_FORMAT\((\w+), k(\w+), (\w+), "(.*)", (\w+), "(.*)",\s+"(.*)", "(.*)"\)'
+    rows = []
+    for name, order, _, methods, chunk, refused, what, who in re.findall(row, (ROOT / source).read_text(), re.M):
+        limits = [refused] if refused else []
+        if int(chunk, 0):
+            limits.append(f"a chunk has more than {(int(chunk, 0) + 1) >> 30} GiB")
+        numbers = "big-endian" if order == "Big" else "little-endian"
+        name = f"`{name}`" if rows else f"`{name}` (default)"
+        rows.append([name, what, who, numbers, methods or "none", "; ".join(limits)])
+    return (
+        "# Formats of output files\n\n"
+        + made_from(source)
+        + "\nThe `format` of a stream of the output library. [Files that libweir writes](../formats/output.md) describes their contents.\n\n"
+        + table(["`format`", "what it is", "who writes", "numbers", "compression", "refused where"], rows)
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands, "environment.md": environment, "layers.md": layers, "query.md": query,
+    "operations.md": operations, "seen.md": functions, "formats.md": formats,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -23,7 +23,7 @@ struct options {
   long sleep_us;   /* of a step, or */
   long spin;       /* passes over a small array: a processor is busy */
   long lend;       /* libweir: fields are put from lent memory */
-  long sync;       /* writers that are told: each file is on the disk before it is done */
+  long sync;       /* for writers that have the option: each file is on the disk before it is done */
   long bare;       /* back to back: every frame has the first one's data, and nothing is timed beside */
   long check;      /* adios2: read back and compare instead of writing */
   const char *directory, *config, *adios2;

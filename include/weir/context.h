@@ -40,7 +40,7 @@ WEIR_OUTPUT_API int weir_step(weir_context *context, double time_s, weir_error *
 WEIR_OUTPUT_API int weir_end_step(weir_context *context, weir_error *err);
 
 /* [collective] Wait until everything that was put is written and its files have their final names, release the servers, free the
- * context's memory, and null the pointer. Errors that nobody was told yet are reported here. Of a null pointer: nothing to be done, WEIR_OK.
+ * context's memory, and null the pointer. Errors that no call has reported yet are reported here. Of a null pointer: nothing to be done, WEIR_OK.
  * Calls with what belonged to the context (a field, a stream) fail from then on with WEIR_E_ORDER. */
 WEIR_OUTPUT_API int weir_finalize(weir_context **context, weir_error *err);
 

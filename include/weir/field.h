@@ -63,7 +63,7 @@ WEIR_OUTPUT_API int weir_field_lend(weir_field *field, void **data, weir_error *
 /* [collective] Read the field's data of time record `record` (from 0; -1: the last) of the file `path` into this rank's array. The file may have been
  * written by any number of ranks. Bytes are read once per node and scattered. Before or after the end of definitions.
  * fails: WEIR_E_FILE, WEIR_E_FORMAT (no such variable, other dimensions or type), WEIR_E_ARGUMENT (no such record; data null on a rank with
- *        points, which all ranks are told) */
+ *        points, which all ranks learn) */
 WEIR_OUTPUT_API int weir_get(weir_field *field, const char *path, int64_t record, void *data, weir_error *err);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ auto closing(int fd, Real unlayered) {
   const auto result = without_weirs();
   call.end = base::ticks();
   set_outcome(call, result < 0);
-  keep(call);
+  record_call(call);
   return result;
 }
 

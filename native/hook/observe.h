@@ -17,7 +17,7 @@
 namespace weir::hook {
 
 using trace::Call;
-using trace::keep;
+using trace::record_call;
 using trace::recording;
 using wire::kUnknownOffset;
 using wire::Layer;
@@ -57,10 +57,10 @@ inline uint64_t advance(Descriptor* d, uint64_t moved, bool writes) {
 inline constexpr int64_t kImplicit = -1;
 
 // The read and write families on a descriptor. wanted: bytes asked for; offset: as given, or kImplicit. Here: any outcome.
-WEIR_COLD void keep_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span);
+WEIR_COLD void record_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span);
 
 // The usual outcome, inlined: bytes moved on a known file.
-WEIR_INLINE void keep_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
+WEIR_INLINE void record_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
   const auto number = static_cast<unsigned>(fd);
   if (WEIR_LIKELY(number < kDescriptors && result >= 0)) {
     Descriptor* d = &descriptors[number];
@@ -70,11 +70,11 @@ WEIR_INLINE void keep_transfer(Op op, bool writes, int fd, uint64_t wanted, int6
       const uint64_t moved = static_cast<uint64_t>(result);
       const uint64_t at = offset >= 0 ? static_cast<uint64_t>(offset) : advance(d, moved, writes);
       const uint8_t flags = static_cast<uint8_t>((moved < wanted) * wire::kShort | (d->flags & kOfFortran));
-      keep(Call{op, Layer::posix, flags, 0, file, span.start, span.end, at, moved});
+      record_call(Call{op, Layer::posix, flags, 0, file, span.start, span.end, at, moved});
       return;
     }
   }
-  keep_any_transfer(op, writes, fd, wanted, offset, result, span);
+  record_any_transfer(op, writes, fd, wanted, offset, result, span);
 }
 
 template <typename Real>
@@ -82,12 +82,12 @@ WEIR_INLINE ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = base::ticks();
   const ssize_t result = real();
-  keep_transfer(op, writes, fd, wanted, offset, result, {start, base::ticks()});
+  record_transfer(op, writes, fd, wanted, offset, result, {start, base::ticks()});
   return result;
 }
 
-// Nothing of this call is recorded, and there is no trace that a forked child could take up again.
-WEIR_INLINE bool nobody_looks() { return (base::load_relaxed(&trace::pulse.alive) | base::load_relaxed(&trace::wanted)) == 0; }
+// False: nothing of this call is recorded, and there is no trace that a forked child could take up again. Two loads.
+WEIR_INLINE bool tracing_enabled() { return (base::load_relaxed(&trace::pulse.alive) | base::load_relaxed(&trace::wanted)) != 0; }
 
 // Bytes a vector asks for. Called after the kernel has accepted the vector's address, or with a failed result.
 inline uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
@@ -104,7 +104,7 @@ inline ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int c
   const uint64_t start = base::ticks();
   const ssize_t result = real();
   const uint64_t end = base::ticks();
-  keep_transfer(op, writes, fd, wanted_of(v, count, result), offset, result, {start, end});
+  record_transfer(op, writes, fd, wanted_of(v, count, result), offset, result, {start, end});
   return result;
 }
 
@@ -122,7 +122,7 @@ inline auto seeking(int fd, Real real) {
     if (d != nullptr && (d->flags & kShared) == 0) d->position = call.offset;
   }
   below_fortran(call, d);
-  keep(call);
+  record_call(call);
   return result;
 }
 
@@ -142,7 +142,7 @@ inline auto on_descriptor(Op op, int fd, uint64_t offset, uint64_t size, Real re
   Call call{op, Layer::posix, 0, 0, file_of(fd), start, base::ticks(), offset, clip(size)};
   set_outcome(call, result < 0);
   below_fortran(call, descriptor(fd));
-  keep(call);
+  record_call(call);
   return result;
 }
 
@@ -173,7 +173,7 @@ inline auto on_path(Op op, int directory, const char* path, uint64_t size, Real 
   Call call{op, Layer::posix, 0, 0, 0, start, base::ticks(), kUnknownOffset, clip(size)};
   set_outcome(call, result < 0);
   call.file = name_after(call, directory, path);
-  keep(call);
+  record_call(call);
   return result;
 }
 
@@ -187,7 +187,7 @@ inline int opening(Op op, int directory, const char* path, int flags, Real real)
   set_outcome(call, fd < 0);
   call.file = name_after(call, directory, path);
   if (fd >= 0) opened(fd, call.file, flags);
-  keep(call);
+  record_call(call);
   return fd;
 }
 

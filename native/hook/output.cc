@@ -33,7 +33,7 @@ void end(Op op, uint64_t begun, const char* stream, const char* what, int64_t by
   uint8_t flags = error != 0 ? uint8_t{wire::kError} : uint8_t{0};
   if (--depth != 0) flags |= wire::kNested;
   else trace::thread_log.flags_below &= static_cast<uint8_t>(~wire::kOutput);
-  keep({op, Layer::output, flags, static_cast<uint8_t>(error), file, begun, now, kUnknownOffset, static_cast<uint64_t>(bytes)});
+  record_call({op, Layer::output, flags, static_cast<uint8_t>(error), file, begun, now, kUnknownOffset, static_cast<uint64_t>(bytes)});
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ bool may_tell() { return base::load_relaxed(&weir::trace::wanted) != 0 && !base:
 
 base::Text program_of(const char* path) { return path != nullptr ? base::text(path) : base::text("(a descriptor)"); }
 
-// exec: the program's name is told before, as a call that succeeds does not come back.
+// exec: the program's name is recorded before, as a call that succeeds does not come back.
 template <typename Real>
 int becoming(const char* path, char* const* environment, Real real) {
   stack::before_exec();
@@ -30,7 +30,7 @@ int becoming(const char* path, char* const* environment, Real real) {
   if (base::load_relaxed(&weir::trace::pulse.alive) != 0 && !weir::trace::thread_log.in_vfork_child) me.before_exec();
   const auto pid = static_cast<uint64_t>(base::process_id());
   char room[32];
-  // The kernel looks at the path and the environment first where they may be anything: what cannot be read is not told.
+  // The kernel looks at the path and the environment first where they may be anything: what cannot be read is not recorded.
   char known[1024];
   const bool is_text = path == nullptr || base::copy_text(known, path, sizeof known);
   if (!is_text || (environment != nullptr && !base::can_read(reinterpret_cast<uintptr_t>(environment)))) return real();
@@ -42,8 +42,8 @@ int becoming(const char* path, char* const* environment, Real real) {
   return result;
 }
 
-// A program that a function of libc starts: told once it is there.
-void told_start(uint64_t pid, uint64_t ticks, char* const* environment, const char* program) {
+// A program that a function of libc starts: recorded once it is there.
+void record_start(uint64_t pid, uint64_t ticks, char* const* environment, const char* program) {
   if (!may_tell()) return;
   const int error = errno;
   auto& me = weir::trace::process();
@@ -137,7 +137,7 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
     const int result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment);                                \
     if (result != 0) return result;                                                                                            \
     if (child != nullptr) *child = started;                                                                                    \
-    told_start(static_cast<uint64_t>(started), ticks, environment, path);                                                      \
+    record_start(static_cast<uint64_t>(started), ticks, environment, path);                                                      \
     return result;                                                                                                             \
   }
 WEIR_SPAWN(posix_spawn)
@@ -147,6 +147,6 @@ WEIR_HOOK(int, system, const char* command) {
   stack::before_spawn(false);
   const uint64_t ticks = base::ticks();
   const int result = WEIR_REAL(system)(command);
-  if (command != nullptr) told_start(0, ticks, environ, command);
+  if (command != nullptr) record_start(0, ticks, environ, command);
   return result;
 }

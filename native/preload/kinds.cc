@@ -3,7 +3,7 @@
 
 #include "layers/machinery/stack/build.h"
 
-// In the archive for static programs only layers that need neither threads nor a helper.
+// In the archive for static programs only layers that need neither threads nor a daemon.
 #define WEIR_STATIC_KIND(kind) WEIR_ONE(kind)
 #ifdef WEIR_LINKED
 #define WEIR_KIND(kind)

@@ -159,7 +159,7 @@ const char *weir_reader_statistic(uint32_t kind, uint32_t index, const char **un
 /* Exact length in ns of the union of the intervals of all records (markers and class X left out) of several files.
  * masks[i]: a byte per process of reader i, 0 leaves it out, or NULL. all_names 0: records of pipes, devices, ... are
  * left out. Results: total, first start and last end in ns; records counts what was merged, on so many threads.
- * cost: one pass (two where ends fall back and no scan or weir_reader_times has told so); memory: some hundred bytes for each chunk, and some
+ * cost: one pass (two where ends fall back and no scan or weir_reader_times has reported so); memory: some hundred bytes for each chunk, and some
  * thousand records a thread. fails: -1 when memory or threads ran out. */
 int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clocks, const uint8_t *const *masks,
                        uint64_t count, uint32_t all_names, uint32_t threads, int64_t *total_ns, int64_t *first_ns,

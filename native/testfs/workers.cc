@@ -22,7 +22,7 @@ bool Workers::start() {
 }
 
 void* Workers::run(void* self) {
-  // The kernel may delay each timer by 50 us unless told otherwise.
+  // The kernel may delay each timer by 50 us by default.
   prctl(PR_SET_TIMERSLACK, 1ul);
   static_cast<Workers*>(self)->serve();
   return nullptr;

@@ -127,7 +127,7 @@ inline void count(wire::Counter* c, bool failed, uint64_t start, uint64_t end, u
 
 }  // namespace
 
-void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size) {
+void record_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size) {
   ThreadLog& log = thread_log;
   if (WEIR_LIKELY(log.counting)) {
     const uint64_t key = head & log.key_mask;
@@ -136,11 +136,11 @@ void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, u
     if (WEIR_UNLIKELY(counter == nullptr || key_of(counter) != key)) *recent = counter = known_counter(log, key);
     if (WEIR_LIKELY(counter != nullptr)) return count(counter, (head >> 48 & wire::kError) != 0, start, end, size);
   }
-  keep_otherwise({static_cast<wire::Op>(head >> 32), static_cast<wire::Layer>(head >> 40), static_cast<uint8_t>(head >> 48),
+  record_otherwise({static_cast<wire::Op>(head >> 32), static_cast<wire::Layer>(head >> 40), static_cast<uint8_t>(head >> 48),
                   static_cast<uint8_t>(head >> 56), static_cast<uint32_t>(head), start, end, offset, size});
 }
 
-void keep_counted(const Call& call) {
+void count_call(const Call& call) {
   if (call.op == wire::Op::kSync) return;  // a timestamp to align clocks by: nothing that adds up
   ThreadLog& log = thread_log;
   Process& p = process();

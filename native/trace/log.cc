@@ -186,9 +186,9 @@ Refusal next_events_chunk(ThreadLog& log) {
 
 }  // namespace
 
-void keep_otherwise(const Call& call) {
+void record_otherwise(const Call& call) {
   ThreadLog& log = thread_log;
-  if (log.counting) return keep_counted(call);
+  if (log.counting) return count_call(call);
   if (base::sealed()) {
     wire::Record* place = log.generation == base::load(&generation) ? take_place(log) : nullptr;
     return place != nullptr ? write_record(place, call) : process().count_lost(1);
@@ -204,19 +204,19 @@ void keep_otherwise(const Call& call) {
     if (place != nullptr) return write_record(place, call);
     if (log.patience != 0) {
       --log.patience;
-      return keep_counted(call);
+      return count_call(call);
     }
     const Refusal refusal = next_events_chunk(log);
     if (refusal == Refusal::none) return write_record(take_place(log), call);
     if (refusal == Refusal::passing) {
       log.patience = kPatience;
-      return keep_counted(call);
+      return count_call(call);
     }
     process().step_down(wire::Level::kDetail);
   }
   if (log.chunk != nullptr) retire_chunk(log);
   log.counting = true;
-  keep_counted(call);
+  count_call(call);
 }
 
 void forget_own_log() {

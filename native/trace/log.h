@@ -60,11 +60,11 @@ WEIR_INLINE uint64_t kind_of(const Call& call, uint64_t flags) {
 WEIR_INLINE uint64_t head_of(const Call& call, uint64_t flags) { return uint64_t{call.file} | kind_of(call, flags); }
 
 // Keeps what is no usual record in a chunk with room. In registers: at levels below trace every call comes here.
-WEIR_COLD void keep_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size);
+WEIR_COLD void record_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size);
 // The same when it is not even counted in the counter last used.
-WEIR_COLD void keep_otherwise(const Call& call);
+WEIR_COLD void record_otherwise(const Call& call);
 // Counts a call instead.
-void keep_counted(const Call& call);
+void count_call(const Call& call);
 
 // Drops all logs of the process: in a forked child, whose chunks they are not.
 void forget_logs();
@@ -76,7 +76,7 @@ void begin_logs();
 // Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out takes values, so that a hook's
 // Call lives in registers. Usual is what fits the record as it is: duration and size in 32 bits, the offset in 48.
 template <bool wide>
-WEIR_INLINE void keep_as(const Call& call) {
+WEIR_INLINE void record_call_as(const Call& call) {
   ThreadLog& log = thread_log;
   const uint64_t duration = call.end - call.start;
   const uint64_t flags = call.flags | log.flags_below;
@@ -96,11 +96,11 @@ WEIR_INLINE void keep_as(const Call& call) {
       return;
     }
   }
-  keep_slowly(head_of(call, flags), call.start, call.end, call.offset, call.size);
+  record_slowly(head_of(call, flags), call.start, call.end, call.offset, call.size);
 }
 
-WEIR_INLINE void keep(const Call& call) { keep_as<false>(call); }
+WEIR_INLINE void record_call(const Call& call) { record_call_as<false>(call); }
 // For sizes that usually take more than 32 bits.
-WEIR_INLINE void keep_wide(const Call& call) { keep_as<true>(call); }
+WEIR_INLINE void record_wide_call(const Call& call) { record_call_as<true>(call); }
 
 }  // namespace weir::trace

@@ -181,7 +181,7 @@ def test_totals_of_mpi_io(weir, tmp_path):
     assert found["POSIX", 0, "/a", "POSIX_BYTES_WRITTEN"] == "16"
 
 
-def test_nothing_is_overwritten_and_mistakes_are_told(weir, run, tmp_path):
+def test_nothing_is_overwritten_and_mistakes_are_reported(weir, run, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine").write_text("x")
     for arguments, word in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definitions that are wrong, or differ between ranks: every rank is told, and what exactly."""
+"""Definitions that are wrong, or differ between ranks: every rank learns of them, and what exactly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_every_rank_is_told(libweir, tmp_path, mistake):
+def test_every_rank_gets_the_error(libweir, tmp_path, mistake):
     program = libweir.cc(libweir.root / "tests" / "faces" / "programs" / "differ.c")
     done = libweir.run(RANKS, program, mistake, cwd=tmp_path).ok()
     for rank in range(RANKS):
@@ -35,7 +35,7 @@ def test_every_rank_is_told(libweir, tmp_path, mistake):
         ("[output]\nmode = 'servers'\ngroups = 3\n", "servers"),
     ],
 )
-def test_a_wrong_configuration_is_told_on_every_rank(libweir, tmp_path, config, says):
+def test_a_wrong_configuration_is_reported_on_every_rank(libweir, tmp_path, config, says):
     (tmp_path / "o.toml").write_text(config)
     program = libweir.cc(libweir.root / "tests" / "faces" / "programs" / "differ.c")
     done = libweir.run(RANKS, program, "none", "o.toml", cwd=tmp_path).ok()

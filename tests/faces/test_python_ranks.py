@@ -26,7 +26,7 @@ world = MPI.COMM_WORLD
 def say(line):  # in one write: the ranks share the output
     os.write(1, line.encode() + bytes([10]))
 
-def told(call, *arguments):
+def reported(call, *arguments):
     try:
         call(*arguments)
     except output.OutputError as error:
@@ -40,13 +40,13 @@ if context is not None:
         mine = mine[MISTAKE:]
     u = context.unstructured_grid("mesh", 60).indices("mine", mine).field("u", np.float64, units="1")
     context.stream("history", "u.nc", [u])
-    told(context.end_definition)
+    reported(context.end_definition)
     for step in range(0 if MISTAKE else 3):
-        told(context.step, 60.0 * step)
+        reported(context.step, 60.0 * step)
         if not (MISSING and rank == 0 and step == 1):
-            told(u.put, mine + 1000.0 * step)
-        told(context.end_step)
-    told(context.finalize)
+            reported(u.put, mine + 1000.0 * step)
+        reported(context.end_step)
+    reported(context.finalize)
 say(f"rank {world.rank} ends")
 """
 
@@ -102,7 +102,7 @@ def test_an_exception_is_the_same_on_all_ranks(python, tmp_path, ranks, mode):
 
 
 @pytest.mark.parametrize(("ranks", "mode"), [(3, "serial"), (4, "servers")])
-def test_a_put_that_one_rank_left_out_is_told_on_all_and_ends_no_rank(python, tmp_path, ranks, mode):
+def test_a_put_that_one_rank_left_out_is_reported_on_all_and_ends_no_rank(python, tmp_path, ranks, mode):
     done = python(ranks, program(missing=True), mode).ok()
     for rank in range(3):
         assert re.search(rf"rank {rank}: \w+: WEIR_E_MISSING: stream 'history', step 1: field 'u'.*rank 0", done.stdout), done.stdout
@@ -124,7 +124,7 @@ rank = world.rank
 def say(line):
     os.write(1, line.encode() + bytes([10]))
 
-def told(call, *arguments):
+def reported(call, *arguments):
     try:
         call(*arguments)
         say(f"rank {rank}: {call.__name__}: fine")
@@ -136,8 +136,8 @@ grid = context.unstructured_grid("mesh", 3 * world.size)
 part = grid.indices("mine", np.arange(3) + 3 * rank)
 u = part.field("u", np.float64)
 places = np.zeros(2 if rank == 1 else 3)
-told(grid.set_lonlat, part, places, places)
-told(grid.set_lonlat, part, np.zeros(3), np.zeros(3))
+reported(grid.set_lonlat, part, places, places)
+reported(grid.set_lonlat, part, np.zeros(3), np.zeros(3))
 context.stream("history", "u.nc", [u])
 context.step(0)
 u.put(np.arange(3.0))
@@ -145,13 +145,13 @@ context.end_step()
 context.finalize()
 context = output.init()
 u = context.unstructured_grid("mesh", 3 * world.size).indices("mine", np.arange(3) + 3 * rank).field("u", np.float64)
-told(u.get, "u.nc", 0, np.zeros(2 if rank == 1 else 3))
-told(u.get, "u.nc", 0, np.zeros(3))
+reported(u.get, "u.nc", 0, np.zeros(2 if rank == 1 else 3))
+reported(u.get, "u.nc", 0, np.zeros(3))
 context.finalize()
 """
 
 
-def test_what_is_refused_on_one_rank_is_told_to_those_that_would_wait_for_it(python):
+def test_what_is_refused_on_one_rank_is_reported_to_those_that_would_wait_for_it(python):
     done = python(3, REFUSED, "serial").ok()
     said = {rank: re.findall(rf"^rank {rank}: (.*)$", done.stdout, re.M) for rank in range(3)}
     assert said[1] == [

@@ -100,8 +100,8 @@ def test_the_keyboard_tells_of_a_rank(opened):
     canvas = opened.driver.find_element("css selector", "figure[data-plot='lanes'] > canvas")
     canvas.send_keys("\ue015")  # down arrow
     opened.settle()
-    told = opened.js("return document.querySelector('figure[data-plot=\"lanes\"] .tip').textContent")
-    assert told.startswith(f"rank 0, {STEPS[0]}") and "reads" in told and "writes" in told and "waits in MPI" in told
+    tip = opened.js("return document.querySelector('figure[data-plot=\"lanes\"] .tip').textContent")
+    assert tip.startswith(f"rank 0, {STEPS[0]}") and "reads" in tip and "writes" in tip and "waits in MPI" in tip
 
 
 def test_waits_in_mpi_are_a_measure_of_the_heat_map(opened):

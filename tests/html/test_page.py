@@ -128,7 +128,7 @@ def mount(point: str, kind: str) -> str:
     return f"mount\n36 35 98:0 / {point} rw,noatime - {kind} server:/x rw"
 
 
-def test_rates_are_told_by_file_system(tmp_path):
+def test_rates_are_reported_by_file_system(tmp_path):
     with TraceWriter(tmp_path / "n.weir") as writer:
         process = writer.process(100, 0, 1)
         for point, kind in (("/", "ext4"), ("/scratch", "lustre"), ("/home", "nfs4")):
@@ -157,7 +157,7 @@ def test_the_most_important_sentences_come_first(plain_run):
     assert any("Most I/O time goes to the 12 files named like TRAJHR00/trajspecL<N>" in one for one in printed)
 
 
-def test_files_that_a_run_waits_for_are_told_together(plain_run, tmp_path):
+def test_files_that_a_run_waits_for_are_reported_together(plain_run, tmp_path):
     """Twelve files that ranks read and write evenly cost more than any of them; where there is one, it is that one."""
     report = build(plain_run)
     critical = sum(synchronisation_of(step).waits.critical_ns for step in report.steps)
@@ -169,7 +169,7 @@ def test_files_that_a_run_waits_for_are_told_together(plain_run, tmp_path):
     assert list(sentences(alone, file_groups(alone)))[1].endswith(f"{seconds(critical / 1e9)}, is I/O on the file field.")
 
 
-def test_a_step_with_much_more_than_its_share_is_told(tmp_path):
+def test_a_step_with_much_more_than_its_share_is_reported(tmp_path):
     for i, name in enumerate(("before", "worst", "after")):
         write_step(tmp_path / "run" / name, i, ["/scratch/an/f"], calls=2000 if name == "worst" else 100)
     report = build(tmp_path / "run")
@@ -222,7 +222,7 @@ def page_of_a_command(directory, status: int, *counters, level: int = 3) -> str:
     return render_html(build(directory))
 
 
-def test_what_a_run_without_names_of_files_moved_is_told(tmp_path):
+def test_what_a_run_without_names_of_files_moved_is_reported(tmp_path):
     page = page_of_a_command(tmp_path / "main", 0, ("read", 5, 300), ("write", 2, 1_000_000), level=1)
     assert "<b>2\u00a0MB</b><span>1.5\u00a0kB read, 2\u00a0MB written</span>" in page
     assert "When there was I/O is not known of main" in page and "wall clock</li>" in page
@@ -231,7 +231,7 @@ def test_what_a_run_without_names_of_files_moved_is_told(tmp_path):
 def test_a_run_that_failed_says_so_above_its_figures(tmp_path):
     printed = '<p class="note grave">step failed: the command ended with status 137</p>'
     page = page_of_a_command(tmp_path / "failed", 137, ("read", 5, 100), level=2)
-    assert printed in page and page.index(printed) < page.index('<div class="told">')
+    assert printed in page and page.index(printed) < page.index('<div class="findings">')
     assert 'class="note grave">step' not in page_of_a_command(tmp_path / "well", 0, ("read", 5, 100), level=2)
 
 

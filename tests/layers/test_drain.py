@@ -34,7 +34,7 @@ class Job:
     """The directory of a job of its own, and the programs."""
 
     writer: Path
-    helper: Path
+    daemon: Path
     name: str
     started: list[subprocess.Popen] = field(default_factory=list)
 
@@ -43,16 +43,16 @@ class Job:
         return Path(f"/dev/shm/weir.{os.geteuid()}.{self.name}/0")
 
     def start(self, file: Path, page: Path, mode: str, seed: int, records: int, end: str) -> subprocess.Popen:
-        command = [self.writer, self.helper, file, page, mode, str(seed), str(records), end]
+        command = [self.writer, self.daemon, file, page, mode, str(seed), str(records), end]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.started.append(subprocess.Popen(command, env=clean_environment({"WEIR_JOB": self.name}), **quiet))
         return self.started[-1]
 
-    def helper_pid(self) -> int:
+    def daemon_pid(self) -> int:
         return struct.unpack("4I", (self.directory / "pulse").read_bytes()[:16])[2]
 
     def command(self, what: str) -> subprocess.CompletedProcess:
-        return subprocess.run([self.helper, f"--{what}", self.directory], capture_output=True, text=True, timeout=60)
+        return subprocess.run([self.daemon, f"--{what}", self.directory], capture_output=True, text=True, timeout=60)
 
     def errors(self) -> list[dict]:
         file = self.directory / "errors"
@@ -61,8 +61,8 @@ class Job:
 
 @pytest.fixture
 def job(native_build):
-    writer, helper = native_build / "native/layers/writeback/weir_drain_writer", native_build / "native/preload/weir-drain"
-    job = Job(writer, helper, f"pytest-{uuid.uuid4().hex[:12]}")
+    writer, daemon = native_build / "native/layers/writeback/weir_drain_writer", native_build / "native/preload/weir-drain"
+    job = Job(writer, daemon, f"pytest-{uuid.uuid4().hex[:12]}")
     yield job
     for process in job.started:
         process.kill()
@@ -144,18 +144,18 @@ def test_nothing_accepted_is_lost_by_random_kills(job, tmp_path):
     assert job.errors() == []
 
 
-def test_the_helper_is_killed_again_and_again_and_so_is_the_writer(job, tmp_path):
+def test_the_daemon_is_killed_again_and_again_and_so_is_the_writer(job, tmp_path):
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    helpers = set()
+    daemons = set()
     for number, mode in enumerate(["position", "append"] * 2):
         file, page = tmp_path / f"file{number}", tmp_path / f"page{number}"
         process = job.start(file, page, mode, seed + number, RECORDS, "kill")
         for step in range(1, 4):
             wait_for_records(page, step * RECORDS // 5, process)
-            helpers.add(job.helper_pid())
-            os.kill(job.helper_pid(), signal.SIGKILL)
+            daemons.add(job.daemon_pid())
+            os.kill(job.daemon_pid(), signal.SIGKILL)
         wait_for_records(page, chance.randrange(4 * RECORDS // 5, RECORDS), process)
         process.kill()
         process.wait()
@@ -163,15 +163,15 @@ def test_the_helper_is_killed_again_and_again_and_so_is_the_writer(job, tmp_path
         content = file.read_bytes()
         assert len(content) >= accepted(page)[0] > 0
         assert content == pattern(numpy.arange(len(content)), seed + number)
-    assert len(helpers) > 4, "the same helper was never seen dead"
+    assert len(daemons) > 4, "the same daemon was never seen dead"
 
 
 @pytest.mark.parametrize("mode", ["position", "append"])
-def test_what_helper_and_writer_left_when_both_were_killed_is_recovered(job, tmp_path, mode):
+def test_what_daemon_and_writer_left_when_both_were_killed_is_recovered(job, tmp_path, mode):
     file, page = tmp_path / "file", tmp_path / "page"
     process = job.start(file, page, mode, 5, 50, "kill")
     wait_for_records(page, 50, process)
-    for victim in (job.helper_pid(), process.pid):
+    for victim in (job.daemon_pid(), process.pid):
         os.kill(victim, signal.SIGKILL)
     process.wait()
     status = [json.loads(line) for line in job.command("status").stdout.splitlines()]
@@ -186,7 +186,7 @@ def test_a_file_that_is_another_one_now_is_not_recovered_into(job, tmp_path):
     file, page = tmp_path / "file", tmp_path / "page"
     process = job.start(file, page, "position", 5, 20, "kill")
     wait_for_records(page, 20, process)
-    for victim in (job.helper_pid(), process.pid):
+    for victim in (job.daemon_pid(), process.pid):
         os.kill(victim, signal.SIGKILL)
     process.wait()
     (tmp_path / "new").write_text("something else\n")
@@ -227,39 +227,39 @@ def test_a_full_disk_is_reported_and_recovered_from_when_there_is_room(job, tmp_
         subprocess.run(["umount", "-l", mount], check=True)
 
 
-def test_the_helper_shares_nothing_with_the_program_and_goes_by_itself(job, tmp_path):
+def test_the_daemon_shares_nothing_with_the_program_and_goes_by_itself(job, tmp_path):
     process = job.start(tmp_path / "file", tmp_path / "page", "position", 1, 5, "kill")
     wait_for_records(tmp_path / "page", 5, process)
-    helper = Path(f"/proc/{job.helper_pid()}")
-    fields = (helper / "stat").read_text().rpartition(")")[2].split()
+    daemon = Path(f"/proc/{job.daemon_pid()}")
+    fields = (daemon / "stat").read_text().rpartition(")")[2].split()
     assert int(fields[1]) not in (process.pid, os.getpid()), "its parent is neither the program nor the shell"
     assert int(fields[3]) != os.getsid(process.pid), "a session of its own"
-    assert os.readlink(helper / "cwd") == "/"
-    assert os.readlink(helper / "fd/0") == "/dev/null"
-    assert (helper / "environ").read_bytes() == b""
-    assert sorted(os.sched_getaffinity(int(helper.name))) == list(range(os.cpu_count()))
+    assert os.readlink(daemon / "cwd") == "/"
+    assert os.readlink(daemon / "fd/0") == "/dev/null"
+    assert (daemon / "environ").read_bytes() == b""
+    assert sorted(os.sched_getaffinity(int(daemon.name))) == list(range(os.cpu_count()))
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGPIPE):
-        os.kill(int(helper.name), number)
+        os.kill(int(daemon.name), number)
     time.sleep(0.05)
-    assert helper.exists()
+    assert daemon.exists()
     process.kill()
     process.wait()
     end = time.monotonic() + 30
-    while helper.exists() and time.monotonic() < end:
+    while daemon.exists() and time.monotonic() < end:
         time.sleep(0.05)
-    assert not helper.exists()
+    assert not daemon.exists()
     assert (tmp_path / "file").stat().st_size == accepted(tmp_path / "page")[0]
 
 
-def test_a_helper_that_is_told_to_end_writes_first_what_the_dead_left(job, tmp_path):
+def test_a_daemon_that_is_requested_to_end_writes_first_what_the_dead_left(job, tmp_path):
     process = job.start(tmp_path / "file", tmp_path / "page", "append", 9, 100, "kill")
     wait_for_records(tmp_path / "page", 100, process)
-    helper = job.helper_pid()
+    daemon = job.daemon_pid()
     process.kill()
-    os.kill(helper, signal.SIGTERM)
+    os.kill(daemon, signal.SIGTERM)
     process.wait()
     end = time.monotonic() + 30
-    while Path(f"/proc/{helper}").exists():
+    while Path(f"/proc/{daemon}").exists():
         assert time.monotonic() < end
         time.sleep(0.01)
     bytes_ = accepted(tmp_path / "page")[0]

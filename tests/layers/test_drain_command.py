@@ -26,7 +26,7 @@ def job():
 
 
 def left_behind(native_build: Path, tmp_path: Path, job: str, records: int = 30, name: str = "file") -> Path:
-    """A file with bytes that only an arena has: its writer and the helper are dead."""
+    """A file with bytes that only an arena has: its writer and the daemon are dead."""
     file, page = tmp_path / name, tmp_path / "page"
     command = [native_build / "native/layers/writeback/weir_drain_writer", native_build / "native/preload/weir-drain"]
     process = subprocess.Popen([*command, file, page, "position", "1", str(records), "kill"], env=clean_environment({"WEIR_JOB": job}))
@@ -49,7 +49,7 @@ def test_what_is_left_is_listed_and_waited_for(weir, native_build, job, tmp_path
     before = file.stat().st_size
     assert weir("drain", "--wait", env={"WEIR_JOB": job}).ok().stdout == ""
     assert file.stat().st_size == before + arena.dirty_bytes
-    assert "nothing is held" in weir("drain", "--job", job).ok().stdout
+    assert "no bytes are held" in weir("drain", "--job", job).ok().stdout
 
 
 @pytest.mark.parametrize("name", ["file", os.fsdecode(b"\xe9 of\nLatin-1")], ids=["text", "bytes"])
@@ -61,7 +61,7 @@ def test_bytes_of_a_removed_file_are_given_up_when_asked(weir, native_build, job
     done = weir("drain", "--discard", "--job", job).ok()
     said = os.fsencode(f"{file}: {arena.dirty_bytes} bytes given up\n")
     assert done.stdout == said.decode(errors="replace")  # as the fixture reads it
-    assert "nothing is held" in weir("drain", "--job", job).ok().stdout
+    assert "no bytes are held" in weir("drain", "--job", job).ok().stdout
     assert not file.exists() and drain.arenas(job) == []
 
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_written_is_said_and_kept(weir, native_build, job, tmp_pa
 
 
 def test_an_unknown_job_has_nothing(weir, job):
-    assert "nothing is held" in weir("drain", "--job", job).ok().stdout
+    assert "no bytes are held" in weir("drain", "--job", job).ok().stdout
     weir("drain", "--wait", "--job", job).ok()
     assert weir("drain", "--wait", "--status").returncode == 2
 

@@ -213,9 +213,9 @@ def test_ranks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, 
 
 
 def wait_for_drain(job: str) -> None:
-    helper = Path(f"/proc/{struct.unpack('4I', Path(f'/dev/shm/weir.{os.geteuid()}.{job}/0/pulse').read_bytes()[:16])[2]}/exe")
-    if helper.exists():
-        subprocess.run([os.readlink(helper), "--wait", f"/dev/shm/weir.{os.geteuid()}.{job}/0"], check=True, timeout=60)
+    daemon = Path(f"/proc/{struct.unpack('4I', Path(f'/dev/shm/weir.{os.geteuid()}.{job}/0/pulse').read_bytes()[:16])[2]}/exe")
+    if daemon.exists():
+        subprocess.run([os.readlink(daemon), "--wait", f"/dev/shm/weir.{os.geteuid()}.{job}/0"], check=True, timeout=60)
 
 
 def test_files_of_the_local_file_system_are_left_alone(share, layered, tmp_path):
@@ -231,7 +231,7 @@ def test_files_of_the_local_file_system_are_left_alone(share, layered, tmp_path)
     assert any("shared" in str(op) for _, op in notes), notes
 
 
-# Each line it is told: open, lock, write, close; says when it is done. Ends with its input.
+# Each line of its input: open, lock, write, close; says when it is done. Ends with its input.
 HOLDER = """
 import fcntl, os, sys
 for line in sys.stdin:

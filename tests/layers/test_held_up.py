@@ -77,7 +77,7 @@ def test_a_rank_stopped_at_any_moment_holds_up_nobody(pair, tmp_path):
     assert_whole(tmp_path / "a.dat")
 
 
-# One of two processes with one block; the other's bytes are being written by the helper, whose
+# One of two processes with one block; the other's bytes are being written by the daemon, whose
 # request hangs.
 ACCEPTS = """
 import os, sys
@@ -92,13 +92,13 @@ os.close(fd)
 """
 
 
-def is_writing(helper: int) -> bool:
+def is_writing(daemon: int) -> bool:
     """Whether a thread of it is within pwrite."""
-    states = Path(f"/proc/{helper}/task").glob("*/syscall")
+    states = Path(f"/proc/{daemon}/task").glob("*/syscall")
     return any(state.read_text().split()[0] == "18" for state in states)
 
 
-def test_a_block_that_the_helper_writes_takes_bytes_meanwhile(preload, testfs):
+def test_a_block_that_the_daemon_writes_takes_bytes_meanwhile(preload, testfs):
     fs, job = testfs("direct"), f"pytest-{uuid.uuid4().hex[:12]}"
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=global:16384:8:always=1|system\n"
     env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
@@ -111,19 +111,19 @@ def test_a_block_that_the_helper_writes_takes_bytes_meanwhile(preload, testfs):
             assert started[-1].stdout.readline() == "ready\n"
         dead, living = started
         pulse = Path(f"/dev/shm/weir.{os.geteuid()}.{job}/0/pulse")
-        helper = struct.unpack("4I", pulse.read_bytes()[:16])[2]
-        os.kill(helper, signal.SIGSTOP)
+        daemon = struct.unpack("4I", pulse.read_bytes()[:16])[2]
+        os.kill(daemon, signal.SIGSTOP)
         dead.kill()
         dead.wait()  # its end is a request, too
         fs.control(hang=15)
-        os.kill(helper, signal.SIGCONT)
+        os.kill(daemon, signal.SIGCONT)
         for _ in range(1000):
-            if is_writing(helper):
+            if is_writing(daemon):
                 break
             time.sleep(0.01)
         print("go on", file=living.stdin, flush=True)
         assert living.stdout.readline() == "accepted\n"
-        assert is_writing(helper), "the request came first"
+        assert is_writing(daemon), "the request came first"
         fs.control(hang=0)
         finish(living, "x\n")
         assert (fs.backing / "a.dat").read_bytes() == b"d" * 50 + b"l" * 150

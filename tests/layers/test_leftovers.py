@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs leave in shared memory: nothing, once their last process and the helper have gone; and nothing is taken from under those
+"""What jobs leave in shared memory: nothing, once their last process and the daemon have gone; and nothing is taken from under those
 that are there."""
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def test_processes_join_while_others_tidy_up(weir, job, tmp_path, preload):
     """Many short programs, each in its own time, while the directory is removed again and again: all have one registry or the next."""
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
     env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
-    helper = preload.parent / "weir-drain"
-    tidy = f"for i in $(seq 60); do {helper} --wait {directory_of(job)}/0; done"
+    daemon = preload.parent / "weir-drain"
+    tidy = f"for i in $(seq 60); do {daemon} --wait {directory_of(job)}/0; done"
     with subprocess.Popen(["sh", "-c", tidy], env=clean_environment()) as tidying:
         for _ in range(12):
             both = [
@@ -87,7 +87,7 @@ def test_processes_join_while_others_tidy_up(weir, job, tmp_path, preload):
             assert [one.communicate(timeout=60) for one in both] == [(b"1000\n", b"")] * 2
             assert [one.returncode for one in both] == [0, 0]
         tidying.kill()
-    assert subprocess.run([helper, "--wait", directory_of(job) / "0"], env=clean_environment(), timeout=60).returncode == 0
+    assert subprocess.run([daemon, "--wait", directory_of(job) / "0"], env=clean_environment(), timeout=60).returncode == 0
     assert gone(directory_of(job))
 
 
@@ -104,7 +104,7 @@ for _ in range(3):
 os.close(os.open('in.dat', os.O_RDONLY))
 open('daemon.pid', 'w').write(str(os.getpid()))
 os.kill(children.pop(), signal.SIGKILL)
-open('told.fifo').read()
+open('wait.fifo').read()
 for pid in children: os.kill(pid, signal.SIGTERM)
 for _ in range(3): os.wait()
 """
@@ -112,8 +112,8 @@ for _ in range(3): os.wait()
 
 @pytest.mark.parametrize("started_by", ["weir run", "preload"])
 def test_nothing_is_left_of_a_daemon_that_outlives_what_started_it(weir, execute, preload, job, tmp_path, started_by):
-    """As PostgreSQL's server does: no helper was needed, `weir run` has ended long before, one of its children was killed."""
-    os.mkfifo(tmp_path / "told.fifo")
+    """As PostgreSQL's server does: no daemon was needed, `weir run` has ended long before, one of its children was killed."""
+    os.mkfifo(tmp_path / "wait.fifo")
     command = [sys.executable, "-I", "-c", DAEMON]
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
     if started_by == "weir run":
@@ -123,6 +123,6 @@ def test_nothing_is_left_of_a_daemon_that_outlives_what_started_it(weir, execute
     end = time.monotonic() + 20
     while not (tmp_path / "daemon.pid").exists() and time.monotonic() < end:
         time.sleep(0.01)
-    assert {one.name.split(".")[0] for one in (directory_of(job) / "0").iterdir()} <= {"registry", "key"}, "no helper"
-    (tmp_path / "told.fifo").write_text("end")
+    assert {one.name.split(".")[0] for one in (directory_of(job) / "0").iterdir()} <= {"registry", "key"}, "no daemon"
+    (tmp_path / "wait.fifo").write_text("end")
     assert gone(directory_of(job))

@@ -40,26 +40,26 @@ int main(int count, char **arguments) {
   const char *path = arguments[1];
   const int few = atoi(arguments[3]), many = atoi(arguments[4]), apart = atoi(arguments[5]);
   how = strcmp(arguments[2], "write") == 0 ? O_RDWR : O_RDONLY;
-  int told[2], done[2];
+  int ask[2], done[2];
   char byte;
-  if (count != 6 || pipe(told) != 0 || pipe(done) != 0) return 2;
+  if (count != 6 || pipe(ask) != 0 || pipe(done) != 0) return 2;
   if (apart && fork() == 0) {
-    close(told[1]);
+    close(ask[1]);
     close(done[0]);
-    for (int held = 0; read(told[0], &byte, 1) == 1; held = held == 0 ? few : many) {
+    for (int held = 0; read(ask[0], &byte, 1) == 1; held = held == 0 ? few : many) {
       hold(path, held == 0 ? few : many - few);
       if (write(done[1], "x", 1) != 1) _exit(3);
     }
     _exit(0);
   }
   for (int round = 0; round < 2; ++round) {
-    if (apart && (write(told[1], "x", 1) != 1 || read(done[0], &byte, 1) != 1)) return 4;
+    if (apart && (write(ask[1], "x", 1) != 1 || read(done[0], &byte, 1) != 1)) return 4;
     if (!apart) hold(path, round == 0 ? few : many - few);
     open_and_close(path);
     turn(path);
     if (round == 0) between_turns();
   }
-  close(told[1]);
+  close(ask[1]);
   if (apart) wait(NULL);
   return 0;
 }

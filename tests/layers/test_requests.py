@@ -175,7 +175,7 @@ def played(weir, execute, testfs, tmp_path):
 
 
 OPENS = 2  # of PIECES: each is looked at once
-# Declared by each layer. looks: what else is looked at (a file handed to the drain helper, the directory
+# Declared by each layer. looks: what else is looked at (a file handed to the write-back daemon, the directory
 # of a file that hints makes); index_reads, index_writes: requests that no event layer sees.
 DECLARED_REQUESTS = [layer["tests"]["requests"] for layer in DECLARED if "requests" in layer["tests"]]
 

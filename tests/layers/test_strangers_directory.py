@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another user cannot have the helper write into this user's files: not by making the job's directory in shared memory first, nor by
+"""Another user cannot have the daemon write into this user's files: not by making the job's directory in shared memory first, nor by
 making it again after it vanished, nor by what is put into it. With two real users."""
 
 import os
@@ -36,7 +36,7 @@ int main(int count, char** arguments) {
 
 
 class Scene:
-    """A directory that everybody may enter, with the library, its helper and a program that keeps 8 bytes of each file dirty."""
+    """A directory that everybody may enter, with the library, its daemon and a program that keeps 8 bytes of each file dirty."""
 
     def __init__(self, preload: Path, program: Path):
         self.directory = Path(tempfile.mkdtemp())
@@ -198,18 +198,18 @@ def test_an_arena_that_another_could_have_made_is_not_written_out(scene):
 
 
 def test_a_directory_that_a_stranger_makes_again_gets_no_bytes_and_no_descriptors(scene):
-    """As after systemd's RemoveIPC: the victim's program and its helper live, their directory is gone and another user makes one."""
+    """As after systemd's RemoveIPC: the victim's program and its daemon live, their directory is gone and another user makes one."""
     arena = scene.doctored(scene.arena_of(STRANGER))
     program = scene.start(VICTIM, "a.dat", "b.dat")
-    helper = struct.unpack_from("<III", (scene.node / "pulse").read_bytes())[2]
+    daemon = struct.unpack_from("<III", (scene.node / "pulse").read_bytes())[2]
     scene.plant(arena, STRANGER, 0o777)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as trap:
         trap.bind(str(scene.node / "drain"))
         os.chown(scene.node / "drain", STRANGER, STRANGER)
         (scene.node / "drain").chmod(0o777)
         assert program.communicate(b"..", timeout=60)[0] == b"x" and program.returncode == 0
-        os.kill(helper, 15)  # it looks for arenas of the dead once more, and goes
-        while Path(f"/proc/{helper}").exists() and "Z" not in Path(f"/proc/{helper}/stat").read_text().split()[2]:
+        os.kill(daemon, 15)  # it looks for arenas of the dead once more, and goes
+        while Path(f"/proc/{daemon}").exists() and "Z" not in Path(f"/proc/{daemon}/stat").read_text().split()[2]:
             time.sleep(0.01)
         trap.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -231,7 +231,7 @@ def test_what_a_program_accepted_reaches_its_file_when_its_directory_has_gone(sc
 
 
 def test_a_file_that_got_the_number_of_a_removed_one_is_left_alone(scene):
-    """The helper and the program die; the file is removed, and the next one of its path gets its inode, as on ext4."""
+    """The daemon and the program die; the file is removed, and the next one of its path gets its inode, as on ext4."""
     program = scene.start(VICTIM, "a.dat")
     file = scene.homes[VICTIM] / "a.dat"
     first = file.stat().st_ino
@@ -247,7 +247,7 @@ def test_a_file_that_got_the_number_of_a_removed_one_is_left_alone(scene):
             break
         others.append(file.rename(file.with_suffix(f".{len(others)}")))
     else:
-        with arena.open("r+b") as bytes_of_arena:  # where numbers do not come again: told of the next file
+        with arena.open("r+b") as bytes_of_arena:  # where numbers do not come again: notified of the next file
             slots = struct.unpack_from("<Q", arena.read_bytes(), SLOTS_AT)[0]
             file.write_bytes(b"another one")
             bytes_of_arena.seek(slots + INODE_AT + 8)

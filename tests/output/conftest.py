@@ -10,7 +10,7 @@ import pytest
 
 
 class Ran:
-    """What each rank was told: ``said[rank]`` is a list of (call, code, message)."""
+    """The errors of each rank: ``said[rank]`` is a list of (call, code, message)."""
 
     def __init__(self, done):
         self.done = done
@@ -58,7 +58,7 @@ def model(mpi, native_build, root, tmp_path) -> Model:
 
 @pytest.fixture
 def misuse(model):
-    """``misuse(mode, ranks, "mistake")``: what each rank was told; see misuse.c."""
+    """``misuse(mode, ranks, "mistake")``: the errors of each rank; see misuse.c."""
     from weir_process import run
 
     flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}", "-lweir", "-lm")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small model, of which one call of MPI by libweir fails, or that and all later ones of the same rank. Files RUN.each.nc and RUN.means.nc. Each
-// rank says what it was told, how many calls it has made and which of them was the first after weir_init.
+// rank prints the errors that it got, how many calls it has made and which of them was the first after weir_init.
 //   faults RUN RANK K LATER      RANK -1: none fails
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that use libweir wrongly, one mistake each. What each rank is told is printed as model.c prints it.
+// Programs that use libweir wrongly, one mistake each. The errors that each rank gets are printed as model.c prints it.
 //     misuse MISTAKE
 #include <math.h>
 #include <mpi.h>

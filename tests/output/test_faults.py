@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong is told to every rank that must know, with names, and what was written before stays readable."""
+"""What goes wrong is reported to every rank concerned, with names, and what was written before stays readable."""
 
 from __future__ import annotations
 

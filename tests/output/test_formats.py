@@ -53,7 +53,7 @@ def test_a_run_goes_on_with_a_file_of_the_same_grid_mapping_only(model, form, tm
     assert any("crs" in message and "is not what the stream writes now" in message for _, _, message in ran.said[0]), ran.said
 
 
-def test_a_recorder_is_told_what_output_does(model, cc):
+def test_a_recorder_gets_what_output_does(model, cc):
     recorder = cc((model.program_source.parent / "recorder.c"), "-shared", "-fPIC", name="recorder.so")
     ran = model(3, "servers", steps=6, path="o.nc", LD_PRELOAD=str(recorder)).fine()
     events: dict[str, tuple[int, int]] = {}

@@ -15,7 +15,7 @@ def times(path) -> list[float]:
 
 
 @pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
-def test_ranks_at_different_times_are_told_and_named(misuse, model, mode, ranks, servers):
+def test_ranks_at_different_times_are_reported_and_named(misuse, model, mode, ranks, servers):
     ran = misuse(mode, ranks, "ahead")
     for rank in range(ranks - servers):
         messages = [message for _, code, message in ran.said[rank] if code == "WEIR_E_ORDER"]
@@ -25,7 +25,7 @@ def test_ranks_at_different_times_are_told_and_named(misuse, model, mode, ranks,
 
 @pytest.mark.parametrize(("mode", "ranks", "servers"), MODES)
 @pytest.mark.parametrize("mistake", ["other_time", "early_end"])
-def test_a_rank_that_misses_a_step_is_told_and_the_others(misuse, model, mode, ranks, servers, mistake):
+def test_a_rank_that_misses_a_step_gets_an_error_and_so_do_the_others(misuse, model, mode, ranks, servers, mistake):
     ran = misuse(mode, ranks, mistake)
     for rank in range(ranks - servers):
         assert set(ran.codes(rank)) == {"WEIR_E_ORDER"}, ran.said

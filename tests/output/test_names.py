@@ -30,7 +30,7 @@ def files(model, pattern: str = "*.nc") -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize(("ranks", "mode"), MODES)
-def test_a_name_that_repeats_is_told_at_its_step_and_the_file_stays(model, ranks, mode):
+def test_a_name_that_repeats_is_reported_at_its_step_and_the_file_stays(model, ranks, mode):
     ran = model(ranks, mode, steps=7, rotation=2, path="out/%Y%m%d.nc")
     for rank in range(ranks - (mode == "servers")):
         assert [call for call, _, _ in ran.said[rank]] == ["weir_end_step"] * 5
@@ -63,7 +63,7 @@ def test_check_refuses_what_the_job_refuses(model, weir):
 
 @pytest.mark.parametrize("form", ["cdf5", "netcdf4", "zarr"])
 def test_two_jobs_do_not_write_one_file(model, form):
-    """The first has its file open until it is told to go on."""
+    """The first has its file open until it is requested to go on."""
     pipe = model.directory / "go"
     os.mkfifo(pipe)
     options = ["steps=4", "path=out/o", f"format={form}", "levels=5", f"wait={pipe}"]
@@ -84,7 +84,7 @@ def test_two_jobs_do_not_write_one_file(model, form):
     model(2, "serial", format=form, levels=5, path="out/o", get=4).fine()
 
 
-def test_two_streams_of_one_file_are_told_before_the_first_step(model):
+def test_two_streams_of_one_file_are_reported_before_the_first_step(model):
     (model.directory / "real").mkdir()
     (model.directory / "link").symlink_to("real")
     for path in ("./x.nc", "a/../x.nc", f"{model.directory}/x.nc", "link/x.nc"):

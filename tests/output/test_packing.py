@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scale_factor and add_offset: integers in files, which readers turn into the values again; what the integers cannot hold is told."""
+"""scale_factor and add_offset: integers in files, which readers turn into the values again; what the integers cannot hold is reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_cdo_reads_what_was_put(model):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_values_beyond_the_integers_are_told_and_missing(model, mode):
+def test_values_beyond_the_integers_are_reported_and_missing(model, mode):
     ran = model(4, mode, levels=3, packed=300, path="o.nc", steps=2)
     printed = [message for _, code, message in ran.said[0] if code == "WEIR_E_VALUE"]
     assert printed and set(ran.codes(0)) == {"WEIR_E_VALUE"}

@@ -72,7 +72,7 @@ def test_ranks_of_another_program_serve(model, command_of, face):
         assert (model.directory / f"o{file}.nc").read_bytes() == (model.directory / f"serial{file}.nc").read_bytes()
 
 
-def test_servers_in_a_mode_without_are_told_on_all_ranks(model, command_of):
+def test_servers_in_a_mode_without_are_reported_on_all_ranks(model, command_of):
     done = launch(model, command_of("c"), "serial", 1, "path=o.nc")
     assert done.stdout.count("ranks called weir_serve, but the mode is serial; set mode to servers or servers+parallel") == 4, done.stdout
     assert not (model.directory / "o.nc").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that a field's type in files cannot hold are told, with their places; definitions that cannot be are refused; nothing crashes after the end."""
+"""Values that a field's type in files cannot hold are reported, with their places; definitions that cannot be are refused; nothing crashes after the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AFTER = [("weir_put", "WEIR_E_ORDER"), ("weir_step", "WEIR_E_ORDER"), ("weir_fin
 
 @pytest.fixture
 def values(model):
-    """``values(mode, ranks, path, format)``: what each rank was told; see values.c."""
+    """``values(mode, ranks, path, format)``: the errors of each rank; see values.c."""
     from weir_process import run
 
     ran = type(model(1, steps=1, path="first.nc"))  # what conftest.py beside makes of a run
@@ -62,7 +62,7 @@ def check_contents(path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_values_that_a_type_cannot_hold_are_told_once_for_each_field_and_file(values, model, mode):
+def test_values_that_a_type_cannot_hold_are_reported_once_for_each_field_and_file(values, model, mode):
     ran = values(mode, 5, "o.nc", "cdf5")
     clients = range(3 if mode.startswith("servers") else 5)
     for rank in clients:

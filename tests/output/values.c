@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields some of whose values their types in files cannot hold, and calls after weir_finalize. What each rank is told is printed as
+// Fields some of whose values their types in files cannot hold, and calls after weir_finalize. The errors that each rank gets are printed as
 // model.c prints it.
 //     values PATH FORMAT [ROTATION]
 #include <math.h>

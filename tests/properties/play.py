@@ -29,7 +29,7 @@ def a_job() -> dict[str, str]:
 
 
 def end_job(environment: dict[str, str]) -> None:
-    """The helper goes by itself a moment after its last client; what lies in memory goes now."""
+    """The daemon goes by itself a moment after its last client; what lies in memory goes now."""
     shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{environment['WEIR_JOB']}", ignore_errors=True)
 
 

@@ -57,7 +57,7 @@ def test_what_a_form_cannot_hold(weir, two_steps, tmp_path):
     ]
 
 
-def test_what_is_not_installed_is_told(execute, two_steps):
+def test_what_is_not_installed_is_reported(execute, two_steps):
     for package in ("duckdb", "pyarrow"):
         code = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['weir', 'query', {str(two_steps)!r}, 'SELECT 1']; "
         done = execute([sys.executable, "-c", code + "from weir.cli import main; sys.exit(main())"])
@@ -87,10 +87,10 @@ def test_a_table_may_be_asked_for_more_than_once_in_a_question(weir, two_steps):
         ("SELECT 1 AS a,\n bytse FROM events", ["LINE 2:  bytse", "^"]),
         ("SELECT * FROM evnets", ["evnets", "events", "LINE 1"]),
         ("SELECT file + 1 FROM files", ["the query:"]),
-        ("/* nothing */", ["the query gives no rows"]),
+        ("/* nothing */", ["the query returns no rows"]),
     ],
 )
-def test_a_mistake_is_told_with_its_place(weir, two_steps, question, words):
+def test_a_mistake_is_reported_with_its_place(weir, two_steps, question, words):
     done = weir("query", two_steps, question)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert [word for word in words if word not in done.stderr] == []
@@ -104,7 +104,7 @@ def test_an_error_while_the_answer_is_made_leaves_no_file(weir, two_steps, tmp_p
 
 def test_usage(weir, two_steps, tmp_path):
     for arguments, word in (
-        ([two_steps], "--schema"), ([two_steps, "SELECT 1", "--schema"], "one thing"), ([two_steps, "SELECT 1", "--format", "xml"], "csv"),
+        ([two_steps], "--schema"), ([two_steps, "SELECT 1", "--schema"], "either SQL or --schema"), ([two_steps, "SELECT 1", "--format", "xml"], "csv"),
         ([two_steps, "SELECT 1", "--memory", "lots"], "DuckDB does not start"),
     ):  # fmt: skip
         done = weir("query", *arguments)
@@ -173,11 +173,11 @@ def test_ctrl_c_ends_a_question_that_would_not_end(two_steps):
 
 def test_two_questions_at_once_are_refused(weir, two_steps):
     done = weir("query", two_steps, "SELECT 1; SELECT 2 AS two")
-    assert done.returncode == 2 and "asks 2 things" in done.stderr and "'SELECT 2 AS two'" in done.stderr and done.stdout == ""
+    assert done.returncode == 2 and "has 2 statements" in done.stderr and "'SELECT 2 AS two'" in done.stderr and done.stdout == ""
     assert weir("query", two_steps, "SET threads = 1; SELECT 2 AS two;").ok().stdout.split() == ["two", "2"]
 
 
-def test_what_memory_is_told_in_weirs_words(weir, two_steps):
+def test_what_memory_is_refused_in_weirs_words(weir, two_steps):
     done = weir("query", two_steps, "SELECT 1", "--memory", "1X")
     assert done.returncode == 2 and "with memory '1X' (a number with a unit is wanted, as in 512MB)" in done.stderr
     little = weir("query", two_steps, "SELECT * FROM range(3000000) ORDER BY hash(range)", "--memory", "1MB")
@@ -185,7 +185,7 @@ def test_what_memory_is_told_in_weirs_words(weir, two_steps):
 
 
 @pytest.mark.parametrize(("printed", "shown"), [("/tmp/\udcff\udcfe", r"/tmp/\xff\xfe"), ("\u65e5\udcff", "\u65e5\\xff"), ("\ud800", r"\ud800")])
-def test_arguments_that_are_no_utf_8_are_told_as_names_are(weir, tmp_path, printed, shown):
+def test_arguments_that_are_no_utf_8_are_shown_as_names_are(weir, tmp_path, printed, shown):
     run = write_run(tmp_path / "run", "step main wall=1\nnode n0\nprocess pid=1\nread /data/a at=0 for=10 bytes=1\n")
     job = run / "main" / "job.json"
     job.write_text(json.dumps({**json.loads(job.read_text()), "command": ["ls", printed], "cwd": printed}))

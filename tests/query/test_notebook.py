@@ -20,7 +20,7 @@ def test_the_notebook_runs(root, execute, tmp_path):
     write_run(tmp_path / "demo-run", TWO_STEPS.split("step min0")[0])
     # What the last line of a cell says is printed, as a notebook shows it.
     script = "\n".join(cell.rsplit("\n", 1)[0] + f"\nprint({cell.rsplit(chr(10), 1)[-1]})" for cell in cells if "\n" in cell)
-    told = execute([sys.executable, "-c", script], cwd=tmp_path).ok().stdout
-    assert "traj0" in told and "/data/a" in told
+    printed = execute([sys.executable, "-c", script], cwd=tmp_path).ok().stdout
+    assert "traj0" in printed and "/data/a" in printed
     # 4096 + 100 written to a, 4096 read of it; 800 by a statement as 816; a pipe's 9; 50 of a launcher; 5 x 1000
-    assert told.split()[-1] == str(4096 + 100 + 4096 + 800 + 816 + 9 + 50 + 5000)
+    assert printed.split()[-1] == str(4096 + 100 + 4096 + 800 + 816 + 9 + 50 + 5000)

@@ -109,7 +109,7 @@ def test_processes_are_the_report_s(golden_run, report):
     ]
 
 
-def test_a_lost_name_is_told_apart(tmp_path):
+def test_a_lost_name_is_distinguished(tmp_path):
     directory = tmp_path / "run" / "s"
     directory.mkdir(parents=True)
     with TraceWriter(directory / "n.weir", "n") as writer:

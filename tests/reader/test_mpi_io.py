@@ -58,7 +58,7 @@ def report(tmp_path):
 def test_aggregators_have_their_nodes_and_layout_comes_before_hints(report):
     (file,) = all_mpi_files(report)
     assert [(one.rank, one.node, one.writes, one.written_bytes) for one in file.aggregators] == [(0, "nid0", 4, 4 * MIB), (2, "nid1", 4, 4 * MIB)]
-    assert (file.ranks, file.stripes, file.stripe_bytes, file.told_by) == (4, 16, MIB, "lustre")
+    assert (file.ranks, file.stripes, file.stripe_bytes, file.stripe_source) == (4, 16, MIB, "lustre")
     assert file.hints == {"cb_nodes": "2"} and file.ignored == {"cb_nodes": "8"}
     writes = file.writes
     assert (writes.collective, writes.independent, writes.bytes, writes.ns, writes.busiest_ns) == (8, 0, 8 * MIB, 400, 100)

@@ -99,7 +99,7 @@ def test_json_has_the_same_figures_and_one_rank_its_own(run, tmp_path):
     assert alone.model_ranks == () and alone.seen_ns == 0 and alone.busy_ns == {2: 60 * MS}
 
 
-def test_waiting_for_a_free_group_is_told_and_what_would_help(run):
+def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
     report = run(wait_ms=200, final_ms=90)
     said = [sentence for sentence in notes(report) if "output" in sentence or "group" in sentence or "final write" in sentence]
     assert said == [
@@ -109,7 +109,7 @@ def test_waiting_for_a_free_group_is_told_and_what_would_help(run):
     ]
 
 
-def test_ranks_that_write_themselves_are_told_of_servers(run):
+def test_ranks_that_write_themselves_are_advised_to_use_servers(run):
     report = run(servers=False)
     assert all_outputs(report)[0].writers == (0,)
     assert any("in output, writing themselves: mode servers would leave them the copy" in sentence for sentence in notes(report))
@@ -123,7 +123,7 @@ def test_frames_that_were_refused_are_counted_apart(run):
     report = run(refused=2)
     (one,) = all_outputs(report)
     assert (one.frames, one.streams[0].refused) == (3, 2)
-    assert "step s: 2 frames were not written (streams: h): the program was told why" in notes(report)
+    assert "step s: 2 frames were not written (streams: h): the program got the reason" in notes(report)
 
 
 def test_the_tables_are_there_only_with_output(run, tmp_path):

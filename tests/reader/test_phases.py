@@ -154,8 +154,8 @@ def test_a_rule_may_end_a_phase_at_the_next_barrier(tmp_path):
         ("[phase]\nphase='a'", "two brackets"),
         ("[[rule]]\n", "each phase is a table"),
         ("[[phase]]\nstart = true", "has no name"),
-        ("[[phase]]\nphase = 'a'", "say once where it begins"),
-        ("[[phase]]\nphase = 'a'\nstart = true\nbarrier = 1", "say once"),
+        ("[[phase]]\nphase = 'a'", "give one key that says where it begins"),
+        ("[[phase]]\nphase = 'a'\nstart = true\nbarrier = 1", "give one key"),
         ("[[phase]]\nphase = 'a'\nbarier = 1", "did you mean barrier?"),
         ("[[phase]]\nphase = 'a'\nbarrier = 0", "counted from 1"),
         ("[[phase]]\nphase = 'a'\nbarrier = []", "counted from 1"),
@@ -165,12 +165,12 @@ def test_a_rule_may_end_a_phase_at_the_next_barrier(tmp_path):
         ("[[phase", "not TOML"),
     ],
 )
-def test_a_mistake_in_the_rules_is_told(tmp_path, text, problem):
+def test_a_mistake_in_the_rules_is_reported(tmp_path, text, problem):
     with pytest.raises(UsageError, match=problem.replace("?", r"\?")):
         read_phase_rules(written(tmp_path, text))
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_file_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(InputError, match="no such file of phases"):
         read_phase_rules(tmp_path / "none.toml")
 
@@ -188,7 +188,7 @@ def test_the_table_and_json_have_the_same_figures(tmp_path):
     assert "after" in answer(run, f"--tables phases --phases {rules}")
 
 
-def test_marks_without_a_partner_are_told(tmp_path):
+def test_marks_without_a_partner_are_reported(tmp_path):
     program = WaitTrace(2)
     for rank in range(2):
         program.phase(rank, "never", False)
@@ -207,7 +207,7 @@ def test_marks_without_a_partner_are_told(tmp_path):
     assert "phase whole" not in said
 
 
-def test_ends_alone_are_told_and_barriers_are_the_phases(tmp_path):
+def test_ends_alone_are_reported_and_barriers_are_the_phases(tmp_path):
     program = WaitTrace(1)
     program.phase(0, "never", False)
     program.compute(0, 5)
@@ -218,7 +218,7 @@ def test_ends_alone_are_told_and_barriers_are_the_phases(tmp_path):
     assert any("phase never was ended and not begun once" in sentence for sentence in notes(report))
 
 
-def test_a_rule_that_begins_nowhere_is_told(tmp_path):
+def test_a_rule_that_begins_nowhere_is_reported(tmp_path):
     text = '[[phase]]\nphase = "lost"\nname = "nix*"\n[[phase]]\nphase = "lost"\nbarrier = [7, 8]\n[[phase]]\nphase = "met"\nbarrier = 1\n'
     rules = read_phase_rules(written(tmp_path, text))
     said = [sentence for sentence in notes(build(two_writes().write(tmp_path / "run" / "s"), phase_rules=rules)) if "phase" in sentence]

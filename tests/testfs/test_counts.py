@@ -72,7 +72,7 @@ def test_a_buffer_that_begins_within_a_page_makes_one_more_piece(fs):
     assert stats.requests["read"] == 5 and stats.bytes_read == 4 * MIB
 
 
-def test_alignment_is_told_apart(fs):
+def test_alignment_is_distinguished(fs):
     (fs.backing / "a").write_bytes(bytes(4 * MIB))
     buffer = mmap.mmap(-1, MIB)
     fd = os.open(fs.path / "a", os.O_RDONLY)

@@ -115,7 +115,7 @@ def test_news_fragments_begin_with_their_kind():
 
 
 def test_reference_pages_are_what_the_code_says():
-    done = run([sys.executable, ROOT / "tools" / "reference", "--check"])
+    done = run([sys.executable, ROOT / "tools" / "gen_docs.py", "--check"])
     assert done.returncode == 0, done.stderr
 
 

@@ -19,7 +19,7 @@ from weir.trace import RunNotFound
 from weir.watch.view import screen
 from weir.watch.watch import Watch, wait_for
 
-# Does what it is told on standard input, and says when it is done: writes of 1000 bytes to a file.
+# Executes the commands of standard input, and says when it is done: writes of 1000 bytes to a file.
 PROGRAM = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,8 +41,8 @@ int main(void) {
 """
 
 
-class Told:
-    """A traced program that does what it is told."""
+class Driven:
+    """A traced program that executes commands."""
 
     def __init__(self, process: subprocess.Popen):
         self.process = process
@@ -64,7 +64,7 @@ def printed(directory: Path, *command: object):
         list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory, env=clean_environment(), start_new_session=True
     )
     try:
-        yield Told(process)
+        yield Driven(process)
     finally:
         process.kill()
         process.wait(30)
@@ -160,7 +160,7 @@ def test_a_step_that_begins_later_is_seen(weir, cc, tmp_path):
     assert (look.bytes_written, look.so_far.bytes, look.is_over) == (3000, 5000, True)
 
 
-def test_a_run_that_never_comes_is_told(weir, tmp_path):
+def test_a_run_that_never_comes_is_reported(weir, tmp_path):
     done = weir("watch", tmp_path / "run", "--wait", "0.2")
     assert done.returncode == 3 and "no such directory" in done.stderr
     with pytest.raises(RunNotFound):

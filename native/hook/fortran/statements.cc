@@ -58,7 +58,7 @@ void end_statement(FortranStatement& s, int32_t outcome, uint8_t error) {
   else if (outcome != kWell) call.flags = wire::kError;
   // Also within the library's call of a defined I/O procedure, a statement is the program's own.
   trace::thread_log.flags_below = flags_before & wire::kNested;
-  keep(call);
+  record_call(call);
   trace::thread_log.flags_below = flags_before;
 }
 

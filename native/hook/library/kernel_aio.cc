@@ -64,7 +64,7 @@ Request request_of(uint64_t context, const iocb& block, uint64_t now) {
 }
 
 // Its time is no time of the program's: that is in the calls which submit and collect.
-void keep_request(const Request& request, uint64_t end, int64_t result) {
+void record_request(const Request& request, uint64_t end, int64_t result) {
   Call call{request.op, Layer::posix, request.flags, 0, request.file, request.start, end, request.offset, request.size};
   if (result < 0) {
     call.flags |= wire::kError;
@@ -74,10 +74,10 @@ void keep_request(const Request& request, uint64_t end, int64_t result) {
     if (moved < call.size) call.flags |= wire::kShort;
     call.size = clip(moved);
   }
-  keep(call);
+  record_call(call);
 }
 
-void keep_unseen(const Request& request) { keep_request(request, request.start, static_cast<int64_t>(request.size)); }
+void record_unseen(const Request& request) { record_request(request, request.start, static_cast<int64_t>(request.size)); }
 
 // Takes what stands at a place, when it still is the block's.
 bool take(uint32_t place, uint64_t block, Request& to) {
@@ -106,7 +106,7 @@ void put(uint64_t block, const Request& request) {
     base::store(&blocks[place], block);
     return;
   }
-  keep_unseen(request);
+  record_unseen(request);
 }
 
 template <typename Which>
@@ -115,18 +115,18 @@ void take_all(Which which) {
   for (uint32_t place = 0; place < kRequests + kReach; ++place) {
     const uint64_t block = base::load(&blocks[place]);
     Request request;
-    if (block > kBusy && which(requests[place]) && take(place, block, request) && recording()) keep_unseen(request);
+    if (block > kBusy && which(requests[place]) && take(place, block, request) && recording()) record_unseen(request);
   }
 }
 
 // The call that submits or collects; file: of all its requests, or 0. failure: a positive errno, or 0.
-void keep_call(Op op, uint32_t file, Span span, int failure) {
+void record_aio_call(Op op, uint32_t file, Span span, int failure) {
   Call call{op, Layer::posix, 0, 0, file, span.start, span.end, kUnknownOffset, 0};
   if (failure != 0) {
     call.flags |= wire::kError;
     call.error = static_cast<uint8_t>(failure < 255 ? failure : 255);
   }
-  keep(call);
+  record_call(call);
 }
 
 bool is_readable(const iocb* block) { return block != nullptr && stack::readable(block, sizeof *block); }
@@ -150,7 +150,7 @@ Submission::Submission(uint64_t context, long count, iocb* const* list) : list_(
     }
     if (!is_recorded) continue;
     Request before;
-    if (take_block(address_of(list[i]), before)) keep_unseen(before);
+    if (take_block(address_of(list[i]), before)) record_unseen(before);
     const Request request = request_of(context, *list[i], start_);
     put(address_of(list[i]), request);
     file_ = i == 0 || file_ == request.file ? request.file : 0;
@@ -163,7 +163,7 @@ void Submission::end(long accepted, int failure) {
     Request refused;
     take_block(address_of(list_[i]), refused);
   }
-  keep_call(Op::kIoSubmit, file_, {start_, base::ticks()}, failure);
+  record_aio_call(Op::kIoSubmit, file_, {start_, base::ticks()}, failure);
 }
 
 void collected(uint64_t start, const io_event* events, long count, int failure) {
@@ -172,10 +172,10 @@ void collected(uint64_t start, const io_event* events, long count, int failure) 
   uint32_t file = 0;
   for (long i = 0; i < count; ++i) {
     Request request{};
-    if (take_block(events[i].obj, request)) keep_request(request, end, events[i].res);
+    if (take_block(events[i].obj, request)) record_request(request, end, events[i].res);
     file = i == 0 || file == request.file ? request.file : 0;
   }
-  keep_call(Op::kIoGetevents, file, {start, end}, failure);
+  record_aio_call(Op::kIoGetevents, file, {start, end}, failure);
 }
 
 void context_ends(uint64_t context) {

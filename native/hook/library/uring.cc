@@ -127,7 +127,7 @@ uint64_t asked_by(const Entry& entry) {
   return clip(wanted_of(vector, static_cast<int>(entry.length), 0));
 }
 
-void keep_entry(const Known& ring, const Entry& entry, uint64_t now) {
+void record_entry(const Known& ring, const Entry& entry, uint64_t now) {
   Op op = Op::kNone;
   switch (entry.opcode) {
     case kReadv: case kReadFixed: case kReads: op = Op::kAsyncRead; break;
@@ -144,28 +144,28 @@ void keep_entry(const Known& ring, const Entry& entry, uint64_t now) {
     if (entry.offset < kUnknownOffset) call.offset = entry.offset;
     else if ((entry.flags & kFixedFile) == 0 && descriptor(entry.fd) != nullptr) descriptor(entry.fd)->position = kUnknownOffset;
   }
-  keep(call);
+  record_call(call);
 }
 
 // What was prepared since the last look; one thread at a time submits to a ring.
-void keep_prepared(const Ring* ring, uint64_t now) {
+void record_prepared(const Ring* ring, uint64_t now) {
   Known* const known = find(ring);
   if (known == nullptr) return;
   uint32_t at = known->recorded;
   const uint32_t last = ring->last;
   if (last - at > known->entries) at = last - known->entries;
-  for (; at != last; ++at) keep_entry(*known, ring->requests[(at & (known->entries - 1)) * known->stride], now);
+  for (; at != last; ++at) record_entry(*known, ring->requests[(at & (known->entries - 1)) * known->stride], now);
   known->recorded = last;
 }
 
 // The library returns a negative errno.
-void keep_result(Op op, Span span, int result) {
+void record_result(Op op, Span span, int result) {
   Call call{op, Layer::posix, 0, 0, 0, span.start, span.end, kUnknownOffset, 0};
   if (result < 0) {
     call.flags |= wire::kError;
     call.error = static_cast<uint8_t>(result > -255 ? -result : 255);
   }
-  keep(call);
+  record_call(call);
 }
 
 // The kernel's requests pass no layer.
@@ -175,7 +175,7 @@ int setting_up(Real real) {
   const uint64_t start = base::ticks();
   const int result = allowed ? calling_library(within_uring_library, real) : -EPERM;
   if (WEIR_UNLIKELY(!recording())) return result;
-  keep_result(Op::kIoUringSetup, {start, base::ticks()}, result);
+  record_result(Op::kIoUringSetup, {start, base::ticks()}, result);
   return result;
 }
 
@@ -183,9 +183,9 @@ template <typename Real>
 int entering(const Ring* ring, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = base::ticks();
-  keep_prepared(ring, start);
+  record_prepared(ring, start);
   const int result = real();
-  keep_result(Op::kIoUringEnter, {start, base::ticks()}, result);
+  record_result(Op::kIoUringEnter, {start, base::ticks()}, result);
   return result;
 }
 

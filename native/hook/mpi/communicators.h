@@ -34,7 +34,7 @@ struct Making {
 
 void begin_communicators(Handle world, int rank, int ranks);
 
-// Null: nobody told of it.
+// Null: it was not reported.
 Communicator* find_communicator(Handle handle);
 // Of a valid communicator (or window) that a call was made on: one that is not known yet gets a name of this process alone. Null: no room.
 Communicator* meet_communicator(Handle handle, bool window);

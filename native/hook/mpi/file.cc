@@ -88,7 +88,7 @@ int opening(const Opening& what, Real real, Of handle) {
   const Handle info = hinted.info() != 0 ? hinted.info() : what.info;
   int error = 0;
   const Span span = timed(error, [&] { return real(info); });
-  if (recorded) keep_opened({what.communicator, info, error == 0 ? handle() : 0, what.name, what.mode}, error, span);
+  if (recorded) record_opened({what.communicator, info, error == 0 ? handle() : 0, what.name, what.mode}, error, span);
   return error;
 }
 

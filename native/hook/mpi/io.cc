@@ -35,11 +35,11 @@ void keep_file_call(Op op, uint32_t name, int error, Span span, uint64_t offset,
     call.flags = wire::kError;
     if (classify != nullptr && classify(error, &found) == 0) call.error = static_cast<uint8_t>(found < 255 ? found : 255);
   }
-  keep(call);
+  record_call(call);
 }
 
 // The type's size is asked for when MPI has accepted the type: a wrong one is the program's to hear of, in its own way.
-void keep_access(const FileAccess& access, uint64_t at, int error, Span span) {
+void record_access(const FileAccess& access, uint64_t at, int error, Span span) {
   const int before = errno;
   int64_t bytes = 0;
   if (error == 0 && access.count > 0) {

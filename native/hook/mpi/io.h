@@ -41,7 +41,7 @@ Handle type_of_fortran(int type);
 
 // Byte in the file of an access; asked for before it begins.
 uint64_t place_of(const FileAccess& access);
-void keep_access(const FileAccess& access, uint64_t at, int error, Span span);
+void record_access(const FileAccess& access, uint64_t at, int error, Span span);
 // Any other call. error: its result.
 void keep_file_call(Op op, uint32_t name, int error, Span span, uint64_t offset, uint64_t size);
 
@@ -61,7 +61,7 @@ int accessing(const FileAccess& access, Real real) {
   const uint64_t at = place_of(access);
   int error = 0;
   const Span span = timed(error, real);
-  keep_access(access, at, error, span);
+  record_access(access, at, error, span);
   return error;
 }
 
@@ -71,7 +71,7 @@ struct OpenedMpiFile {
   const char* path;
   int mode;
 };
-void keep_opened(const OpenedMpiFile& what, int error, Span span);
+void record_opened(const OpenedMpiFile& what, int error, Span span);
 
 // A hint of an MPI_Info that is none names nothing.
 bool is_no_info(Handle info);

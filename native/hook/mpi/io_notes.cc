@@ -20,7 +20,7 @@ constexpr int kHints = 256;  // an implementation has some thirty
 constexpr uint32_t kLustre = 0x0bd00bd0;  // f_type of statfs
 constexpr uint32_t kLayoutV1 = 0x0bd10bd0, kLayoutV3 = 0x0bd30bd0;
 
-// The kind, the absolute path, a key and its value, a line each. What does not fit is not told.
+// The kind, the absolute path, a key and its value, a line each. What does not fit is not recorded.
 void note(const char* kind, const char* path, const char* key, const char* value) {
   const base::Scratch room;
   char* const text = room.data();
@@ -42,7 +42,7 @@ void note_number(const char* kind, const char* path, const char* key, uint64_t v
 }
 
 // What lies in the attribute lustre.lov (lustre_user.h): magic, pattern, identity of 16 bytes, then these. Layouts of several components
-// have another magic: what holds for a part of the file alone is not told.
+// have another magic: what holds for a part of the file alone is not recorded.
 struct LustreLayout {
   uint32_t magic, pattern;
   uint64_t identity[2];
@@ -129,7 +129,7 @@ const char* text_of_fortran(const char* name, size_t length, char* room, size_t 
   return room;
 }
 
-void keep_opened(const OpenedMpiFile& what, int error, Span span) {
+void record_opened(const OpenedMpiFile& what, int error, Span span) {
   const int before = errno;
   const char* const path = without_file_system(what.path);
   const uint32_t name = trace::process().names().path_id(path);

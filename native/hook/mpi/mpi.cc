@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI begins and ends, called from C or in one of the spellings of Fortran. The outermost call counts: Fortran's wrappers end in
-// those of C. What MPI is told goes by its profiling names (PMPI_), so that no other tool counts it.
+// those of C. Calls of MPI made here use its profiling names (PMPI_), so that no other tool counts it.
 #include "hook/mpi/mpi.h"
 
 #include "hook/mpi/between.h"
@@ -85,14 +85,14 @@ bool synchronise(uint64_t patience_ns) {
     const uint64_t left = base::ticks();
     ++world.barriers;
     if (recording()) {
-      keep({Op::kSync, Layer::marker, 0, 0, world.barriers, left, left, kUnknownOffset, static_cast<uint64_t>(world.ranks)});
+      record_call({Op::kSync, Layer::marker, 0, 0, world.barriers, left, left, kUnknownOffset, static_cast<uint64_t>(world.ranks)});
     }
   }
   return mpi_barriers > 0;
 }
 
-void keep_call(Op op, Span span, bool failed) {
-  if (recording()) keep({op, Layer::mpi, failed ? uint8_t{wire::kError} : uint8_t{0}, 0, 0, span.start, span.end, kUnknownOffset, 0});
+void record_mpi_call(Op op, Span span, bool failed) {
+  if (recording()) record_call({op, Layer::mpi, failed ? uint8_t{wire::kError} : uint8_t{0}, 0, 0, span.start, span.end, kUnknownOffset, 0});
 }
 
 // real returns whether MPI was started.
@@ -108,7 +108,7 @@ void starting(Real real) {
   const uint64_t end = base::ticks();
   depth = before;
   if (before != 0) return;
-  keep_call(Op::kMpiInit, {start, end}, !begun);
+  record_mpi_call(Op::kMpiInit, {start, end}, !begun);
   if (!begun || world.kind != MpiKind::kNone) return;
   meet_world();
   if (between_wanted && world.kind != MpiKind::kOther) begin_between(world.communicator, world.rank, world.ranks, world.kind == MpiKind::kOpenMpi);
@@ -131,8 +131,8 @@ void finishing(Real real) {
   const uint64_t end = base::ticks();
   depth = before;
   if (before != 0) return;
-  if (observed_waits && done) keep_finalize(world.communicator, came, have_met ? start : end);
-  keep_call(Op::kMpiFinalize, {start, end}, !done);
+  if (observed_waits && done) record_finalize(world.communicator, came, have_met ? start : end);
+  record_mpi_call(Op::kMpiFinalize, {start, end}, !done);
 }
 
 void aborting() {

@@ -18,6 +18,6 @@ void begin_mpi_events(uintptr_t world, int rank, int ranks);
 // Whether they were.
 bool end_mpi_events();
 // MPI_Finalize, from its call until all have come: the world's last collective, in which the others wait for whoever comes last.
-void keep_finalize(uintptr_t world, uint64_t came, uint64_t met);
+void record_finalize(uintptr_t world, uint64_t came, uint64_t met);
 
 }  // namespace weir::hook

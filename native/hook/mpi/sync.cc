@@ -106,7 +106,7 @@ void call_collective(MpiCall& call, bool quiet) {
   const Span span = call.run();
   const Op op = f.request >= 0 ? Op::kMpiStartCollective : Op::kMpiCollective;
   if (!call.done) {
-    if (!quiet) keep_mpi(op, call, on != nullptr ? on->name : 0, span, kUnknownOffset, 0);
+    if (!quiet) record_mpi(op, call, on != nullptr ? on->name : 0, span, kUnknownOffset, 0);
     return;
   }
   if (on == nullptr && !f.ending) on = meet_communicator(group, f.window);
@@ -115,7 +115,7 @@ void call_collective(MpiCall& call, bool quiet) {
   const uint32_t name = on != nullptr ? on->name : 0;
   if (!quiet) {
     const bool at_root = on != nullptr && f.root >= 0 && !on->between && call.number(f.root) == on->rank;
-    keep_mpi(op, call, name, span, sequence, on != nullptr ? bytes_of(call, at_root ? f.root_has : f.here, *on) : 0);
+    record_mpi(op, call, name, span, sequence, on != nullptr ? bytes_of(call, at_root ? f.root_has : f.here, *on) : 0);
   }
   if (on == nullptr) return;
   if (f.request >= 0) {
@@ -141,11 +141,11 @@ void call_receive(MpiCall& call) {
   const Handle group = call.group();
   Statuses status(call, 1);
   const Span span = call.run();
-  if (!call.done) return keep_mpi(Op::kMpiReceive, call, 0, span, kUnknownOffset, 0);
+  if (!call.done) return record_mpi(Op::kMpiReceive, call, 0, span, kUnknownOffset, 0);
   Communicator* const on = meet_communicator(group, false);
   const uint64_t peer = on != nullptr ? peer_offset(world_rank(*on, group, source_of(status.at(0)))) : kUnknownOffset;
   const Op op = f.kind == Kind::probe ? Op::kMpiProbe : Op::kMpiReceive;
-  keep_mpi(op, call, on != nullptr ? on->name : 0, span, peer, bytes_of(status.at(0)));
+  record_mpi(op, call, on != nullptr ? on->name : 0, span, peer, bytes_of(status.at(0)));
 }
 
 // A probe; one that matches a message says on which communicator it came.
@@ -165,20 +165,20 @@ void call_matched(MpiCall& call) {
   const Request message = take_request(call.handle_at(call.pointer(call.form.message), message_from_fortran));
   Statuses status(call, 1);
   const Span span = call.run();
-  if (!call.done) return keep_mpi(Op::kMpiReceive, call, message.name, span, kUnknownOffset, 0);
+  if (!call.done) return record_mpi(Op::kMpiReceive, call, message.name, span, kUnknownOffset, 0);
   const int peer = is_alive(message) ? world_rank(*message.on, message.group, source_of(status.at(0))) : -1;
-  keep_mpi(Op::kMpiReceive, call, message.name, span, peer_offset(peer), bytes_of(status.at(0)));
+  record_mpi(Op::kMpiReceive, call, message.name, span, peer_offset(peer), bytes_of(status.at(0)));
 }
 
 void call_send(MpiCall& call) {
   const Form& f = call.form;
   const Handle group = call.group();
   const Span span = call.run();
-  if (!call.done) return keep_mpi(Op::kMpiSend, call, 0, span, kUnknownOffset, 0);
+  if (!call.done) return record_mpi(Op::kMpiSend, call, 0, span, kUnknownOffset, 0);
   Communicator* const on = meet_communicator(group, false);
-  if (on == nullptr) return keep_mpi(Op::kMpiSend, call, 0, span, kUnknownOffset, 0);
+  if (on == nullptr) return record_mpi(Op::kMpiSend, call, 0, span, kUnknownOffset, 0);
   const int peer = world_rank(*on, group, call.number(f.peer));
-  keep_mpi(Op::kMpiSend, call, on->name, span, peer_offset(peer), bytes_of(call, f.here, *on));
+  record_mpi(Op::kMpiSend, call, on->name, span, peer_offset(peer), bytes_of(call, f.here, *on));
 }
 
 // The MPI_Isend family: no record, the wait for it has one. Where nobody is the peer (MPI_PROC_NULL) nothing is waited for.
@@ -306,15 +306,15 @@ uint64_t bytes_of(const MpiCall& call, const Bytes& what, const Communicator& on
 }
 
 // Counters have bytes alone: what is counted there has no routine.
-void keep_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which, uint64_t bytes) {
+void record_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which, uint64_t bytes) {
   const uint64_t low = bytes < UINT32_MAX ? bytes : UINT32_MAX;
   const uint64_t high = trace::process().level() == wire::Level::kTrace ? uint64_t{which} << 32 : 0;
-  trace::keep_wide({op, Layer::mpi, flags, 0, file, span.start, span.end, offset, high | low});
+  trace::record_wide_call({op, Layer::mpi, flags, 0, file, span.start, span.end, offset, high | low});
 }
 
-void keep_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset, uint64_t bytes) {
+void record_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset, uint64_t bytes) {
   const uint8_t flags = call.done ? uint8_t{0} : uint8_t{wire::kError};
-  keep_mpi(op, flags, file, span, offset, static_cast<uint32_t>(call.form.routine), bytes);
+  record_mpi(op, flags, file, span, offset, static_cast<uint32_t>(call.form.routine), bytes);
 }
 
 int mpi_called(const Form& form, bool fortran, uintptr_t* words, void* real, const void* caller) {
@@ -344,10 +344,10 @@ bool end_mpi_events() {
   return were;
 }
 
-void keep_finalize(uintptr_t world, uint64_t came, uint64_t met) {
+void record_finalize(uintptr_t world, uint64_t came, uint64_t met) {
   Communicator* const on = find_communicator(world);
   if (on == nullptr || !recording()) return;
-  keep_mpi(Op::kMpiCollective, 0, on->name, {came, met}, next_sequence(*on), static_cast<uint32_t>(MpiRoutine::kFinalize), 0);
+  record_mpi(Op::kMpiCollective, 0, on->name, {came, met}, next_sequence(*on), static_cast<uint32_t>(MpiRoutine::kFinalize), 0);
 }
 
 }  // namespace weir::hook

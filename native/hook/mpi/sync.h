@@ -67,8 +67,8 @@ uint64_t bytes_of(const int* status);
 uint64_t bytes_of(const MpiCall& call, const Bytes& what, const Communicator& on);
 
 // which: the routine, or what was awaited; bytes: for waits, the number of requests.
-void keep_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which, uint64_t bytes);
-void keep_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset, uint64_t bytes);
+void record_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which, uint64_t bytes);
+void record_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset, uint64_t bytes);
 // A rank as records have it.
 inline uint64_t peer_offset(int rank) { return rank >= 0 ? static_cast<uint64_t>(rank) : kUnknownOffset; }
 

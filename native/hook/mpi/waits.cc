@@ -19,31 +19,31 @@ void adopt(const MpiCall& call, const Request& of) {
 }
 
 // status: null when there is none.
-void keep_awaited(const Request& of, const int* status, Span span) {
+void record_awaited(const Request& of, const int* status, Span span) {
   if (of.awaited == Awaited::nothing || trace::process().level() != wire::Level::kTrace) return;
   uint64_t offset = of.offset, bytes = of.awaited == Awaited::receive ? of.bytes : 0;
   if (of.awaited == Awaited::receive && status != nullptr) {
     bytes = bytes_of(status);
     if (is_alive(of)) offset = peer_offset(world_rank(*of.on, of.group, source_of(status)));
   }
-  keep_mpi(Op::kMpiAwaited, wire::kNested, of.name, span, offset, static_cast<uint32_t>(of.awaited), bytes);
+  record_mpi(Op::kMpiAwaited, wire::kNested, of.name, span, offset, static_cast<uint32_t>(of.awaited), bytes);
 }
 
 void end_one(const MpiCall& call, const Request& of, const int* status, Span span) {
   if (!call.done) return;
   adopt(call, of);
-  keep_awaited(of, status, span);
+  record_awaited(of, status, span);
 }
 
-void keep_wait(const MpiCall& call, Span span, int count) {
-  keep_mpi(Op::kMpiWait, call, 0, span, kUnknownOffset, count > 0 ? static_cast<uint64_t>(count) : 0);
+void record_wait(const MpiCall& call, Span span, int count) {
+  record_mpi(Op::kMpiWait, call, 0, span, kUnknownOffset, count > 0 ? static_cast<uint64_t>(count) : 0);
 }
 
 void wait_for_one(MpiCall& call) {
   const Request of = take_request(call.request(0));
   Statuses status(call, 1);
   const Span span = call.run();
-  keep_wait(call, span, 1);
+  record_wait(call, span, 1);
   end_one(call, of, status.at(0), span);
 }
 
@@ -56,7 +56,7 @@ WEIR_COLD void wait_for_all(MpiCall& call, int count) {
   }
   Statuses statuses(call, count);
   const Span span = call.run();
-  keep_wait(call, span, count);
+  record_wait(call, span, count);
   for (int i = 0; i < count && i < Statuses::kMost; ++i) end_one(call, begun[i], statuses.at(i), span);
 }
 
@@ -98,7 +98,7 @@ WEIR_COLD void wait_for_any(MpiCall& call, int count) {
   const Handles handles(call, count);
   Statuses status(call, 1);
   const Span span = call.run();
-  keep_wait(call, span, count);
+  record_wait(call, span, count);
   if (call.done) end_one(call, handles.take_done(0, handles.first()), status.at(0), span);
 }
 
@@ -106,7 +106,7 @@ WEIR_COLD void wait_for_some(MpiCall& call, int count) {
   const Handles handles(call, count);
   Statuses statuses(call, count);
   const Span span = call.run();
-  keep_wait(call, span, count);
+  record_wait(call, span, count);
   if (!call.done) return;
   const int first = handles.first();
   for (int i = 0; i < completed(call); ++i) {

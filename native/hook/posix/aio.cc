@@ -47,12 +47,12 @@ int submitting(Op op, const aiocb* block, Real real) {
   const int result = real();
   Call call = call_of(op, request, start, base::ticks());
   set_outcome(call, result < 0);
-  keep(call);
+  record_call(call);
   return result;
 }
 
 // One request of a list. done: it has been waited for, so its block tells what came of it.
-void keep_entry(const aiocb* block, bool done, uint64_t start, uint64_t end) {
+void record_entry(const aiocb* block, bool done, uint64_t start, uint64_t end) {
   if (block == nullptr || (block->aio_lio_opcode != LIO_READ && block->aio_lio_opcode != LIO_WRITE)) return;
   Call call = call_of(block->aio_lio_opcode == LIO_READ ? Op::kLioRead : Op::kLioWrite, request_of(block), start, end);
   call.flags |= wire::kBelow | wire::kNested;
@@ -63,7 +63,7 @@ void keep_entry(const aiocb* block, bool done, uint64_t start, uint64_t end) {
     if (static_cast<uint64_t>(block->__return_value) < call.size) call.flags |= wire::kShort;
     call.size = static_cast<uint64_t>(block->__return_value);
   }
-  keep(call);
+  record_call(call);
 }
 
 // A null block is glibc's to refuse.
@@ -83,7 +83,7 @@ int submitting_list(int mode, const aiocb* const* list, int count, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = base::ticks();
   if (mode == LIO_NOWAIT) {
-    for (int i = 0; i < count; ++i) keep_entry(list[i], false, start, start);
+    for (int i = 0; i < count; ++i) record_entry(list[i], false, start, start);
   }
   const int result = real();
   const uint64_t end = base::ticks();
@@ -91,9 +91,9 @@ int submitting_list(int mode, const aiocb* const* list, int count, Real real) {
   set_outcome(call, result < 0);
   // EIO: all were tried, and each block says how it fared.
   if (mode == LIO_WAIT && (result == 0 || call.error == EIO)) {
-    for (int i = 0; i < count; ++i) keep_entry(list[i], true, start, end);
+    for (int i = 0; i < count; ++i) record_entry(list[i], true, start, end);
   }
-  keep(call);
+  record_call(call);
   return result;
 }
 

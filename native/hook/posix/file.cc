@@ -30,7 +30,7 @@ int numbered(Op op, int fd, off_t at, off_t n, Real real) {
     call.error = static_cast<uint8_t>(result);
   }
   below_fortran(call, descriptor(fd));
-  keep(call);
+  record_call(call);
   return result;
 }
 
@@ -173,6 +173,6 @@ WEIR_HOOK(int, closedir, DIR* directory) {
   const int result = WEIR_REAL(closedir)(directory);
   call.end = base::ticks();
   set_outcome(call, result < 0);
-  keep(call);
+  record_call(call);
   return result;
 }

@@ -28,9 +28,9 @@ ssize_t copying_inside(Op op, Op op_in, int in, int64_t in_at, int out, int64_t 
     Descriptor* d = descriptor(in);
     const uint64_t bytes = static_cast<uint64_t>(result);
     const uint64_t at = in_at >= 0 ? static_cast<uint64_t>(in_at) : advance(d, bytes, false);
-    keep(Call{op_in, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file_of(in), span.start, span.end, at, bytes});
+    record_call(Call{op_in, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file_of(in), span.start, span.end, at, bytes});
   }
-  keep_transfer(op, true, out, n, out_at, result, span);
+  record_transfer(op, true, out, n, out_at, result, span);
   return result;
 }
 
@@ -104,7 +104,7 @@ WEIR_MMAP(mmap64)
     const int result = WEIR_REAL(symbol)(__VA_ARGS__);                                             \
     Call call{Op::op, Layer::posix, 0, 0, file, start, base::ticks(), kUnknownOffset, clip(n)};      \
     set_outcome(call, result < 0);                                                                 \
-    keep(call);                                                                                    \
+    record_call(call);                                                                                    \
     return result;                                                                                 \
   }
 WEIR_ON_MAPPING(munmap, kMunmap, true, WEIR_LIST(void* at, size_t n), at, n)

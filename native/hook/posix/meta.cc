@@ -174,7 +174,7 @@ ssize_t reading_link(int directory, const char* path, const char* to, size_t n, 
   const ssize_t result = real();
   Call call{Op::kReadlink, Layer::posix, 0, 0, file, start, base::ticks(), kUnknownOffset, 0};
   set_outcome(call, result < 0);
-  keep(call);
+  record_call(call);
   return result;
 }
 

@@ -56,7 +56,7 @@ int naming(Op op, const char* kind, Given from, Given to, Given seen, Real real)
   const int result = on_path(op, seen.directory, seen.path, 0, real);
   if (result != 0 || !recording() || weir::trace::process().level() == weir::wire::Level::kSummary) return result;
   const uint32_t file = name_of_naming(kind, from, to);
-  if (file != 0) keep(Call{Op::kNaming, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file, start, base::ticks(), kUnknownOffset, 0});
+  if (file != 0) record_call(Call{Op::kNaming, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file, start, base::ticks(), kUnknownOffset, 0});
   return result;
 }
 

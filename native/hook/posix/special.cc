@@ -105,6 +105,6 @@ WEIR_HOOK(int, open_by_handle_at, int mount, void* handle, int flags) {
     closed(fd);
     call.file = file_of(fd);
   }
-  keep(call);
+  record_call(call);
   return fd;
 }

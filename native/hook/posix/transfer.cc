@@ -12,7 +12,7 @@ namespace stack = weir::stack;
 
 namespace weir::hook {
 
-void keep_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
+void record_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
   Call call{op, Layer::posix, 0, 0, file_of(fd), span.start, span.end, kUnknownOffset, 0};
   Descriptor* d = descriptor(fd);
   if (result < 0) {
@@ -25,7 +25,7 @@ void keep_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offs
     call.offset = offset >= 0 ? static_cast<uint64_t>(offset) : advance(d, call.size, writes);
   }
   below_fortran(call, d);
-  keep(call);
+  record_call(call);
 }
 
 }  // namespace weir::hook
@@ -56,10 +56,10 @@ constexpr bool kWrites = true;
 // The hooks that programs call most: without a trace a file costs a few loads and a jump, to the function when no layer takes part in
 // the call (pass: the bit that says so), else to its layers. What is rare is a function of its own, so that nothing has to be
 // saved before.
-#define WEIR_QUICK_HOOK(R, symbol, layered, pass, parameters, ...)                                                                    \
+#define WEIR_FAST_PATH_HOOK(R, symbol, layered, pass, parameters, ...)                                                                    \
   static R seen_##symbol(parameters);                                                                                                \
   WEIR_HOOK(R, symbol, parameters) {                                                                                                 \
-    if (WEIR_LIKELY(nobody_looks())) {                                                                                               \
+    if (WEIR_LIKELY(!tracing_enabled())) {                                                                                               \
       const uintptr_t entry = stack::entry_at(fd);                                                                                   \
       if (WEIR_LIKELY(entry == 0) || (entry & (stack::kAllPass | stack::pass)) != 0) {                                                  \
         if (WEIR_LIKELY(WEIR_IS_FOUND(symbol))) return WEIR_FOUND(symbol)(__VA_ARGS__);                                              \
@@ -72,18 +72,18 @@ constexpr bool kWrites = true;
   }                                                                                                                                  \
   WEIR_COLD R seen_##symbol(parameters)
 
-WEIR_QUICK_HOOK(ssize_t, read, read, kReadsPass, WEIR_LIST(int fd, void* to, size_t n), fd, to, n) {
+WEIR_FAST_PATH_HOOK(ssize_t, read, read, kReadsPass, WEIR_LIST(int fd, void* to, size_t n), fd, to, n) {
   return transfer(Op::kRead, kReads, fd, n, kImplicit, WEIR_CANCELLED(fd, read(f, fd, to, n), WEIR_REAL(read)(fd, to, n)));
 }
 WEIR_HOOK(ssize_t, __read_chk, int fd, void* to, size_t n, size_t room) {
   return transfer(Op::kRead, kReads, fd, n, kImplicit, WEIR_CANCELLED(n <= room ? fd : -1, read(f, fd, to, n), WEIR_REAL(__read_chk)(fd, to, n, room)));
 }
-WEIR_QUICK_HOOK(ssize_t, write, write, kWritesPass, WEIR_LIST(int fd, const void* from, size_t n), fd, from, n) {
+WEIR_FAST_PATH_HOOK(ssize_t, write, write, kWritesPass, WEIR_LIST(int fd, const void* from, size_t n), fd, from, n) {
   return transfer(Op::kWrite, kWrites, fd, n, kImplicit, WEIR_CANCELLED(fd, write(f, fd, from, n), WEIR_REAL(write)(fd, from, n)));
 }
 
 #define WEIR_PREAD(symbol)                                                                                   \
-  WEIR_QUICK_HOOK(ssize_t, symbol, pread, kReadsPass, WEIR_LIST(int fd, void* to, size_t n, off_t at), fd, to, n, at) { \
+  WEIR_FAST_PATH_HOOK(ssize_t, symbol, pread, kReadsPass, WEIR_LIST(int fd, void* to, size_t n, off_t at), fd, to, n, at) { \
     return transfer(Op::kPread, kReads, fd, n, at, WEIR_CANCELLED(fd, pread(f, fd, to, n, at), WEIR_REAL(symbol)(fd, to, n, at)));       \
   }
 WEIR_PREAD(pread)
@@ -97,7 +97,7 @@ WEIR_PREAD_CHK(__pread_chk)
 WEIR_PREAD_CHK(__pread64_chk)
 
 #define WEIR_PWRITE(symbol)                                                                                    \
-  WEIR_QUICK_HOOK(ssize_t, symbol, pwrite, kWritesPass, WEIR_LIST(int fd, const void* from, size_t n, off_t at), fd, from, n, at) { \
+  WEIR_FAST_PATH_HOOK(ssize_t, symbol, pwrite, kWritesPass, WEIR_LIST(int fd, const void* from, size_t n, off_t at), fd, from, n, at) { \
     return transfer(Op::kPwrite, kWrites, fd, n, at, WEIR_CANCELLED(fd, pwrite(f, fd, from, n, at), WEIR_REAL(symbol)(fd, from, n, at)));     \
   }
 WEIR_PWRITE(pwrite)
@@ -130,7 +130,7 @@ WEIR_VECTOR_2(pwritev2, kPwritev2, kWrites, pwritev2)
 WEIR_VECTOR_2(pwritev64v2, kPwritev2, kWrites, pwritev2)
 
 #define WEIR_LSEEK(symbol)                                                                        \
-  WEIR_QUICK_HOOK(off_t, symbol, lseek, kSeeksPass, WEIR_LIST(int fd, off_t offset, int whence), fd, offset, whence) { \
+  WEIR_FAST_PATH_HOOK(off_t, symbol, lseek, kSeeksPass, WEIR_LIST(int fd, off_t offset, int whence), fd, offset, whence) { \
     return seeking(fd, WEIR_LAYERED(fd, lseek(f, fd, offset, whence), WEIR_REAL(symbol)(fd, offset, whence)));                    \
   }
 WEIR_LSEEK(lseek)

@@ -89,7 +89,7 @@ inline int printing_to(int fd, Real real) {
     call.offset = advance(descriptor(fd), call.size, true);
   }
   below_fortran(call, descriptor(fd));
-  keep(call);
+  record_call(call);
   return result;
 }
 

@@ -39,7 +39,7 @@ FILE* opening_stream(const char* path, const char* mode, Real real) {
   set_outcome(call, f == nullptr);
   call.file = name_after(call, AT_FDCWD, path);
   if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
-  keep(call);
+  record_call(call);
   return f;
 }
 
@@ -55,7 +55,7 @@ FILE* opening_nameless(Op op, Real real) {
     closed(f->_fileno);  // what an unseen close may have left
     call.file = file_of_stream(f->_fileno);
   }
-  keep(call);
+  record_call(call);
   return f;
 }
 
@@ -73,7 +73,7 @@ FILE* reopening(const char* path, const char* mode, FILE* old, Real real) {
   set_outcome(call, f == nullptr);
   if (path != nullptr) call.file = name_after(call, AT_FDCWD, path);
   if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
-  keep(call);
+  record_call(call);
   return f;
 }
 
@@ -89,7 +89,7 @@ int closing_stream(FILE* f, Real real) {
   const int result = real();
   call.end = base::ticks();
   set_outcome(call, result == -1);
-  keep(call);
+  record_call(call);
   count_passed_over(left.bytes());
   return result;
 }
@@ -161,7 +161,7 @@ WEIR_HOOK(FILE*, fdopen, int fd, const char* mode) {
   Call call{Op::kFdopen, Layer::stdio, 0, 0, 0, start, base::ticks(), kUnknownOffset, 0};
   set_outcome(call, f == nullptr);
   call.file = f != nullptr ? file_of_stream(fd) : file_of(fd);
-  keep(call);
+  record_call(call);
   return f;
 }
 

@@ -46,7 +46,7 @@ inline int on_all_streams(Op op, Real real) {
   thread_log.flags_below = before;
   Call call{op, Layer::stdio, 0, 0, 0, start, weir::base::ticks(), kUnknownOffset, 0};
   set_outcome(call, result == EOF);
-  keep(call);
+  record_call(call);
   return result;
 }
 

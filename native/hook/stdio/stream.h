@@ -46,7 +46,7 @@ inline auto on_stream(Op op, FILE* f, Real real, Outcome outcome) {
   if (WEIR_UNLIKELY(fd < 0)) return result;
   Call call{op, Layer::stdio, 0, 0, file_of_stream(fd), start, end, kUnknownOffset, 0};
   outcome(call, result);
-  keep(call);
+  record_call(call);
   return result;
 }
 

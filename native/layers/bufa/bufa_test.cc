@@ -22,7 +22,7 @@ class Bufa : public ::testing::Test {
   Bufa() {
     below = &below_;
     below_.random.seed(1);
-    helper = true;
+    has_daemon = true;
   }
   void fill(uint64_t bytes) {
     below_.bytes.resize(bytes);
@@ -290,7 +290,7 @@ TEST_F(Bufa, BytesBehindAFailedAppendDoNotOvertakeIt) {
 }
 
 TEST_F(Bufa, WithoutAHelperWritesGoThrough) {
-  helper = false;
+  has_daemon = false;
   writeback::ensure();
   {
     Opened file(65536, 4, true, O_WRONLY);
@@ -298,7 +298,7 @@ TEST_F(Bufa, WithoutAHelperWritesGoThrough) {
     EXPECT_EQ(below_.writes, 16u);
     EXPECT_EQ(noted.bypass, stack::Reason::kNoDaemon);
   }
-  helper = true;
+  has_daemon = true;
   writeback::ensure();
   expect_written(1024);
 }

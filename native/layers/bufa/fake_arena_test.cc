@@ -13,7 +13,7 @@ namespace {
 Pulse alive{1, 1}, dead{0, 1};
 }
 const Pulse* pulse = &alive;
-uint32_t told_generation = 1;
+uint32_t known_generation = 1;
 
 Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t) {
   auto* a = static_cast<Arena*>(calloc(1, sizeof(Arena)));
@@ -26,12 +26,12 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t) {
   a->maps = static_cast<uint64_t*>(mmap(nullptr, uint64_t{blocks} * map_bytes(block_bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   return a;
 }
-int register_file(Arena*, const Registration&) { return layers::bufa::test::helper ? 0 : -1; }
-bool held(Arena*, int) { return layers::bufa::test::helper; }
+int register_file(Arena*, const Registration&) { return layers::bufa::test::has_daemon ? 0 : -1; }
+bool held(Arena*, int) { return layers::bufa::test::has_daemon; }
 void unregister_file(Arena*, int, const int*) {}
 bool ensure() {
-  pulse = layers::bufa::test::helper ? &alive : &dead;
-  return layers::bufa::test::helper;
+  pulse = layers::bufa::test::has_daemon ? &alive : &dead;
+  return layers::bufa::test::has_daemon;
 }
 bool back(const Arena*, uint64_t, uint64_t) { return true; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests of bufa without a process around it: a file below that lives in memory, answers late, short or with errors as a seed has it,
-// and counts; an arena without a helper; what the stack would note.
+// and counts; an arena without a daemon; what the stack would note.
 #pragma once
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ struct Noted {
   stack::Reason left{}, bypass{};
 };
 inline Noted noted;
-inline bool helper = true;
+inline bool has_daemon = true;
 inline bool taken_away = false;  // what begin_to_hold says
 
 inline void be_late() {

@@ -37,7 +37,7 @@ class Layered : public ::testing::Test {
     below = &below_;
     below_.random.seed(1);
     below_.steady_delay_us = 200;
-    helper = true;
+    has_daemon = true;
     noted = {};
     entered = entered_without_lock = 0;
   }

@@ -45,7 +45,7 @@ TEST(Patterns, SmallStrideIsReadAsAWhole) {
   EXPECT_EQ(h.add(6 * 8192, 1024).shape, Shape::kBackward);
 }
 
-TEST(Patterns, FourInterleavedStreamsAreToldApart) {
+TEST(Patterns, FourInterleavedStreamsAreDistinguished) {
   History h = fresh();
   const uint64_t begins[] = {0, 5'000'000, 400'000'000, 3'000'000'000};
   for (const uint64_t begin : begins) EXPECT_EQ(h.add(begin, 700).shape, Shape::kNone);

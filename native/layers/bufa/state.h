@@ -159,7 +159,7 @@ struct State {
   uint32_t useless;        // requests in a row that were passed on
   uint32_t passing;        // requests of other threads that are passed on without the lock; futex
   int twin;                // O_DIRECT descriptor, -1: none
-  uint64_t retry_ns;       // no helper is looked for before this time
+  uint64_t retry_ns;       // no daemon is looked for before this time
   bool noted;              // that requests are passed on
   History history;
   Reader* reader;

@@ -103,7 +103,7 @@ bool worth_buffering(Layer& l, const Transfer& t) {
   return false;
 }
 
-// Whether accepted bytes would outlive the process. What is dirty is written first when a helper has to be found again.
+// Whether accepted bytes would outlive the process. What is dirty is written first when a daemon has to be found again.
 bool is_protected(Layer& l) {
   State& s = state_of(l);
   if (WEIR_LIKELY(writeback::protected_now())) return true;

@@ -77,7 +77,7 @@ struct Opening {
 
 // 0 or -errno (no room: then no layer).
 int64_t open(Opening& o, uint64_t device, uint64_t inode);
-// Flushed before, or given up. Returns when the drain helper has no copy of its descriptor.
+// Flushed before, or given up. Returns when the write-back daemon has no copy of its descriptor.
 void close(Opening& o);
 
 // `bytes` lie in the pieces, and none of these is empty.

@@ -231,7 +231,7 @@ TEST_F(CacheTest, what_is_written_while_another_asks_for_the_size_is_not_past_th
   }
 }
 
-TEST_F(CacheTest, a_failed_write_is_told_to_every_writer_once_and_counted_once) {
+TEST_F(CacheTest, a_failed_write_is_reported_to_every_writer_once_and_counted_once) {
   const pid_t parent = start([&] {
     Rank t{shared_, -1};
     if (!t.open(path_, {16384, 8}, 0)) _exit(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drain helper beside ranks that go on.
+// The write-back daemon beside ranks that go on.
 #include <signal.h>
 
 #include "layers/cache/ranks_test.h"
@@ -40,7 +40,7 @@ TEST_F(CacheTest, bytes_of_a_dead_rank_arrive_after_those_that_they_replaced) {
   });
   wait_for(dead, SIGKILL);
   char got[100];
-  // a helper that does not wait for the request has written them by then
+  // a daemon that does not wait for the request has written them by then
   for (int i = 0; i < 100 && (pread(fd_, got, 1, 20) != 1 || got[0] != 'd'); ++i) usleep(5000);
   base::store(&shared_->go, 2u);
   wait_for(writer);

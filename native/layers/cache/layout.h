@@ -39,7 +39,7 @@ struct alignas(128) Slot {
   // for every change but the filling of a slot that is loading; no request reaches the file under
   // it
   node::Lock lock;
-  // the rank (or the drain helper) that writes its dirty bytes to the file; had before `lock`
+  // the rank (or the write-back daemon) that writes its dirty bytes to the file; had before `lock`
   node::Lock writer;
   // 1: that one has begun. The slot stays the block's, and goes on taking bytes
   uint32_t writing;

@@ -40,7 +40,7 @@ class CacheTest : public ::testing::Test {
     snprintf(job, sizeof job, "cache-test-%d-%d", getpid(), ++number);
     setenv("WEIR_JOB", job, 1);
     unsetenv("WEIR_NODE_RANKS");
-    writeback::use_helper(WEIR_DRAIN_PROGRAM);
+    writeback::use_daemon(WEIR_DRAIN_PROGRAM);
   }
   void TearDown() override {
     munmap(shared_, sizeof(Shared));

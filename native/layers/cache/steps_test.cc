@@ -57,7 +57,7 @@ class SteppedTest : public CacheTest {
   }
 };
 
-TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_bytes_for_the_helper) {
+TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_bytes_for_the_daemon) {
   at_steps([&](long steps) {
     const pid_t parent = start([&] {
       const pid_t rank = start([&] {

@@ -76,7 +76,7 @@ void forget_older(Opening& o, uint64_t wanted) {
   unlock(*o.cache, *s);
 }
 
-// Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older ones to the drain helper.
+// Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older ones to the write-back daemon.
 int64_t through(Opening& o, const Memory& from, uint64_t n, uint64_t offset) {
   count(o, kPassedOn);
   iovec pieces[kPieces];

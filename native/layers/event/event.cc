@@ -34,7 +34,7 @@ WEIR_INLINE Result passing(const Layer& layer, const Passing& what, Below below)
     call.size = static_cast<uint64_t>(result);
     if (call.size < what.wanted) call.flags |= wire::kShort;
   }
-  trace::keep(call);
+  trace::record_call(call);
   return result;
 }
 

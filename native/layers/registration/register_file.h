@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A layer's file in an arena: what the layer accepts outlives the process. Decides the file's level, and which files have none who
-// could write their bytes: above a layer that stores another form (cos, stripe) the helper would write the program's bytes over that form.
+// could write their bytes: above a layer that stores another form (cos, stripe) the daemon would write the program's bytes over that form.
 #pragma once
 
 #include <fcntl.h>

@@ -35,7 +35,7 @@ void stop();
 // Whether operations can be had now, by this process (not in a forked child).
 bool up();
 uint32_t homes();       // nodes
-uint32_t most_ranks();  // of any node, as they told begin()
+uint32_t most_ranks();  // of any node, as they passed it to begin()
 
 // Each is bounded in time. False: the transport is off now. Bytes: at most kMostBytes, from `skip` on in the pieces.
 struct Pieces {

@@ -148,7 +148,7 @@ node::Identity* participants(const Arena* arena) {
   return reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(arena->header) + kPageBytes);
 }
 
-// An entry of the dead is left to the helper: their dirty bytes go first.
+// An entry of the dead is left to the daemon: their dirty bytes go first.
 bool take_part(Arena* arena) {
   const node::Identity me = node::self();
   for (uint32_t i = 0; i < kParticipants; ++i) {

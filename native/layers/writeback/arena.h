@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dirty bytes that survive their process. An arena is a file in the node's directory (shared memory, format: docs/formats/arena.md) with
 // blocks of data, per block the list of ranges that are dirty, and the files that they belong to. When the process dies, in
-// whatever way, the helper writes exactly the ranges that are marked dirty, and no byte more. When helper and process die together,
+// whatever way, the daemon writes exactly the ranges that are marked dirty, and no byte more. When daemon and process die together,
 // `weir drain --recover` does it from what is left in the directory.
 //
 // Order for who writes into a block: data first, then mark_dirty(), then report success to the program. Order for who cleans: pwrite,
@@ -42,7 +42,7 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files);
 // directory of a cache. Null too when it exists with other numbers.
 Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files, uint64_t extra_bytes);
 void* extra(Arena* arena);
-// Nothing may be dirty (what is, is drained by the helper now). The shared one ends with its last process.
+// Nothing may be dirty (what is, is drained by the daemon now). The shared one ends with its last process.
 void destroy_arena(Arena* arena);
 
 // Files. -------------------------------------------------------------------------------------------------------------------
@@ -54,12 +54,12 @@ struct Registration {
   bool append;       // O_APPEND
   uint32_t level = 0;  // layers between the one that holds the bytes and the system: those of a lower level are older
 };
-// Hands a copy of the descriptor to the helper (starts it at need). The slot, or -1: no helper or no room. In a shared arena
+// Hands a copy of the descriptor to the daemon (starts it at need). The slot, or -1: no daemon or no room. In a shared arena
 // processes that register the same (device, inode) get the same slot.
 int register_file(Arena* arena, const Registration& file);
-// Whether the helper has the file: needed before the first byte is accepted. One load when it has; otherwise waits for its answer.
+// Whether the daemon has the file: needed before the first byte is accepted. One load when it has; otherwise waits for its answer.
 bool held(Arena* arena, int slot);
-// The file is closed, nothing of it is dirty. Returns when the helper has closed its copy: as long as one is open for writing the
+// The file is closed, nothing of it is dirty. Returns when the daemon has closed its copy: as long as one is open for writing the
 // file cannot be executed (ETXTBSY), its file system not be unmounted (EBUSY), and its locks stay.
 // descriptor: as it was registered, in a shared arena, where several openings of this process may have the slot; the last ends it.
 void unregister_file(Arena* arena, int slot, const int* descriptor = nullptr);
@@ -101,7 +101,7 @@ bool mark_clean(Arena* arena, int block, uint32_t lo, uint32_t hi);
 inline bool mark_clean(Arena* arena, int block) { return mark_clean(arena, block, 0, UINT32_MAX); }
 
 // Appending (kAtEnd): before the bytes of the block's first dirty range are written at the end of the file, where the file ended
-// just then. After the death of the process the helper looks there whether they arrived, so that nothing is written twice. Each
+// just then. After the death of the process the daemon looks there whether they arrived, so that nothing is written twice. Each
 // piece that has been written is marked clean, and announced anew, before the next.
 void begin_append(Arena* arena, int block, uint64_t file_bytes);
 
@@ -115,7 +115,7 @@ bool try_lock_block(Arena* arena, int block);
 void unlock_block(Arena* arena, int block);
 void free_block_of_dead(Arena* arena, int block);  // its lock, if the owner is dead
 // No block's lock is had while a request is at the file. What keeps two from writing the same bytes
-// at once, the older ones last, is this lock of the caller's, in the extra part: the helper takes it
+// at once, the older ones last, is this lock of the caller's, in the extra part: the daemon takes it
 // before it writes bytes of the block, as everybody else must.
 void set_writer(Arena* arena, int block, const node::Lock* lock);
 

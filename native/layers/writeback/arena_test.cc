@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arenas with a real helper: files are handed over, let go, and drained when a process dies.
+// Arenas with a real daemon: files are handed over, let go, and drained when a process dies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ class Drain : public testing::Test {
     job_.resize(std::min<size_t>(job_.size(), 60));
     directory_ = "/dev/shm/weir." + std::to_string(geteuid()) + "." + job_;
     setenv("WEIR_JOB", job_.c_str(), 1);
-    writeback::use_helper(WEIR_DRAIN_PROGRAM);
+    writeback::use_daemon(WEIR_DRAIN_PROGRAM);
   }
   void TearDown() override {
     const int left = system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + directory_ + "/0 && rm -rf " + directory_).c_str());
@@ -108,12 +108,12 @@ TEST_F(Drain, an_unlinked_file_is_no_error_and_a_withdrawn_one_is_let_go) {
     writeback::Arena* arena = writeback::create_arena(4, 4096, 1);
     const int slot = registered(arena, fd, name);
     ASSERT_TRUE(writeback::held(arena, slot));
-    // A lock belongs to the open file, which the helper shares until it has let go.
+    // A lock belongs to the open file, which the daemon shares until it has let go.
     writeback::unregister_file(arena, slot);
-    const pid_t helper = static_cast<pid_t>(reinterpret_cast<const writeback::PulsePage*>(writeback::pulse)->pid);
+    const pid_t daemon = static_cast<pid_t>(reinterpret_cast<const writeback::PulsePage*>(writeback::pulse)->pid);
     for (int i = 3; i < 64; ++i) {
       char link[64], target[256] = "";
-      snprintf(link, sizeof link, "/proc/%d/fd/%d", helper, i);
+      snprintf(link, sizeof link, "/proc/%d/fd/%d", daemon, i);
       const bool any = readlink(link, target, sizeof target - 1) > 0;
       EXPECT_FALSE(any && std::string(target).find(name) != std::string::npos);
     }
@@ -155,7 +155,7 @@ TEST_F(Drain, appended_blocks_follow_in_their_order_and_what_arrived_is_not_writ
   EXPECT_EQ(content(path("log")), "begin\nfirst\nmore of first\nsecond\nthird\n");
 }
 
-TEST_F(Drain, a_new_helper_is_told_everything) {
+TEST_F(Drain, a_new_daemon_is_notified_of_everything) {
   const int status = in_child([&] {
     ASSERT_NE(node::own_directory(), nullptr);
     const std::string name = path("file");
@@ -236,7 +236,7 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     int end = 0;
     waitpid(other, &end, 0);
     EXPECT_TRUE(WIFSIGNALED(end));
-    writeback::lock_block(arena, block);  // from the dead, or from the helper that has freed it
+    writeback::lock_block(arena, block);  // from the dead, or from the daemon that has freed it
     writeback::unlock_block(arena, block);
     for (int i = 0; i < 30000 && writeback::is_dirty(arena, block); ++i) usleep(1000);
     EXPECT_EQ(content(name).substr(4096), "mine" + std::string(6, '\0') + "theirs");

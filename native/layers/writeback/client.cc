@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process says to the helper, and how it notices that there is none.
+// What a process says to the daemon, and how it notices that there is none.
 #include "layers/writeback/client.h"
 
 #include <errno.h>
@@ -19,24 +19,24 @@
 namespace weir::writeback {
 
 constinit const Pulse* pulse = nullptr;
-constinit uint32_t told_generation = 0;
+constinit uint32_t known_generation = 0;
 
 namespace {
 
-constexpr uint64_t kStartNs = 3'000'000'000;   // for a helper to answer
+constexpr uint64_t kStartNs = 3'000'000'000;   // for a daemon to answer
 constexpr uint64_t kAnswerNs = 3'000'000'000;  // for it to take over one arena or file
 constexpr uint64_t kPauseNs = 1'000'000'000;   // between two attempts that fail
-constexpr uint64_t kEarlierNs = 300'000'000;   // for a helper that was started without waiting, before another is
+constexpr uint64_t kEarlierNs = 300'000'000;   // for a daemon that was started without waiting, before another is
 constinit uint64_t not_before = 0;
 constinit bool on_its_way = false;             // such a one; under own_lock
 
-// Waits until the word at `at` is `wanted`, while the helper lives.
+// Waits until the word at `at` is `wanted`, while the daemon lives.
 bool wait_for(uint32_t* at, uint32_t wanted) {
   const uint64_t end = now_ns() + kAnswerNs;
   for (;;) {
     const uint32_t is = base::load(at);
     if (is == wanted) return true;
-    if (!helper_lives() || now_ns() >= end) return false;
+    if (!daemon_lives() || now_ns() >= end) return false;
     node::sleep_on(at, is, 20'000'000);
   }
 }
@@ -51,7 +51,7 @@ bool wait_for_slot(FileSlot& slot) {
   for (;;) {
     const uint32_t is = base::load(&slot.state);
     if (is == kSlotHeld) return true;
-    if (is != kSlotAsked || !helper_lives() || now_ns() >= end) return false;
+    if (is != kSlotAsked || !daemon_lives() || now_ns() >= end) return false;
     node::sleep_on(&slot.state, is, 20'000'000);
   }
 }
@@ -76,7 +76,7 @@ const int* any_descriptor(const Arena* arena, uint32_t slot) {
   return found;
 }
 
-// A new helper is told all that the last one knew.
+// A new daemon is notified of all that the last one knew.
 bool tell_arena(Arena* arena, uint32_t generation) {
   if (!tell(kTellArena, arena, 0, -1) || !wait_for(&arena->header->generation, generation)) return false;
   for (uint32_t i = 0; i < files_used(arena->header); ++i) {
@@ -96,14 +96,14 @@ bool tell_everything(uint32_t generation) {
     Arena* arena = base::load(&place);
     if (arena != nullptr && !tell_arena(arena, generation)) return false;
   }
-  base::store(&told_generation, generation);
+  base::store(&known_generation, generation);
   return true;
 }
 
 bool wait_until_it_lives(uint64_t at_most_ns) {
   PulsePage* page = pulse_page();
   const uint64_t end = now_ns() + at_most_ns;
-  while (!helper_lives()) {
+  while (!daemon_lives()) {
     if (now_ns() >= end) return false;
     node::sleep_on(&page->generation, base::load(&page->generation), 2'000'000);
   }
@@ -113,7 +113,7 @@ bool wait_until_it_lives(uint64_t at_most_ns) {
 bool start_and_wait() {
   const bool earlier = on_its_way;
   on_its_way = false;
-  return (earlier && wait_until_it_lives(kEarlierNs)) || (start_helper() && wait_until_it_lives(kStartNs));
+  return (earlier && wait_until_it_lives(kEarlierNs)) || (start_daemon() && wait_until_it_lives(kStartNs));
 }
 
 }  // namespace
@@ -135,14 +135,14 @@ PulsePage* pulse_page() {
   return reinterpret_cast<PulsePage*>(const_cast<Pulse*>(base::load(&pulse)));
 }
 
-bool helper_lives() {
+bool daemon_lives() {
   const Pulse* p = base::load(&pulse);
   if (p == nullptr) return false;
   const uint32_t word = base::load(&p->word);
   return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
 }
 
-uint32_t helper_generation() { return base::load(&pulse->generation); }
+uint32_t daemon_generation() { return base::load(&pulse->generation); }
 
 namespace {
 
@@ -163,7 +163,7 @@ bool send_to(const msghdr& header) {
 bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   sockaddr_un there{};
   there.sun_family = AF_UNIX;
-  if (base::sealed() || !helper_lives()) return false;
+  if (base::sealed() || !daemon_lives()) return false;
   const node::Identity me = node::self();
   Message message{kMessageMagic, kind, me.pid, me.start, static_cast<uint32_t>(slot), arena != nullptr ? arena->participant : 0, {}};
   if (arena != nullptr) memcpy(message.arena, arena->name, sizeof message.arena);
@@ -201,10 +201,10 @@ bool ensure() {
   node::acquire(own_lock);
   bool done = protected_now();
   if (!done && now_ns() >= not_before) {
-    // Twice: the helper that was there may just have been going.
+    // Twice: the daemon that was there may just have been going.
     for (int i = 0; i < 2 && !done; ++i) {
-      if (!helper_lives() && !start_and_wait()) break;
-      done = tell_everything(helper_generation()) && protected_now();
+      if (!daemon_lives() && !start_and_wait()) break;
+      done = tell_everything(daemon_generation()) && protected_now();
     }
     if (!done) not_before = now_ns() + kPauseNs;
   }
@@ -216,11 +216,11 @@ void announce(const Arena* arena) {
   if (base::sealed() || pulse_page() == nullptr) return;
   const base::SignalsBlocked blocked;
   node::acquire(own_lock);
-  if (helper_lives()) {
+  if (daemon_lives()) {
     on_its_way = false;
     tell(kTellArena, arena, 0, -1);
   } else if (!on_its_way && now_ns() >= not_before) {
-    on_its_way = start_helper();
+    on_its_way = start_daemon();
     if (!on_its_way) not_before = now_ns() + kPauseNs;
   }
   node::release(own_lock);
@@ -289,7 +289,7 @@ void unregister_file(Arena* arena, int slot, const int* descriptor) {
   if (!locked) return;  // the slot stays as it is, for whoever registers the file again
   for (const uint64_t users : s.users) last = last && users == 0;
   if (last) {
-    // Told before the slot is free: messages arrive in this order.
+    // Sent before the slot is free: messages arrive in this order.
     base::store(&s.closing, 1u);
     if (tell(kTellWithdraw, arena, slot, -1)) wait_for(&s.closing, 0);
     base::store(&s.state, uint32_t{kSlotFree});
@@ -300,9 +300,9 @@ void unregister_file(Arena* arena, int slot, const int* descriptor) {
 void remove_after_last() {
   if (!node::leave_last()) return;
   const bool outlives = base::parent_id() == 1 || base::system_call(SYS_getsid, 0) == base::process_id();
-  if (!outlives || helper_lives()) return;
+  if (!outlives || daemon_lives()) return;
   const base::SignalsBlocked blocked;
-  start_helper("--remove");
+  start_daemon("--remove");
 }
 
 void hurry() {
@@ -314,7 +314,7 @@ void forked() {
   own_lock = {};
   not_before = 0;
   on_its_way = false;
-  base::store(&told_generation, 0u);
+  base::store(&known_generation, 0u);
   for (Arena*& place : own_arenas) place = nullptr;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process and the drain helper, weir-drain: one per node and job, a process of its own that writes out what others had accepted
+// This process and the write-back daemon, weir-drain: one per node and job, a process of its own that writes out what others had accepted
 // when they died. Started on demand (vfork, exec; nothing of the program's environment, descriptors, session or signals goes
-// with it), told of arenas and files through a socket in the node's directory. No descriptor stays open in the program.
+// with it), notified of arenas and files through a socket in the node's directory. No descriptor stays open in the program.
 #pragma once
 
 #include <stdint.h>
@@ -11,16 +11,16 @@
 
 namespace weir::writeback {
 
-// What the helper holds locked while it lives; the kernel marks the word when it dies, however it dies.
+// What the daemon holds locked while it lives; the kernel marks the word when it dies, however it dies.
 struct Pulse {
-  uint32_t word;  // a robust futex: thread of the helper, or FUTEX_OWNER_DIED
-  uint32_t generation;  // counts helpers: who was reported by an older one must be notified again
+  uint32_t word;  // a robust futex: thread of the daemon, or FUTEX_OWNER_DIED
+  uint32_t generation;  // counts daemons: who was reported by an older one must be notified again
 };
 extern WEIR_OWN const Pulse* pulse;       // null: none was ever asked for
-extern WEIR_OWN uint32_t told_generation; // the helper that knows everything of this process
+extern WEIR_OWN uint32_t known_generation; // the daemon that knows everything of this process
 
 // At the end of a process that outlives what started it (a daemon, the job's shell), when it was the last of its job: the job's directory
-// goes with it. Where a helper lives that one sees to it, and for others whatever started them.
+// goes with it. Where a daemon lives that one sees to it, and for others whatever started them.
 void remove_after_last();
 
 // Whether bytes that lie dirty in an arena outlive this process. Two loads; to be asked before each write is accepted into
@@ -30,23 +30,23 @@ WEIR_INLINE bool protected_now() {
   if (WEIR_UNLIKELY(p == nullptr)) return false;
   const uint32_t word = base::load_relaxed(&p->word);
   return WEIR_LIKELY((word & 0x3fffffffu) != 0 && (word & 0x40000000u) == 0 &&
-                     base::load_relaxed(&p->generation) == base::load_relaxed(&told_generation));
+                     base::load_relaxed(&p->generation) == base::load_relaxed(&known_generation));
 }
 
-// Sees to it that there is a helper that knows all arenas and files of this process; starts one at need and waits until it answers
+// Sees to it that there is a daemon that knows all arenas and files of this process; starts one at need and waits until it answers
 // (some milliseconds; at most a few seconds). False: it cannot be had, and will not be tried again for a second. Any thread.
 bool ensure();
 
-// At load: finds what starting a helper needs, for later calls may come from a signal handler.
+// At load: finds what starting a daemon needs, for later calls may come from a signal handler.
 void begin();
 
-// The helper program, when it does not lie beside the library or program that contains this code (tests).
-void use_helper(const char* path);
+// The daemon program, when it does not lie beside the library or program that contains this code (tests).
+void use_daemon(const char* path);
 
 // In a forked child: arenas and files are the parent's.
 void forked();
 
-// Tells the helper (if there is one) to look for processes that have died without telling.
+// Tells the daemon (if there is one) to look for processes that have died without telling.
 void hurry();
 
 }  // namespace weir::writeback

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arena as it lies in shared memory (docs/formats/arena.md), and the messages to the helper.
+// The arena as it lies in shared memory (docs/formats/arena.md), and the messages to the daemon.
 #pragma once
 
 #include <stddef.h>
@@ -24,10 +24,10 @@ struct Header {
   uint32_t blocks_used;  // entries of the table of blocks that are backed by memory, and were ever taken: the others are not looked at
   uint64_t files_at, blocks_at, extra_at, extra_bytes, data_at, total_bytes;
   uint64_t assignments;
-  uint32_t generation;  // of the helper that knows this arena; futex
+  uint32_t generation;  // of the daemon that knows this arena; futex
   uint32_t take_from;   // where the search for a free block begins
   node::Lock lock;      // of registration, in shared arenas of joining and leaving
-  uint32_t failed;      // the helper could not write everything: kept for recovery
+  uint32_t failed;      // the daemon could not write everything: kept for recovery
   uint32_t files_used;  // slots that were ever taken
   uint64_t maps_at;     // a bit for each byte of the data, used by blocks with more ranges than a list has
   node::Secret secret;  // of the directory that the arena was made in
@@ -40,7 +40,7 @@ struct FileSlot {
   uint32_t state;  // futex
   uint32_t generation;
   uint32_t append;
-  uint32_t closing;  // 1: somebody waits until the helper has closed its copy; futex
+  uint32_t closing;  // 1: somebody waits until the daemon has closed its copy; futex
   uint64_t device, inode;
   uint64_t born_ns;  // when the file was made, where the file system keeps that; else 0. Numbers of inodes are used again
   uint32_t level;    // of the file's layer in its stack: the bytes of a lower one are written first
@@ -96,7 +96,7 @@ struct PulsePage {
   uint32_t word, generation, pid, start;
   node::Lock making;  // of shared arenas
   uint32_t pending;   // arenas of dead processes that are being drained; for who waits
-  void* robust_next;  // the helper's own (list of robust futexes)
+  void* robust_next;  // the daemon's own (list of robust futexes)
 };
 
 inline constexpr int kOpenings = 8;  // of one file of a shared arena, registered by one process
@@ -112,7 +112,7 @@ struct Arena {
   uint64_t* maps;
   char* data;
   char* extra_data;
-  const int* (*descriptors)[kOpenings];  // by slot: of this process's registrations; null in the helper
+  const int* (*descriptors)[kOpenings];  // by slot: of this process's registrations; null in the daemon
   uint32_t block_bytes;
   uint32_t participant;
   uint64_t mapped_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the helper out of a stranger's process so that neither notices the other: a grandchild in a session of its own, made by two
+// Starts the daemon out of a stranger's process so that neither notices the other: a grandchild in a session of its own, made by two
 // clones that share memory until the exec (no copy of page tables, no fork handlers), with nothing inherited but the user.
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ constexpr size_t kStackBytes = 64 << 10;
 constexpr size_t kLongestPath = 4096;
 
 constinit char chosen[kLongestPath] = {};
-constinit const char* traces = nullptr;  // where the helper says what it could not write
+constinit const char* traces = nullptr;  // where the daemon says what it could not write
 
 struct Start {
   char* stack_end;  // of the grandchild
@@ -40,7 +40,7 @@ void close_all() {
 }
 
 // The grandchild, in the program's memory until it is another program.
-int become_helper(void* with) {
+int become_daemon(void* with) {
   auto* start = static_cast<Start*>(with);
   base::system_call(SYS_setsid);
   close_all();
@@ -59,7 +59,7 @@ int become_helper(void* with) {
 
 int between(void* with) {
   auto* start = static_cast<Start*>(with);
-  if (__clone(become_helper, start->stack_end, CLONE_VM | CLONE_VFORK, with) < 0) start->failed = true;
+  if (__clone(become_daemon, start->stack_end, CLONE_VM | CLONE_VFORK, with) < 0) start->failed = true;
   return 0;
 }
 
@@ -77,16 +77,16 @@ bool find_program(char* to, size_t size) {
 
 }  // namespace
 
-void use_helper(const char* path) { base::Writer(chosen, sizeof chosen).add(path); }
+void use_daemon(const char* path) { base::Writer(chosen, sizeof chosen).add(path); }
 
 void begin() {
   if (chosen[0] == 0 && !find_program(chosen, sizeof chosen)) chosen[0] = 0;
   traces = getenv("WEIR_TRACE_DIR");
 }
 
-bool start_helper() { return start_helper(nullptr); }
+bool start_daemon() { return start_daemon(nullptr); }
 
-bool start_helper(const char* option) {
+bool start_daemon(const char* option) {
   static constinit char program[kLongestPath] = {};
   if (!find_program(program, sizeof program)) return false;
   const int before = errno;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program to be killed: a write-behind buffer in miniature over an arena. Each record it "writes" is accepted as a layer
 // accepts it, and only then counted in a page that the test reads after its death.
-//   weir_drain_writer HELPER FILE PAGE MODE SEED RECORDS END
+//   weir_drain_writer DAEMON FILE PAGE MODE SEED RECORDS END
 // MODE: position (byte by byte from 0), append (O_APPEND), stripe:K:N (record i at place i * N + K: writers side by side)
 // END: exit (flushes), kill (waits to be killed when done), abort, segv, _exit: at a random record
 #include <fcntl.h>
@@ -157,7 +157,7 @@ int main(int count, char** arguments) {
   unsigned which = 0, of = 0;
   append = strcmp(mode, "append") == 0;
   if (sscanf(mode, "stripe:%u:%u", &which, &of) != 2) of = 0;
-  writeback::use_helper(arguments[1]);
+  writeback::use_daemon(arguments[1]);
   const int page_file = open(arguments[3], O_RDWR | O_CREAT, 0600);
   must(ftruncate(page_file, sizeof(Page)) == 0, "page");
   page = static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file, 0));

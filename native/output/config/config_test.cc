@@ -90,7 +90,7 @@ every_steps = 10
   EXPECT_EQ(*config->streams[1].every_steps, 10);
 }
 
-TEST(config, each_mistake_is_told_with_its_place) {
+TEST(config, each_mistake_is_reported_with_its_place) {
   const std::pair<const char*, const char*> cases[] = {
       {"[output]\nmode = \"serve\"", "o.toml:2:8: mode is 'serve'; expected \"serial\", \"collective\""},
       {"[output]\nmode = 3", "o.toml:2:8: mode is '3'; expected"},
@@ -213,7 +213,7 @@ TEST(config, streams_and_fields_that_are_not_there_are_named) {
             "o.toml:2:1: stream 'history' wants field 'xx', which the program does not define; it has t or ps");
 }
 
-TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_key) {
+TEST(config, what_the_programs_stream_cannot_be_is_reported_with_the_place_of_the_key) {
   const auto reported = [](const std::string& text, const char* format) {
     Catalogue c = small_catalogue();
     c.streams[0].format = format;
@@ -241,7 +241,7 @@ TEST(config, what_the_programs_stream_cannot_be_is_told_with_the_place_of_the_ke
   for (const auto& [text, format, says] : cases) EXPECT_EQ(reported(text, format).find(says), 0u) << text << "\n  but: " << reported(text, format);
 }
 
-TEST(config, what_a_format_cannot_hold_is_told_with_the_place_of_the_format_or_the_field) {
+TEST(config, what_a_format_cannot_hold_is_reported_with_the_place_of_the_format_or_the_field) {
   const auto reported = [](const std::string& text, const char* format, int64_t nx) {
     Catalogue c = small_catalogue();
     c.grids[0].kind = GridKind::kCurvilinear;

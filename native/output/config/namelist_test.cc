@@ -87,7 +87,7 @@ TEST(wrf, streams_that_a_program_has_not_are_no_mistake) {
   EXPECT_EQ(c.streams[0].path, "out/wrfout_d01_%Y-%m-%d_%H:%M:%S");
 }
 
-TEST(wrf, each_mistake_is_told_with_its_place) {
+TEST(wrf, each_mistake_is_reported_with_its_place) {
   const std::pair<const char*, const char*> cases[] = {
       {"&namelist_quilt\n nio_group = 2\n/", "namelist.input:2:2: nio_group: &namelist_quilt has no such entry; did you mean 'nio_groups'?"},
       {"&namelist_quilt\n nio_groups = 0\n/", "namelist.input:2:15: nio_groups is '0'; expected a whole number from 1"},

@@ -261,7 +261,7 @@ class Faults : public testing::TestWithParam<Case> {
   const OneProcessor one_processor_;
 };
 
-TEST_P(Faults, each_call_that_fails_is_told_or_made_up_for_and_what_has_a_name_is_right) {
+TEST_P(Faults, each_call_that_fails_is_reported_or_made_up_for_and_what_has_a_name_is_right) {
   const char* wanted = getenv("WEIR_TEST_FAULTS");
   int one_rank = 0, one_call = 0;
   char mark = 0;

@@ -62,7 +62,7 @@ Status Writer::tell_faults(const Frame& frame, Open& open) {
       memcpy(&part, of_owner.data() + c * sizeof part, sizeof part);
       sum.add(part.count, part.first, part.value);
     }
-    if (sum.count == 0 || !open.told.insert(c).second) continue;
+    if (sum.count == 0 || !open.reported.insert(c).second) continue;
     text += (text.empty() ? "" : "; ") + in_words(setup_.catalogue, fields.columns[c], sum);
   }
   if (text.empty()) return {};

@@ -22,7 +22,7 @@ struct Frame {
   int64_t step = 0;
   int64_t file = 0;     // the file's number
   int64_t record = 0;   // place among the file's frames
-  int64_t written = 0;  // how many of them are in the file, as far as the client was told: for a group that takes a file over
+  int64_t written = 0;  // how many of them are in the file, as far as the client was notified: for a group that takes a file over
   int32_t generation = 0;  // how often the file has been taken over
   int32_t source = 0;      // the generation of the file that has those `written`
   int64_t file_step = 0;

@@ -31,10 +31,10 @@ Session::Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, cons
 // A receiver that is late reads what a rank has that has given it up, and MPI ends it when that is gone. A window that could not be freed is
 // fetched from.
 Session::~Session() {
-  if (setup_.rma != nullptr) setup_.window.keep();
+  if (setup_.rma != nullptr) setup_.window.release();
   for (const Flow& flow : flows_) {
     if (flow.sends_left || std::any_of(flow.held.begin(), flow.held.end(), [](const Flow::Held& h) { return h.is_sending(); })) {
-      setup_.window.keep();
+      setup_.window.release();
     }
   }
 }
@@ -333,10 +333,10 @@ void Session::push(Flow& flow, Flow::Held& held) {
 void Session::blame(const Status& trouble) {
   constexpr size_t kLongestTrouble = 800;
   // What the ranks have agreed upon may have a rank's name added at its end, or other words before it.
-  for (const std::string& told : told_) {
-    if (told.find(trouble.message()) != std::string::npos) return;
+  for (const std::string& message : reported_) {
+    if (message.find(trouble.message()) != std::string::npos) return;
   }
-  told_.push_back(trouble.message());
+  reported_.push_back(trouble.message());
   if (trouble_.ok()) {
     trouble_ = trouble;
   } else if (trouble_.message().size() < kLongestTrouble) {  // each stream's
@@ -345,7 +345,7 @@ void Session::blame(const Status& trouble) {
   }
 }
 
-Status Session::stopped() const { return {broken_.code(), "nothing is written any more; why was told before"}; }
+Status Session::stopped() const { return {broken_.code(), "nothing is written any more; an earlier call reported why"}; }
 
 Status Session::end_step() {
   if (!in_step_) return {WEIR_E_ORDER, "weir_end_step: no step has begun (weir_step)"};

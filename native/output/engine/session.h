@@ -68,7 +68,7 @@ class Session {
   Status resume();
   void save_states();
   Status poll();
-  // What calls after the one that told of broken_ have as their error.
+  // What calls after the one that reported broken_ have as their error.
   Status stopped() const;
 
   // Modes without servers.
@@ -111,9 +111,9 @@ class Session {
   bool agreeing_ = false;
   int64_t place_ = 0;  // of the agreement that is under way
   std::string place_words_;
-  Status trouble_;                         // not told yet
+  Status trouble_;                         // not reported yet
   Status broken_;                          // the model's ranks do not come together any more
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
   std::vector<int> alive_;                 // groups
   std::vector<bool> gone_;                 // by group: this rank knows that it is lost
   std::vector<bool> finished_;             // by group

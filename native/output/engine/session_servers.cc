@@ -150,7 +150,7 @@ Result<bool> Session::settled() {
     if (patience.slow()) WEIR_TRY(look_for_dead_clients());
     say_waiting();
     if (!patience.wait()) {
-      // What the servers have told may be why.
+      // What the servers have reported may be why.
       return !trouble_.ok() ? trouble_
                             : Status(WEIR_E_LOST, "a rank of the model did not come to weir_end_step or weir_finalize within " +
                                                       std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s)");
@@ -160,7 +160,7 @@ Result<bool> Session::settled() {
   return trouble;
 }
 
-// [collective over the model] Some rank has trouble: all are told the first one's, and which groups are lost.
+// [collective over the model] Some rank has trouble: all learn the first one's, and which groups are lost.
 Status Session::resolve() {
   std::vector<int> dead;
   for (int group : std::vector<int>(alive_)) {
@@ -170,16 +170,16 @@ Status Session::resolve() {
     gone_[static_cast<size_t>(group)] = true;
     dead.push_back(group);
   }
-  Status told = model_->agree(trouble_);
+  Status agreed = model_->agree(trouble_);
   trouble_ = {};
-  if (std::find(told_.begin(), told_.end(), told.message()) == told_.end()) told_.push_back(told.message());
-  if (dead.empty()) return told;
+  if (std::find(reported_.begin(), reported_.end(), agreed.message()) == reported_.end()) reported_.push_back(agreed.message());
+  if (dead.empty()) return agreed;
   take_over(dead);
-  return {told.code(), told.message() + (alive_.empty() ? "; no server is left" : "; the other servers take its files over")};
+  return {agreed.code(), agreed.message() + (alive_.empty() ? "; no server is left" : "; the other servers take its files over")};
 }
 
 // Frames which a dead group has not finished go to the groups that are left, from the windows where they still are. A frame that one
-// rank was told to be finished is finished.
+// rank reported as finished is finished.
 void Session::take_over(const std::vector<int>& dead) {
   for (int group : dead) {
     alive_.erase(std::remove(alive_.begin(), alive_.end(), group), alive_.end());
@@ -272,13 +272,13 @@ Status Session::arrive() {
   constexpr int64_t kEnd = -1;
   const std::string here = "weir_finalize after " + std::to_string(steps_) + " steps";
   if (agreement_ == nullptr) return broken_ = model_->agree_at({}, kEnd, here);
-  Status told = settle(true);
-  if (!broken_.ok()) return told;
+  Status outcome = settle(true);
+  if (!broken_.ok()) return outcome;
   if (Status s = begin_agreement(kEnd, here); !s.ok()) return broken_ = s;
   Result<bool> trouble = settled();
   if (!trouble.ok()) return broken_ = trouble.status();
   const Status now = *trouble ? resolve() : Status();
-  return told.ok() ? now : told;
+  return outcome.ok() ? now : outcome;
 }
 
 Status Session::finalize() {
@@ -297,8 +297,8 @@ Status Session::finalize() {
     if (Status s = writer_->close_all({}); !s.ok()) blame(s);
   }
   if (broken_.ok()) {
-    const Status told = model_->agree(trouble_);
-    keep(told.code() == WEIR_E_LOST && !trouble_.ok() ? trouble_ : told);
+    const Status agreed = model_->agree(trouble_);
+    keep(agreed.code() == WEIR_E_LOST && !trouble_.ok() ? trouble_ : agreed);
   }
   if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) end_world(*world_, &setup_);
   costs_.final_s += now_s() - began;

@@ -33,7 +33,7 @@ Status Session::resume() {
   return {};
 }
 
-// [collective over the model] At the end. What cannot be saved is told as what cannot be written.
+// [collective over the model] At the end. What cannot be saved is reported as what cannot be written.
 void Session::save_states() {
   for (Flow& flow : flows_) {
     const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)];

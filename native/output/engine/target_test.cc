@@ -20,7 +20,7 @@ class Target : public testing::Test {
   }
   ~Target() override { std::filesystem::remove_all(directory_); }
   void make(const std::string& name) const { std::ofstream(directory_ + "/" + name) << "x"; }
-  std::string told(const std::string& name, Existing existing = Existing::kReplace) const {
+  std::string answer(const std::string& name, Existing existing = Existing::kReplace) const {
     const Status status = check_target(directory_ + "/" + name, existing);
     return status.ok() ? "fine" : status.message();
   }
@@ -39,13 +39,13 @@ TEST_F(Target, only_files_and_stores_are_replaced) {
   ASSERT_EQ(symlink("file", (directory_ + "/link").c_str()), 0);
   ASSERT_EQ(symlink("none", (directory_ + "/dangling").c_str()), 0);
   ASSERT_EQ(mkfifo((directory_ + "/pipe").c_str(), 0666), 0);
-  for (const char* name : {"none", "file", "store", "file/below", "none/below"}) EXPECT_EQ(told(name), "fine") << name;
-  for (const char* name : {"link", "dangling"}) EXPECT_TRUE(in(told(name), "a symbolic link")) << name;
-  EXPECT_TRUE(in(told("directory"), "no Zarr store"));
-  EXPECT_TRUE(in(told("pipe"), "no regular file"));
-  EXPECT_TRUE(in(told("protected"), "write-protected"));
-  for (const char* name : {"file", "store"}) EXPECT_TRUE(in(told(name, Existing::kRefuse), "existing = \"refuse\"")) << name;
-  EXPECT_EQ(told("none", Existing::kRefuse), "fine");
+  for (const char* name : {"none", "file", "store", "file/below", "none/below"}) EXPECT_EQ(answer(name), "fine") << name;
+  for (const char* name : {"link", "dangling"}) EXPECT_TRUE(in(answer(name), "a symbolic link")) << name;
+  EXPECT_TRUE(in(answer("directory"), "no Zarr store"));
+  EXPECT_TRUE(in(answer("pipe"), "no regular file"));
+  EXPECT_TRUE(in(answer("protected"), "write-protected"));
+  for (const char* name : {"file", "store"}) EXPECT_TRUE(in(answer(name, Existing::kRefuse), "existing = \"refuse\"")) << name;
+  EXPECT_EQ(answer("none", Existing::kRefuse), "fine");
 }
 
 TEST_F(Target, one_process_at_a_time_has_the_lock) {

@@ -38,7 +38,7 @@ class WriteBehind {
   double limit_s = 300;
 
   // The job is done after those before it; when this returns, those are (without a thread: this one, too). After a failure nothing more is
-  // done until it is told, by the result of this or of finish.
+  // done until it is reported, by the result of this or of finish.
   Status hand(Job job);
   // Nothing is under way any more when this returns.
   Status finish();

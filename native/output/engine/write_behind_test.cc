@@ -44,16 +44,16 @@ TEST_P(WriteBehindTest, does_all_jobs_in_order_and_those_before_the_last_when_ha
 TEST_P(WriteBehindTest, stops_behind_a_failure_and_tells_it_once) {
   for (int round = 0; round < 200; ++round) {
     std::vector<int> done;
-    int told = 0;
-    for (int i = 0; i < 4 && told == 0; ++i) {
+    int reported = 0;
+    for (int i = 0; i < 4 && reported == 0; ++i) {
       const Status s = behind.hand([&done, i] {
         done.push_back(i);
         return i == 1 ? Status(WEIR_E_FILE, "full") : Status();
       });
-      told += s.code() == WEIR_E_FILE;
+      reported += s.code() == WEIR_E_FILE;
     }
-    told += behind.finish().code() == WEIR_E_FILE;
-    EXPECT_EQ(told, 1);
+    reported += behind.finish().code() == WEIR_E_FILE;
+    EXPECT_EQ(reported, 1);
     EXPECT_EQ(done, (std::vector<int>{0, 1}));
     EXPECT_TRUE(behind.finish().ok());
   }

@@ -38,7 +38,7 @@ class Writer {
   // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
   Status write(const Frame& frame, const Status& refused);
   // What is to be notified of frames that were written all the same: means that have not all their steps, values that their type in files
-  // cannot hold. Told once.
+  // cannot hold. Reported once.
   Status take_remark() { return std::exchange(remark_, {}); }
   // [collective over the group's owners] Complete and publish all files, unless an owner knows why they cannot be complete: then
   // they stay as they are, under their temporary names.
@@ -55,7 +55,7 @@ class Writer {
     int64_t before = 0;   // records of a run before, which this one's follow
     int64_t written = 0;  // records in the file, those with them
     Status failed;  // the first failure: the file is left as it is
-    std::set<size_t> told;  // columns whose faults were told
+    std::set<size_t> reported;  // columns whose faults were reported
   };
 
   Team& team(int stream) { return alone(stream) ? *lone_ : *setup_.owners; }

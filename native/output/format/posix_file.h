@@ -26,7 +26,7 @@ class PosixFile {
   Result<int64_t> size() const;
   Status resize(int64_t bytes) const;
   Status sync() const;
-  // Reports what the file system told late; the descriptor is gone in any case.
+  // Reports what the file system reported late; the descriptor is gone in any case.
   Status close();
   int descriptor() const { return fd_; }
   const std::string& path() const { return path_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both catalogues are written out as lines "field 'u', attribute 'units', value" = "K", and the first line that differs is what is told.
+// Both catalogues are written out as lines "field 'u', attribute 'units', value" = "K", and the first line that differs is what is reported.
 #include "output/model/codec.h"
 #include "output/model/describe.h"
 #include "output/model/text.h"

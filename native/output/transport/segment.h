@@ -24,7 +24,7 @@ class Segment {
   Status map(int pid, int descriptor, int64_t bytes);
 
   // The memory stays for the life of the process: MPI may still read it.
-  void keep() { data_ = nullptr; }
+  void release() { data_ = nullptr; }
 
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }

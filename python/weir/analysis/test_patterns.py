@@ -111,7 +111,7 @@ def test_directories_and_names_of_a_data_base_become_one_line():
     assert texts(*found) == ["ECMA.*/<N>/*"] and len(found) >= FEWEST_ALIKE**2
 
 
-def test_gaps_are_told_and_long_runs_are_numbers_too():
+def test_gaps_are_reported_and_long_runs_are_numbers_too():
     (one,) = find_patterns(["a1", "a2", "a9"], [0] * 3)
     assert (one.numbers[0].least, one.numbers[0].most, one.numbers[0].count, one.numbers[0].has_gaps) == ("1", "9", 3, True)
     (long,) = find_patterns(["a" + "9" * 5000, "a007"], [0] * 2)

@@ -96,7 +96,7 @@ def end(process: subprocess.Popen[str]) -> None:
 
 def _family(leader: int) -> set[int]:
     """It, all below it (MPICH's and Open MPI's launchers give ranks groups and sessions of their own), and the rest of its session (the
-    helpers of a layer have left their parents)."""
+    daemons of a layer have left their parents)."""
     parents, sessions = {}, {}
     for directory in os.listdir("/proc"):
         if not directory.isdigit():

@@ -19,7 +19,7 @@ def build_directory(given: str | None) -> Path:
     """The CMake build whose programs are measured. Raises InputError when it is not there."""
     directory = Path(given) if given else BUILD
     if not directory.is_dir():
-        raise InputError(f"{directory}: no build there; the bench's programs belong to the source tree: run `make build`, or give --programs")
+        raise InputError(f"{directory}: no build there; the benchmark's programs belong to the source tree: run `make build`, or give --programs")
     return directory.resolve()
 
 

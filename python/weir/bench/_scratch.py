@@ -79,5 +79,5 @@ def remove(directory: Path) -> None:
                 return
         except OSError as error:
             if time.monotonic() > deadline:
-                raise StorageError(f"{directory}: the bench's files could not be removed: {error.strerror}") from error
+                raise StorageError(f"{directory}: the benchmark's files could not be removed: {error.strerror}") from error
         time.sleep(0.05)

@@ -215,7 +215,7 @@ class Bench:
         chosen = [way for way in WAYS if way.name in self.options.only]
         failures = {way.name: why for way in chosen if (why := self.lab.absent(way))}
         if all(way.name in failures for way in chosen):
-            raise InputError("none of the writers is there: " + "; ".join(failures.values()))
+            raise InputError("no writer is installed: " + "; ".join(failures.values()))
         model: dict[str, list[Run]] = {way.name: [] for way in chosen}
         burst: dict[str, list[Run]] = {way.name: [] for way in chosen}
         compared: dict[str, int] = {}

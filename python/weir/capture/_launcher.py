@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open MPI's mpirun does not carry the environment to other nodes: it must be told which variables to take along.
+"""Open MPI's mpirun does not carry the environment to other nodes: it must be given the variables to export.
 
 MPICH's hydra and Slurm's srun carry all of it. ``-x NAME`` belongs to one application of a command line with several
 (``mpirun -n 1 a : -n 3 b``), so it is put in front of each.

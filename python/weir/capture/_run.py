@@ -130,7 +130,7 @@ def make_step(
         _check_owner(directory)
         present = trace_files(directory)
         if (present or not begun) and outer and os.path.realpath(outer) == os.path.realpath(directory):
-            raise UsageError(f"{directory}: this command is being traced into that very step; name another with --step or -o")
+            raise UsageError(f"{directory}: this command is itself traced into that step; name another with --step or -o")
         if present:
             if not overwrite:
                 raise UsageError(

@@ -83,14 +83,14 @@ def test_overwriting_removes_nothing_but_the_trace_of_that_step(tmp_path):
 def test_the_step_one_is_traced_into_cannot_be_overwritten(tmp_path):
     directory = make_step(str(tmp_path), "a", False)
     (tmp_path / "a" / "n.weir").write_text("x")
-    with pytest.raises(UsageError, match="traced into that very step"):
+    with pytest.raises(UsageError, match="itself traced into that step"):
         make_step(str(tmp_path), "a", True, outer=directory)
 
 
 def test_the_step_one_is_traced_into_can_be_begun_again_by_weir_env_alone(tmp_path):
     directory = make_step(str(tmp_path), "a", False)
     assert make_step(str(tmp_path), "a", False, outer=directory, begun=True) == directory
-    with pytest.raises(UsageError, match="traced into that very step"):
+    with pytest.raises(UsageError, match="itself traced into that step"):
         make_step(str(tmp_path), "a", False, outer=f"{tmp_path}/./a/")
 
 

@@ -107,5 +107,5 @@ def test_a_step_without_a_trace_yet_can_be_begun_twice(execute, tmp_path, root):
     begin = f'eval "$({weir_path} env -q --step a -o run)"'
     script = f"{begin}; {begin}; cat /etc/passwd >/dev/null; {weir_path} trace -o run --step a true"
     done = execute(["bash", "-c", script], cwd=tmp_path)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "traced into that very step" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "itself traced into that step" in done.stderr
     assert len(list((tmp_path / "run" / "a").glob("*.weir"))) == 1

@@ -11,7 +11,7 @@ import typer
 Run = Annotated[str, typer.Option("--output", "-o", metavar="RUN", help="Directory of the run; each step is a directory in it.")]
 Step = Annotated[str, typer.Option(metavar="NAME", help="Name of the step.")]
 Level = Annotated[
-    str, typer.Option(metavar="LEVEL", help="What is kept: summary (per operation), detail (per file), trace (each call).")
+    str, typer.Option(metavar="LEVEL", help="What is recorded: summary (per operation), detail (per file) or trace (each call).")
 ]
 Budget = Annotated[
     str, typer.Option(metavar="BYTES", help="Largest trace file of a node: bytes, or with K, M, G, T (powers of 1024).")
@@ -21,10 +21,10 @@ Share = Annotated[
     typer.Option("--share", metavar="WHO", help="Who else may read the run: group or all. [default: its owner alone]"),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the trace this step holds already.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No note on standard error when all went well.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing on standard error unless something failed.")]
 Dask = Annotated[
     str | None,
-    typer.Option("--dask", metavar="WHERE", help="Let workers of Dask read the traces: local, or a scheduler's address or file. They must see the run."),
+    typer.Option("--dask", metavar="WHERE", help="Read the traces with Dask: local, or a scheduler's address or file. Its workers must see the run."),
 ]
 
 

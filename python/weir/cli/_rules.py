@@ -10,7 +10,7 @@ import typer
 
 Rules = Annotated[
     list[str] | None,
-    typer.Option("--rules", "-r", metavar="FILE", help="Rules in TOML or as assignments; may be given several times, asked in that order."),
+    typer.Option("--rules", "-r", metavar="FILE", help="Rules in TOML or as assignments; repeatable: the first file with a rule that matches decides."),
 ]
 
 

@@ -15,27 +15,27 @@ Objects = Annotated[
     list[str] | None,
     typer.Argument(metavar="[OBJECT]...", show_default=False, help="f:NAME, p:PATTERN, u:UNIT, g:su, g:sf, g:du, g:df or g:all; several are allowed."),
 ]
-Spec = Annotated[str | None, typer.Option("-F", metavar="SPEC", help="Layers from the top, as in bufa:256:2 or event,bufa:1MiB:2.")]
-View = Annotated[bool, typer.Option("-V", help="Show what is assigned to the objects, or to all.")]
-Remove = Annotated[bool, typer.Option("-R", help="Remove what is assigned to the objects, or all of it.")]
-Add = Annotated[bool, typer.Option("-I", help="Add to what the objects have already (incremental).")]
-Replace = Annotated[bool, typer.Option("-O", help="Replace what the objects have (the default).")]
+Spec = Annotated[str | None, typer.Option("-F", metavar="SPEC", help="Layers, the top one first, e.g. bufa:256:2 or event,bufa:1MiB:2.")]
+View = Annotated[bool, typer.Option("-V", help="Print the assignments of the objects, or all assignments.")]
+Remove = Annotated[bool, typer.Option("-R", help="Remove the assignments of the objects, or all assignments.")]
+Add = Annotated[bool, typer.Option("-I", help="Add to the assignments that the objects have (incremental).")]
+Replace = Annotated[bool, typer.Option("-O", help="Replace the assignments that the objects have (the default).")]
 Name = Annotated[str | None, typer.Option("--name", metavar="PATTERN", help="Only files of this name.")]
 Path = Annotated[str | None, typer.Option("--path", metavar="PATTERN", help="Only files of this absolute path.")]
 Dir = Annotated[str | None, typer.Option("--dir", metavar="DIR", help="Only files in or below this directory.")]
-Fstype = Annotated[str | None, typer.Option("--fstype", metavar="LIST", help="Only on these file systems, as in lustre,nfs4.")]
-Unit = Annotated[str | None, typer.Option("--unit", metavar="LIST", help="Only these Fortran units, as in 61,70-79.")]
+Fstype = Annotated[str | None, typer.Option("--fstype", metavar="LIST", help="Only on these file systems, e.g. lustre,nfs4.")]
+Unit = Annotated[str | None, typer.Option("--unit", metavar="LIST", help="Only these Fortran units, e.g. 61,70-79.")]
 Access = Annotated[str | None, typer.Option("--access", metavar="A", help="Only sequential, direct or stream Fortran files.")]
 Form = Annotated[str | None, typer.Option("--form", metavar="F", help="Only formatted or unformatted Fortran files.")]
 Mode = Annotated[str | None, typer.Option("--mode", metavar="LIST", help="Only opens for read, write, readwrite, append, create, truncate.")]
 MinSize = Annotated[str | None, typer.Option("--min-size", metavar="SIZE", help="Only files of at least this size.")]
 MaxSize = Annotated[str | None, typer.Option("--max-size", metavar="SIZE", help="Only files of at most this size.")]
-Ranks = Annotated[str | None, typer.Option("--ranks", metavar="LIST", help="Only in these ranks, as in 0-3,8.")]
+Ranks = Annotated[str | None, typer.Option("--ranks", metavar="LIST", help="Only in these ranks, e.g. 0-3,8.")]
 Explain = Annotated[
-    str | None, typer.Option("--explain", metavar="FILE", help="Say which rule this file gets, and why; --unit, --mode and so on describe the open.")
+    str | None, typer.Option("--explain", metavar="FILE", help="Print which rule applies to this file, and why; --unit, --mode ... describe the open.")
 ]
 Rank = Annotated[int | None, typer.Option("--rank", min=0, metavar="N", help="With --explain: the rank.")]
-Size = Annotated[str | None, typer.Option("--size", metavar="SIZE", help="With --explain: the file's size, instead of what it is.")]
+Size = Annotated[str | None, typer.Option("--size", metavar="SIZE", help="With --explain: assume this file size.")]
 Convert = Annotated[str | None, typer.Option("--convert", metavar="FORM", help="Print the rules as toml, assign or iobuf.")]
 
 
@@ -63,11 +63,10 @@ def assign(
     convert: Convert = None,
     rules: _rules.Rules = None,
 ) -> None:
-    """Assign layers to files, after Cray's command of that name; explain and convert rules.
+    """Assign layers to files, as Cray's assign does; explain or convert rules.
 
-    Assignments are kept in $WEIR_ASSIGN_FILE, $FILENV or .assign, where weir run finds them. Names are asked before
-    patterns, these before units, kinds of Fortran files and g:all, as on Cray. With --rules, --explain and --convert
-    are about those files instead.
+    Assignments are kept in $WEIR_ASSIGN_FILE, $FILENV or .assign, where weir run finds them. Names are tried before patterns, then units, kinds of Fortran files and g:all, as on Cray. With
+    --rules, --explain and --convert use those files instead.
     """
     from weir._errors import UsageError
 

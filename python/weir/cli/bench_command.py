@@ -15,13 +15,13 @@ from weir._files import complete_file
 if TYPE_CHECKING:
     from weir.bench.lab import Lab, Line
 
-app = typer.Typer(help="Run the benches: the four cases of the reference, what each layer gains, or the output library beside its peers.", no_args_is_help=True)
+app = typer.Typer(help="Run a benchmark: the four cases of the reference, the gain of each layer, or the output library beside its peers.", no_args_is_help=True)
 
-Repeat = Annotated[int, typer.Option(metavar="N", help="Interleaved repetitions, of which the medians are shown.")]
-JsonFile = Annotated[str, typer.Option("--json", metavar="FILE", help="Write all figures there, - for standard output.")]
-Programs = Annotated[str, typer.Option(metavar="DIR", help="The CMake build that has the programs (build/native of the source tree).")]
-MpiName = Annotated[str, typer.Option("--mpi", metavar="NAME", help="openmpi or mpich (the first that is installed).")]
-Directory = Annotated[str, typer.Option(metavar="DIR", help="Where data are kept meanwhile (memory: /dev/shm).")]
+Repeat = Annotated[int, typer.Option(metavar="N", help="Number of interleaved repetitions; medians are shown.")]
+JsonFile = Annotated[str, typer.Option("--json", metavar="FILE", help="Write all figures to FILE; - for standard output.")]
+Programs = Annotated[str, typer.Option(metavar="DIR", help="CMake build with the programs; default: build/native of the source tree.")]
+MpiName = Annotated[str, typer.Option("--mpi", metavar="NAME", help="openmpi or mpich; default: the first that is installed.")]
+Directory = Annotated[str, typer.Option(metavar="DIR", help="Directory for temporary data; default: /dev/shm (memory).")]
 Preset = Annotated[str, typer.Option(metavar="NAME", help="The test file system's preset; see weir testfs mount.")]
 
 
@@ -100,11 +100,11 @@ def nersc(
 
 @app.command()
 def layers(
-    only: Annotated[str, typer.Option(metavar="LIST", help="These lines alone, by name; --list shows them.")] = "",
+    only: Annotated[str, typer.Option(metavar="LIST", help="Run these lines only, by name; --list prints the names.")] = "",
     show: Annotated[bool, typer.Option("--list", help="List the lines with their stacks and end.")] = False,
     sweep: Annotated[bool, typer.Option("--sweep", help="Sweep pieces, ranks and patterns; print each layer's lowest ratios to plain.")] = False,
     full: Annotated[bool, typer.Option("--full", help="With --sweep: 8 B to 16 MiB, 1 to 64 ranks, all patterns.")] = False,
-    stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK", help="Another stack for a line's layer. Repeatable.")] = None,
+    stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK", help="Use another stack for a line's layer; repeatable.")] = None,
     scale: Annotated[float, typer.Option(metavar="S", help="Size of files and number of calls.")] = 1.0,
     repeat: Repeat = 5,
     json_file: JsonFile = "",
@@ -157,14 +157,14 @@ def _sweep_layers(place: Lab, full: bool) -> None:
 
 @app.command()
 def wrf(
-    scale: Annotated[float, typer.Option(metavar="S", help="Of the number of points; 1 is 1770 x 1986 and 2974 x 3118, 5.9 GB a frame.")] = 0.02,
-    ranks: Annotated[int, typer.Option(metavar="N", help="Ranks that compute.")] = 4,
-    servers: Annotated[int, typer.Option(metavar="N", help="Servers beside them; servers+parallel has at least 2.")] = 1,
+    scale: Annotated[float, typer.Option(metavar="S", help="Factor of the number of points; 1 is 1770 x 1986 and 2974 x 3118, 5.9 GB a frame.")] = 0.02,
+    ranks: Annotated[int, typer.Option(metavar="N", help="Number of ranks that compute.")] = 4,
+    servers: Annotated[int, typer.Option(metavar="N", help="Number of servers beside them; servers+parallel uses at least 2.")] = 1,
     steps: Annotated[int, typer.Option(metavar="N", help="Steps of the model.")] = 16,
     every: Annotated[int, typer.Option(metavar="N", help="A frame at steps 0, N, 2 N, ...")] = 5,
-    interval: Annotated[float, typer.Option(metavar="SECONDS", help="Of computing between two frames.")] = 1.0,
-    compute: Annotated[str, typer.Option(metavar="sleep|cpu", help="Computing that leaves the cores to others, or keeps them busy.")] = "sleep",
-    only: Annotated[str, typer.Option(metavar="LIST", help="These writers alone: serial, collective, servers, servers+parallel, gather, ...")] = "",
+    interval: Annotated[float, typer.Option(metavar="SECONDS", help="Seconds of computing between two frames.")] = 1.0,
+    compute: Annotated[str, typer.Option(metavar="sleep|cpu", help="sleep leaves the cores idle while computing, cpu keeps them busy.")] = "sleep",
+    only: Annotated[str, typer.Option(metavar="LIST", help="Run these writers only: serial, collective, servers, servers+parallel, gather, ...")] = "",
     skip_goals: Annotated[bool, typer.Option("--table", help="The table of writers alone, without the runs that only goals need.")] = False,
     repeat: Repeat = 5,
     json_file: JsonFile = "",

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-RunA = Annotated[str, typer.Argument(metavar="RUN_A", help="Directory of the first run, or of one of its steps: what is compared with.")]
-RunB = Annotated[str, typer.Argument(metavar="RUN_B", help="Directory of the second run, or of one of its steps: what is judged.")]
+RunA = Annotated[str, typer.Argument(metavar="RUN_A", help="Directory of the run to compare with, or of one of its steps.")]
+RunB = Annotated[str, typer.Argument(metavar="RUN_B", help="Directory of the run to judge, or of one of its steps.")]
 Step = Annotated[list[str] | None, typer.Option("--step", metavar="NAME", help="Only this step; may be given several times.")]
 FailIf = Annotated[
     list[str] | None,
-    typer.Option("--fail-if", metavar="TEST", help="Status 1 if this holds, as in seconds>1.1 (B/A) or traj2:wall>+5; may be given several times."),
+    typer.Option("--fail-if", metavar="TEST", help="Exit with status 1 if true, e.g. seconds>1.1 (ratio B/A) or traj2:wall>+5 (s); repeatable."),
 ]
 Top = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Lines of tables of files (0: all).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
-Everything = Annotated[bool, typer.Option("--all", help="Launchers, pipes, sockets, devices, /proc and /sys too.")]
+Everything = Annotated[bool, typer.Option("--all", help="Include launchers, pipes, sockets, devices, /proc and /sys.")]
 
 
 def compare(

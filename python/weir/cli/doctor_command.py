@@ -18,11 +18,11 @@ _WIDTH = max(len(status) for status in _COLOURS)
 
 
 def doctor(
-    program: Annotated[str, typer.Argument(metavar="PROGRAM", show_default=False, help="A program or script to look at.")] = "",
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", show_default=False, help="Program or script to examine.")] = "",
     output: _options.Run = "weir-run",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is installed and what will be seen; of a PROGRAM, say what of its I/O will be seen and what will not.
+    """Check the installation, and what I/O weir will see; with PROGRAM, what of its I/O.
 
     Exit status 0 when all is well, 1 when there are findings.
     """

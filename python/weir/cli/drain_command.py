@@ -14,20 +14,21 @@ from weir._errors import UsageError
 def drain(
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the bytes of dead programs are on disk.")] = False,
     recover: Annotated[
-        bool, typer.Option("--recover", help="The same, and try again what could not be written before (full disk, quota).")
+        bool, typer.Option("--recover", help="The same, and retry bytes that could not be written (full disk, quota).")
     ] = False,
     discard: Annotated[
         bool, typer.Option("--discard", help="The same, and give up the bytes that still cannot be written: they are lost.")
     ] = False,
-    status: Annotated[bool, typer.Option("--status", help="List what is accepted and not written yet. The default.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="List bytes that are accepted and not written yet. The default.")] = False,
     job: Annotated[
-        str | None, typer.Option("--job", metavar="ID", help="The job, when it is not that of this environment.")
+        str | None, typer.Option("--job", metavar="ID", help="Job to work on, if not the job of this environment.")
     ] = None,
 ) -> None:
-    """See to it that what programs under layers had accepted when they were killed reaches its files.
+    """Write the bytes that killed programs had accepted under layers to their files.
 
-    It does so by itself, within moments: this command waits for it, or does it where a batch system has killed the write-back daemon too.
-    For the node it runs on. Status 1: something is not on disk; it stays in memory for --recover or --discard.
+    The write-back daemon does that by itself within moments. This command waits for it, or writes the
+    bytes where a batch system has killed the daemon too. It works on the node on which it runs.
+    Status 1: some bytes are not on disk; they stay in memory for --recover or --discard.
     """
     from weir.capture import drain as draining
 
@@ -59,4 +60,4 @@ def drain(
         state = "alive" if arena.alive else ("failed" if arena.failed else "dead")
         typer.echo(f"{arena.directory.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes not written yet")
     if not found:
-        typer.echo(f"job {name}: nothing is held on this node")
+        typer.echo(f"job {name}: no bytes are held on this node")

@@ -18,14 +18,14 @@ To = Annotated[
     typer.Option("--to", metavar="FORM", help="parquet or csv (directories of tables), perfetto (a timeline), totals (Darshan's counters as text)."),
 ]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="OUT", help="Directory or file to make; totals without it go to standard output.")
+    str | None, typer.Option("--output", "-o", metavar="OUT", help="Directory or file to create; without it totals go to standard output.")
 ]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Tables = Annotated[
     str | None,
-    typer.Option("--tables", metavar="LIST", help="Of parquet and csv, only these tables, by commas: events,files,..."),
+    typer.Option("--tables", metavar="LIST", help="For parquet and csv: only these tables, e.g. events,files."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on standard error.")]
 
 
 def export(
@@ -46,17 +46,17 @@ def export(
         raise UsageError(f"--to {to}: say where with -o")
     if tables is not None and to not in ("parquet", "csv"):
         raise UsageError(f"--tables chooses tables of parquet and csv, not of {to}")
-    with reader_of(dask) as reader, open_run(run, step=step, reader=reader) as opened, _Progress(opened, quiet or to == "totals") as told:
+    with reader_of(dask) as reader, open_run(run, step=step, reader=reader) as opened, _Progress(opened, quiet or to == "totals") as progress:
         if to in ("parquet", "csv"):
-            _tables(opened, to, str(output), tables, told)
+            _tables(opened, to, str(output), tables, progress)
         else:
-            _one_file(opened, to, output, told)
+            _one_file(opened, to, output, progress)
         if not is_complete(opened.report):
             _say_incomplete(opened)
             raise typer.Exit(4)
 
 
-def _tables(opened: Any, to: str, output: str, tables: str | None, told: Callable[[int], None]) -> None:
+def _tables(opened: Any, to: str, output: str, tables: str | None, progress: Callable[[int], None]) -> None:
     from weir._errors import UsageError
     from weir.export import export_csv, export_parquet
     from weir.export.files import STORED
@@ -65,10 +65,10 @@ def _tables(opened: Any, to: str, output: str, tables: str | None, told: Callabl
     unknown = [name for name in wanted if name not in STORED]
     if unknown:
         raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join(STORED)}")
-    (export_parquet if to == "parquet" else export_csv)(opened, output, wanted, told)
+    (export_parquet if to == "parquet" else export_csv)(opened, output, wanted, progress)
 
 
-def _one_file(opened: Any, to: str, output: str | None, told: Callable[[int], None]) -> None:
+def _one_file(opened: Any, to: str, output: str | None, progress: Callable[[int], None]) -> None:
     import codecs
     import os
 
@@ -77,10 +77,10 @@ def _one_file(opened: Any, to: str, output: str | None, told: Callable[[int], No
     from weir.query.output import open_output
 
     if output is not None and os.path.isfile(output):
-        raise UsageError(f"{output}: there is something already; name another with -o, or remove it")
+        raise UsageError(f"{output}: exists already; name another path with -o, or remove it")
     with open_output(output) as stream:
         if to == "perfetto":
-            export_perfetto(opened.report, stream, told)
+            export_perfetto(opened.report, stream, progress)
             return
         export_totals(opened.report, codecs.getwriter("utf-8")(stream))  # it does not close standard output when it goes
 

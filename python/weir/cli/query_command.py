@@ -12,13 +12,13 @@ import typer
 from weir.cli._options import Dask, reader_of
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
-Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The question, in DuckDB's SQL; - reads it from standard input.")]
+Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The query, in DuckDB's SQL; - reads it from standard input.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, csv, json (an array of objects) or parquet.")]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of standard output.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output.")]
 Top = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Lines of a table (0: all).")]
 Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="The most that the question takes, e.g. 512MB; past it, it works on disk.")
+    str | None, typer.Option("--memory", metavar="SIZE", help="Largest memory of the query, e.g. 512MB; above it temporary files are used.")
 ]
 Schema = Annotated[bool, typer.Option("--schema", help="Print the tables and their columns with units.")]
 
@@ -34,9 +34,9 @@ def query(
     schema: Schema = False,
     dask: Dask = None,
 ) -> None:
-    """Ask a run in SQL. Tables: events, io, totals, files, steps, processes, exposed, waits, phases, variables, names, operations.
+    """Query a run in SQL. Tables: events, io, totals, files, steps, processes, exposed, waits, phases, variables, names, operations.
 
-    --schema says what is in them. Records are read where they lie, so a trace may be larger than memory. Status 4 when the trace is incomplete: the answer is printed all
+    --schema lists their columns. Records are not copied, so a trace may be larger than memory. Status 4 when the trace is incomplete: the answer is printed all
     the same.
     """
     import sys
@@ -49,7 +49,7 @@ def query(
     if format not in FORMATS:
         raise UsageError(f"--format {format}: choose one of {', '.join(FORMATS)}")
     if schema == (sql is not None):
-        raise UsageError("ask one thing: a question in SQL, or --schema")
+        raise UsageError("expected either SQL or --schema")
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes, not text: add -o FILE")
     with reader_of(dask) as reader, open_run(run, step=step, memory=memory, reader=reader) as opened:

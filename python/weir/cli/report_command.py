@@ -14,20 +14,20 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, o
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Rank = Annotated[int | None, typer.Option("--rank", metavar="N", help="Only the processes of this rank.")]
 Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N", help="Lines of long tables (0: all). [default: 20; 10 files in the overview]")]
-Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T", help="Only files with at least T msec.")]
+Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T", help="Only files with at least T ms of I/O.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY", help="Sort files by msec, mb, rate, calls or file.")]
 Tables = Annotated[
     str | None, typer.Option("--tables", metavar="LIST", help="Print these tables instead of the overview: waits,flow or all; list prints their names.")
 ]
-File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose path fits: a word in it, or a shell pattern.")]
-Trace = Annotated[bool, typer.Option("--trace", help="A line for each record instead of tables.")]
+File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose path contains this word or matches this shell pattern.")]
+Trace = Annotated[bool, typer.Option("--trace", help="Print a line for each record instead of tables.")]
 Op = Annotated[str | None, typer.Option("--op", metavar="OP", help="With --trace: only this operation, e.g. pwrite.")]
 From = Annotated[float | None, typer.Option("--from", metavar="S", help="With --trace: from S seconds after the step's start.")]
 To = Annotated[float | None, typer.Option("--to", metavar="S", help="With --trace: to S seconds after the step's start.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page for a browser instead of printing.")]
-Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="Phases that begin at files or barriers, as this TOML file says.")]
-Everything = Annotated[bool, typer.Option("--all", help="Launchers, pipes, sockets, devices, /proc and /sys too.")]
+Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="TOML file that defines phases by files or barriers.")]
+Everything = Annotated[bool, typer.Option("--all", help="Include launchers, pipes, sockets, devices, /proc and /sys.")]
 
 
 def report(

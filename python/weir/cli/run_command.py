@@ -13,7 +13,7 @@ from weir.cli import _options, _rules
 Trace = Annotated[
     str | None, typer.Option("--trace", metavar="RUN", help="Record a trace into this directory, above and below the layers.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say which rules apply before the command starts.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print the rules in force before the command starts.")]
 
 CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the program's
 
@@ -36,7 +36,7 @@ def run(
 
     The command may be a program, a script or a launcher such as mpirun or srun; everything it starts has the layers. Its
     input, output, signals and exit status are its own. Without --rules the assignments made by weir assign are used, and
-    after those IOBUF_PARAMS and MPICH_MPIIO_HINTS. A mistake in the rules is said with its place, and nothing is started (status 2).
+    after those IOBUF_PARAMS and MPICH_MPIIO_HINTS. A mistake in the rules is reported with its line, and nothing is started (status 2).
     """
     from weir.capture._launch import Options, launch, launch_layered
 

@@ -9,17 +9,17 @@ import typer
 
 Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one program on different numbers of ranks or nodes.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step of each run.")]
-Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="Phases that begin at files or barriers, as this TOML file says.")]
+Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="TOML file that defines phases by files or barriers.")]
 Gain = Annotated[
-    float, typer.Option("--stop-share", min=0, max=1, metavar="SHARE", help="It stops scaling where more ranks gain less than this share of what they could.")
+    float, typer.Option("--stop-share", min=0, max=1, metavar="SHARE", help="Scaling stops where more ranks gain less than this share of the ideal gain.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 
 
 def scaling(runs: Runs, step: Step = None, phases: Phases = None, stop: Gain = 0.25, json: Json = False) -> None:
-    """Speed-up and efficiency over several runs, where it stops scaling, and which phase stops it.
+    """Print speed-up and efficiency over several runs, where scaling stops, and which phase stops it.
 
-    Runs with several ranks on a node and with one rank on each node are two curves. Status 4 when a trace is incomplete: the curve is printed
+    Runs with one rank on each node and runs with several are two curves. Status 4 when a trace is incomplete: the curve is printed
     all the same, and says what is missing.
     """
     import json as formats

@@ -39,7 +39,7 @@ def test_a_namelist_is_explained(weir, tmp_path):
         ("&namelist_quilt nio_group = 2 /", "did you mean 'nio_groups'?"),
     ],
 )
-def test_a_mistake_is_told_with_status_3(weir, tmp_path, text, says):
+def test_a_mistake_is_reported_with_status_3(weir, tmp_path, text, says):
     (tmp_path / "o.toml").write_text(text)
     done = weir("output", "check", "o.toml", "--ranks", "4", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")

@@ -135,7 +135,7 @@ def test_a_disk_that_becomes_full_leaves_a_complete_job_file(in_mount):
     assert status == "5" and json.loads(text)["exit_status"] == 5, done.stderr
 
 
-def test_a_program_that_removes_its_trace_is_told(weir, tmp_path):
+def test_a_program_that_removes_its_trace_is_reported(weir, tmp_path):
     done = weir("trace", "-o", "run", "--", "rm", "-r", "run", cwd=tmp_path)
     assert done.returncode == 3
     assert done.stderr == f"weir: no trace: {tmp_path}/run/main was removed while the program ran\n"
@@ -189,7 +189,7 @@ def test_a_launch_within_a_launch_does_not_touch_the_step_it_is_in(weir, tmp_pat
     inner = os.path.join(os.path.dirname(sys.executable), "weir")
     script = f"cat /etc/passwd >/dev/null; {inner} trace -o run --overwrite true"
     done = weir("trace", "-o", "run", "--", "sh", "-c", script, cwd=tmp_path)
-    assert done.returncode == 2 and "traced into that very step" in done.stderr
+    assert done.returncode == 2 and "itself traced into that step" in done.stderr
     assert len(list((tmp_path / "run" / "main").glob("*.weir"))) == 1
 
 
@@ -199,7 +199,7 @@ WEIR = os.path.join(os.path.dirname(sys.executable), "weir")
 @pytest.mark.parametrize("inner", [[WEIR], [sys.executable, WEIR]], ids=["script", "python"])
 def test_a_launch_right_within_a_launch_of_the_same_step_is_refused(weir, tmp_path, inner):
     done = weir("trace", "-o", "run", "--", *inner, "trace", "-o", "run", "touch", "made", cwd=tmp_path)
-    assert done.returncode == 2 and "traced into that very step" in done.stderr
+    assert done.returncode == 2 and "itself traced into that step" in done.stderr
     assert not (tmp_path / "made").exists()
     assert job_of(tmp_path / "run" / "main")["command"][-2:] == ["touch", "made"]
     assert job_of(tmp_path / "run" / "main")["exit_status"] == 2

@@ -18,24 +18,24 @@ Number = Optional[float]  # noqa: UP045: typer wants it so on Python 3.10
 @app.command()
 def mount(
     directory: Directory,
-    backing: Annotated[Optional[str], typer.Option(metavar="DIR", help="Whose files are shown; DIR's own if not given.")] = None,
-    preset: Annotated[str, typer.Option(metavar="NAME", help="The values that are not given: local, direct, lustre, nfs, wan.")] = "local",
-    round_trip_us: Annotated[Number, typer.Option(metavar="US", help="Of every request.")] = None,
-    metadata_us: Annotated[Number, typer.Option(metavar="US", help="Service of a metadata request, one at a time.")] = None,
-    data_us: Annotated[Number, typer.Option(metavar="US", help="Added to each data request.")] = None,
-    bandwidth_mb: Annotated[Number, typer.Option(metavar="MB", help="10^6 bytes per second of all data; 0: no limit.")] = None,
-    bucket: Annotated[Optional[str], typer.Option(metavar="NAME", help="Mounts of one NAME share one server.")] = None,
-    direct_io: Annotated[Optional[bool], typer.Option("--direct-io/--page-cache", help="Whether every call becomes a request.")] = None,
-    writeback: Annotated[bool, typer.Option("--writeback", help="The kernel keeps what is written for a while.")] = False,
-    attr_timeout_s: Annotated[Number, typer.Option(metavar="S", help="How long the kernel believes attributes.")] = None,
-    entry_timeout_s: Annotated[Number, typer.Option(metavar="S", help="How long the kernel believes names.")] = None,
-    threads: Annotated[int, typer.Option(metavar="N", help="Requests in service at one time, at most.")] = 128,
-    hang_s: Annotated[Number, typer.Option(metavar="S", help="Nothing is answered for so long.")] = None,
-    enospc_after: Annotated[Optional[int], typer.Option(metavar="BYTES", help="Writes beyond these fail with ENOSPC.")] = None,
-    fail: Annotated[Optional[list[str]], typer.Option(metavar="RULE", help="op:errno:rate:seed; can be repeated.")] = None,
+    backing: Annotated[Optional[str], typer.Option(metavar="DIR", help="Directory whose files are shown; default: DIR's own.")] = None,
+    preset: Annotated[str, typer.Option(metavar="NAME", help="Defaults of the other options: local, direct, lustre, nfs or wan.")] = "local",
+    round_trip_us: Annotated[Number, typer.Option(metavar="US", help="Delay of each request, in us.")] = None,
+    metadata_us: Annotated[Number, typer.Option(metavar="US", help="Service time of a metadata request, in us; one is served at a time.")] = None,
+    data_us: Annotated[Number, typer.Option(metavar="US", help="Delay added to each data request, in us.")] = None,
+    bandwidth_mb: Annotated[Number, typer.Option(metavar="MB", help="Limit of all data together, in 10^6 bytes/s; 0: no limit.")] = None,
+    bucket: Annotated[Optional[str], typer.Option(metavar="NAME", help="Share one server with other mounts of this NAME.")] = None,
+    direct_io: Annotated[Optional[bool], typer.Option("--direct-io/--page-cache", help="Make each call a request, or use the page cache.")] = None,
+    writeback: Annotated[bool, typer.Option("--writeback", help="Let the kernel cache writes (write-back).")] = False,
+    attr_timeout_s: Annotated[Number, typer.Option(metavar="S", help="Time for which the kernel caches attributes, in s.")] = None,
+    entry_timeout_s: Annotated[Number, typer.Option(metavar="S", help="Time for which the kernel caches names, in s.")] = None,
+    threads: Annotated[int, typer.Option(metavar="N", help="Largest number of requests served at a time.")] = 128,
+    hang_s: Annotated[Number, typer.Option(metavar="S", help="Answer nothing for S seconds.")] = None,
+    enospc_after: Annotated[Optional[int], typer.Option(metavar="BYTES", help="Let writes fail with ENOSPC after this many bytes.")] = None,
+    fail: Annotated[Optional[list[str]], typer.Option(metavar="RULE", help="Let requests fail: op:errno:rate:seed, e.g. write:EIO:0.01:7; repeatable.")] = None,
     owner: Annotated[Optional[int], typer.Option(metavar="PID", help="Unmount when this process ends.")] = None,
 ) -> None:
-    """Mount on DIR, and return when the mount is there."""
+    """Mount on DIR and return when it is mounted."""
     from weir import testfs
 
     testfs.mount(
@@ -61,7 +61,7 @@ def mount(
 
 @app.command()
 def umount(directory: Directory) -> None:
-    """Unmount; lazily when files there are in use."""
+    """Unmount DIR; lazily if files in it are in use."""
     from weir import testfs
 
     testfs.unmount(directory)
@@ -70,10 +70,10 @@ def umount(directory: Directory) -> None:
 @app.command()
 def stats(
     directory: Directory,
-    json: Annotated[bool, typer.Option("--json", help="All counters, those of each file too, as one JSON object.")] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="Then set them to zero.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print all counters, also per file, as one JSON object.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Set the counters to zero afterwards.")] = False,
 ) -> None:
-    """Print the requests that reached the file system, also after it was unmounted."""
+    """Print the requests that reached the file system. Also works after umount."""
     from weir import testfs
     from weir.testfs._table import table
 

@@ -25,7 +25,7 @@ def trace(
     share: _options.Share = None,
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
-    no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Leave out what ranks wait for in MPI: I/O alone.")] = False,
+    no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Record I/O alone, no MPI calls in which ranks wait.")] = False,
 ) -> None:
     """Run a command and record its I/O.
 

@@ -10,14 +10,14 @@ import typer
 
 def watch(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")],
-    interval: Annotated[float, typer.Option("--interval", min=0.05, metavar="S", help="Seconds between looks.")] = 1.0,
-    top: Annotated[int, typer.Option("--top", min=0, metavar="N", help="Files that are shown, on a terminal.")] = 15,
-    wait: Annotated[float, typer.Option("--wait", min=0, metavar="S", help="Wait so many seconds for a run that is not there yet.")] = 0.0,
+    interval: Annotated[float, typer.Option("--interval", min=0.05, metavar="S", help="Seconds between two updates.")] = 1.0,
+    top: Annotated[int, typer.Option("--top", min=0, metavar="N", help="Number of files shown on a terminal.")] = 15,
+    wait: Annotated[float, typer.Option("--wait", min=0, metavar="S", help="Wait up to S seconds for the run to appear.")] = 0.0,
 ) -> None:
-    """Show what a run is doing while it goes on: bytes and calls a second, ranks in I/O, files; where there is no terminal, a line a look.
+    """Show bytes/s, calls/s, ranks in I/O and files of a run while it goes on.
 
-    Reads the mapped trace, of which the program notices nothing; on the node where the job runs, or on any that sees the run's directory.
-    Ends when all steps that are there have ended.
+    Without a terminal, prints a line for each update. Run it on any node that sees the run's
+    directory: the program is not disturbed. Ends when all steps have ended.
     """
     import sys
 

@@ -71,7 +71,7 @@ class Cluster:
     # Files
 
     def expect(self, paths: Iterable[Path]) -> None:
-        """Workers begin to scan these files. What this process cannot read is told when it is opened."""
+        """Workers begin to scan these files. What this process cannot read is reported when it is opened."""
         for path in paths:
             try:
                 file = identity_of(path)
@@ -191,7 +191,7 @@ class Cluster:
             raise ClusterError(f"the cluster has no workers any more ({error}): start some, or report without --dask") from error
         except (CancelledError, Cancelled, CommClosedError) as error:
             if self.client.status != "running":
-                raise ClusterError(f"the scheduler {self.client.scheduler.address} went away: start it again, or report without --dask") from error
+                raise ClusterError(f"the scheduler {self.client.scheduler.address} is gone: start it again, or report without --dask") from error
             raise _Lost(f"workers that had the step died {SENDINGS} times") from error
 
 

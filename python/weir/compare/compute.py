@@ -83,7 +83,7 @@ def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
 
 
-# Figures that thresholds and tables speak of, in the units that they are told in.
+# Figures that thresholds and tables speak of, in the units that they are printed in.
 FIGURES: dict[str, Callable[[Side], float | None]] = {
     "wall": lambda side: side.wall_ns / 1e9,
     "active": lambda side: _seconds(side.active_ns),

@@ -154,7 +154,7 @@ def _both(values: tuple[float | None, float | None], text: Callable[[float], str
 
 
 def _step_table(title: str, one: Comparison, parts: Sequence[tuple[str, str, Callable[[float], str], int]], remarks: Cells = ()) -> Table:
-    """A line for each step and the total; parts: heading, figure, how it is told, number of columns."""
+    """A line for each step and the total; parts: heading, figure, how it is printed, number of columns."""
 
     def cells(pair: StepPair) -> Cells:
         return (pair.name, *(cell for _, figure, text, width in parts for cell in _both(pair.values(figure), text, width)))

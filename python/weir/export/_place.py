@@ -20,7 +20,7 @@ def new_directory(path: str) -> Iterator[str]:
     if os.path.isdir(path) and not os.listdir(path):
         os.rmdir(path)
     if os.path.lexists(path):
-        raise UsageError(f"{path}: there is something already; name another with -o, or remove it")
+        raise UsageError(f"{path}: exists already; name another path with -o, or remove it")
     unfinished = f"{path.rstrip('/')}.{os.getpid()}.new"
     try:
         os.makedirs(unfinished)

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 # io and files are views of others, but files is what most ask for.
 STORED = tuple(table.name for table in TABLES if table.name != "io")
 GROUP_BATCHES = 8  # some 500,000 rows in a row group
-Told = Callable[[int], None]  # how many records have been written since
+Progress = Callable[[int], None]  # how many records have been written since
 
 
-def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED, told: Told = lambda _: None) -> None:
+def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED, progress: Progress = lambda _: None) -> None:
     """A directory: TABLE.parquet for each, and events/step=STEP/node=NODE/part-N.parquet, as Hive partitions. Compressed by zstd."""
     with new_directory(path) as directory:
         for name in tables:
             if name == EVENTS.name:
-                _write_events(run, os.path.join(directory, name), told)
+                _write_events(run, os.path.join(directory, name), progress)
             else:
                 with open(os.path.join(directory, f"{name}.parquet"), "wb") as stream:
                     write_result(run.table(name).reader(), "parquet", stream)
 
 
-def _write_events(run: Run, directory: str, told: Told) -> None:
+def _write_events(run: Run, directory: str, progress: Progress) -> None:
     """Step and node are in the directories' names, and so not in the files. Each file is written where its trace file is read."""
     number = 0
     for step in run.report.steps:
@@ -52,14 +52,14 @@ def _write_events(run: Run, directory: str, told: Told) -> None:
             number += 1
         if remote_reader(step.data.files) is None:
             for part in parts:
-                _write_part(step.data, run.report.names, *part, told)
+                _write_part(step.data, run.report.names, *part, progress)
         else:
             for rows in for_each(_write_part, step.data, run.report.names, parts):
-                told(rows)
+                progress(rows)
             _check_parts(parts)
 
 
-def _write_part(data: StepData, names: NameTable, index: int, path: str, told: Told = lambda _: None) -> int:
+def _write_part(data: StepData, names: NameTable, index: int, path: str, progress: Progress = lambda _: None) -> int:
     """The records of one trace file; how many there are."""
     from pyarrow import parquet
 
@@ -70,7 +70,7 @@ def _write_part(data: StepData, names: NameTable, index: int, path: str, told: T
         for batches in _grouped(EventSource(data, index, names).batches()):
             rows = pyarrow().Table.from_batches(batches).select(kept)
             writer.write_table(rows, row_group_size=len(rows))
-            told(len(rows))
+            progress(len(rows))
             count += len(rows)
     return count
 
@@ -93,19 +93,19 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]
         yield group
 
 
-def export_csv(run: Run, path: str, tables: Iterable[str] = STORED, told: Told = lambda _: None) -> None:
+def export_csv(run: Run, path: str, tables: Iterable[str] = STORED, progress: Progress = lambda _: None) -> None:
     """A directory with TABLE.csv for each."""
     with new_directory(path) as directory:
         for name in tables:
             with open(os.path.join(directory, f"{name}.csv"), "wb") as stream:
-                write_result(_telling(run, name, told), "csv", stream)
+                write_result(_counted(run, name, progress), "csv", stream)
 
 
-def _telling(run: Run, name: str, told: Told) -> pa.RecordBatchReader:
+def _counted(run: Run, name: str, progress: Progress) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in run.table(name).batches():
             yield batch
             if name == EVENTS.name:
-                told(len(batch))
+                progress(len(batch))
 
     return pyarrow().RecordBatchReader.from_batches(arrow_schema(table_named(name)), batches())

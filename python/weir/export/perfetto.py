@@ -37,17 +37,17 @@ DETAILS = ("file", "offset", "bytes", "error")
 FREE_PIDS = 1 << 22  # Linux has no pid from here on: for processes of another node or step whose pid was there before
 CUT_NS = 10_000  # long calls are recorded in units of 4096 ticks: so much may an inner one end behind its outer one
 
-Told = Callable[[int], None]
+Progress = Callable[[int], None]
 
 
-def export_perfetto(report: Report, stream: BinaryIO, told: Told = lambda _: None) -> None:
+def export_perfetto(report: Report, stream: BinaryIO, progress: Progress = lambda _: None) -> None:
     """Times are ns since 1970. memory: one batch of records."""
     writer = _Writer(stream)
     for source in event_sources(report):
         writer.begin(source)
         for batch in source.batches():
             writer.batch(batch)
-            told(len(batch))
+            progress(len(batch))
 
 
 def _field(field: int, kind: int) -> bytes:
@@ -103,7 +103,7 @@ class _Writer:
         self.stream.write(rows[order][is_kept[order]].tobytes())
 
     def _track(self, pid: int, thread: int, is_second: bool) -> int:
-        """The uuid of a track, told when it is new."""
+        """The uuid of a track, written when it is new."""
         key = (pid, thread, is_second)
         if key not in self.tracks:
             process = self._process(pid)

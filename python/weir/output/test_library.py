@@ -29,7 +29,7 @@ def test_an_mpi_is_known_by_its_version(version, mpi):
     assert _library.mpi_of_version(version) == mpi
 
 
-def test_an_mpi_without_library_is_told(monkeypatch, tmp_path):
+def test_an_mpi_without_library_is_reported(monkeypatch, tmp_path):
     monkeypatch.setattr(_library._native, "library_directory", lambda: tmp_path)
     monkeypatch.delenv("WEIR_OUTPUT_LIBRARIES", raising=False)
     (tmp_path / "mpich").mkdir()
@@ -48,7 +48,7 @@ def test_the_launcher_chooses_without_mpi4py(monkeypatch):
     assert _library.choose_mpi() == "mpich"
 
 
-def test_a_launcher_of_another_mpi_is_told(monkeypatch):
+def test_a_launcher_of_another_mpi_is_reported(monkeypatch):
     monkeypatch.delenv("OMPI_COMM_WORLD_SIZE", raising=False)
     monkeypatch.setenv("PMI_SIZE", "4")
     with pytest.raises(weir.UsageError, match="mpich started 4 ranks, but mpi4py runs on openmpi"):

@@ -118,8 +118,8 @@ def _write_json(answer: pa.RecordBatchReader, stream: BinaryIO, _: int | None) -
     between = b"["
     for batch in answer:
         for row in batch.to_pylist():
-            told = {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
-            stream.write(between + b"\n" + json.dumps(told, default=_json_value, ensure_ascii=False).encode())
+            printed = {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
+            stream.write(between + b"\n" + json.dumps(printed, default=_json_value, ensure_ascii=False).encode())
             between = b","
     stream.write(b"\n]\n" if between == b"," else b"[]\n")
 

@@ -165,11 +165,11 @@ class Run:
         try:
             answers = [one for one in self._connection.extract_statements(query) if one.type == module.StatementType.SELECT]
             if len(answers) > 1:
-                raise UsageError(f"the query asks {len(answers)} things: ask one at a time; the second is {answers[1].query.strip()[:60]!r}")
+                raise UsageError(f"the query has {len(answers)} statements: give one; the second is {answers[1].query.strip()[:60]!r}")
             with interruptible():
                 relation = self._connection.sql(query)
                 if relation is None:
-                    raise UsageError("the query gives no rows: ask with SELECT, or begin with FROM")
+                    raise UsageError("the query returns no rows: use SELECT, or begin with FROM")
                 return Results(self, relation.to_arrow_reader(RESULT_ROWS)).reader()
         except module.Error as error:
             raise query_error(self._placed(error, query)) from error

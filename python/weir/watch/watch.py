@@ -16,7 +16,7 @@ from weir.report.files.compute import FileTotals, file_totals
 from weir.trace import DamagedFile, RunNotFound, Step, find_run
 from weir.watch.follow import Follower
 
-QUIET_LOOKS = 3  # so many looks without a living process, and a step that never told its end has ended
+QUIET_LOOKS = 3  # so many looks without a living process, and a step that never reported its end has ended
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Watch:
         return parts
 
     def _has_ended(self, step: Step) -> bool:
-        """Told by job.json; a launcher that was killed tells nothing, and a shell that traces (weir env) may go on at any time."""
+        """Reported by job.json; a launcher that was killed reports nothing, and a shell that traces (weir env) may go on at any time."""
         job = step.job
         if job is not None and job.ended_realtime_ns is not None:
             return True

@@ -49,10 +49,10 @@ program faces
   call k%put(small)
   if (nj > 0) then
     call u%put(x(:, :, 1:2), stat, errmsg)
-    call say(stat == 1 .and. index(errmsg, "halo included") > 0, "a wrong shape is told: " // errmsg)
+    call say(stat == 1 .and. index(errmsg, "halo included") > 0, "a wrong shape is reported: " // errmsg)
   end if
   call u%put(real(x, real32), stat, errmsg)
-  call say(stat == 1 .and. index(errmsg, "another type") > 0, "a wrong type is told: " // errmsg)
+  call say(stat == 1 .and. index(errmsg, "another type") > 0, "a wrong type is reported: " // errmsg)
   call u%put(wide(:, :, 2:2 * nz:2)) ! a section that is not contiguous
   call lent%lend(place, [nx, nj], stat, errmsg)
   call say(stat == 0 .and. (associated(place) .or. nj == 0), "a place is lent")
@@ -105,9 +105,9 @@ contains
     call n%get(numbers, "faces.nc", 1)
     call say(all(numbers == [(1000 + i, i = rank + 1, nx * ny, ranks)]), "lists of indices come back")
     call u%get(back, "faces.nc", 2, stat, errmsg)
-    call say(stat == 1, "a record that is not there is told: " // errmsg)
+    call say(stat == 1, "a record that is not there is reported: " // errmsg)
     call u%get(back, "nowhere.nc", stat=stat, errmsg=errmsg)
-    call say(stat == 6, "a file that is not there is told: " // errmsg)
+    call say(stat == 6, "a file that is not there is reported: " // errmsg)
     call history%create(context, "other", "x_%q.nc") ! ends the program
   end subroutine read_back
 

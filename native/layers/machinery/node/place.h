@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the ranks of one node and one job meet: a directory in shared memory that only their user may enter,
 //   /dev/shm/weir.<uid>.<job>/<node>/
-// with the arenas of dirty bytes (drain/), the node's registry of open files and the drain helper's socket and lock. The job is
+// with the arenas of dirty bytes (drain/), the node's registry of open files and the write-back daemon's socket and lock. The job is
 // WEIR_JOB, or what the batch system or the launcher calls it; without any of them all programs of the user are one job. The
 // node is 0; WEIR_NODE_RANKS=k makes it rank / k, so that one machine can act as several.
 #pragma once
@@ -25,7 +25,7 @@ const char* own_directory();
 bool renew_directory();
 // The emulated node's number, 0 without WEIR_NODE_RANKS.
 uint32_t number();
-// For programs that are told (weir-drain): the directory is this one.
+// For weir-drain, which has it as an argument: the directory is this one.
 void use_directory(const char* path);
 // The node's directory of a job, as own_directory() makes it. False when it does not fit or may not be used.
 bool make_directory(char* to, size_t size, base::Text job, uint32_t node);

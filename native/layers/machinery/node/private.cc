@@ -26,7 +26,7 @@ class Descriptor {
   bool good() const { return !base::failed(fd_); }
   int number() const { return static_cast<int>(fd_); }
   long error() const { return fd_; }
-  long keep() { return base::exchange(&fd_, long{-1}); }
+  long release() { return base::exchange(&fd_, long{-1}); }
 
  private:
   long fd_;
@@ -59,7 +59,7 @@ long enter(int parent, const char* name, bool make) {
   struct stat outside, inside;
   if (!inner.good()) return inner.error();
   if (!stat_of(parent, &outside) || !stat_of(inner.number(), &inside)) return -EPERM;
-  return is_owned(inside) && inside.st_dev == outside.st_dev ? inner.keep() : -EPERM;
+  return is_owned(inside) && inside.st_dev == outside.st_dev ? inner.release() : -EPERM;
 }
 
 // A path's parts: of /dev/shm/weir.<uid>.<job>/<node> the last two; of any other, where only a directory that was named in a command
@@ -85,7 +85,7 @@ bool split(const char* whole, Parts* to) {
 long enter_job(const Parts& parts, bool make) {
   Descriptor above(open_directory(AT_FDCWD, parts.above));
   if (!above.good()) return above.error();
-  if (parts.job[0] == 0) return above.keep();
+  if (parts.job[0] == 0) return above.release();
   return keeps_names(above.number()) ? enter(above.number(), parts.job, make) : -EPERM;
 }
 
@@ -103,14 +103,14 @@ long open_private(const Descriptor& directory, const char* name, int flags) {
   if (!file.good()) return file.error();
   struct stat outside, inside;
   if (!is_private_file(file.number()) || !stat_of(directory.number(), &outside) || !stat_of(file.number(), &inside)) return -EPERM;
-  return inside.st_dev == outside.st_dev ? file.keep() : -EPERM;
+  return inside.st_dev == outside.st_dev ? file.release() : -EPERM;
 }
 
 long open_same(const Descriptor& directory, const char* name, const base::Identity& was) {
   Descriptor file(open_private(directory, name, O_RDWR));
   base::Identity is{};
   if (!file.good()) return file.error();
-  return base::identify(file.number(), &is) && is == was ? file.keep() : -ESTALE;
+  return base::identify(file.number(), &is) && is == was ? file.release() : -ESTALE;
 }
 
 bool random_bits(Secret* to) {

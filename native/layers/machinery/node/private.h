@@ -32,7 +32,7 @@ bool is_own_socket(int directory, const char* name);
 // Whether the open file is the user's alone, a regular one, and has one name.
 bool is_private_file(int fd);
 
-// 128 random bits of the node's directory, in its file `key`: made by the first who needs them. Arenas carry them; the helper
+// 128 random bits of the node's directory, in its file `key`: made by the first who needs them. Arenas carry them; the daemon
 // writes out none that does not.
 struct Secret {
   uint64_t words[2];

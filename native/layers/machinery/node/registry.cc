@@ -64,7 +64,7 @@ bool any_layered(Entry* entry, const Lease* except) {
   return entry->layered > (except != nullptr && layered(except) ? 1u : 0u);
 }
 
-// True: there are layered holders other than `except` that hold something; they have been told.
+// True: there are layered holders other than `except` that hold something; they have been notified.
 bool call_back(Entry* entry, const Lease* except) {
   bool any = false;
   for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
@@ -88,7 +88,7 @@ struct Waiting {
   bool dead = false;  // somebody must drain first
   bool lost = false;  // the lock, to one who does not go on
 
-  // Layered holders other than `except` are there. They are told, and the dead among them found, at most once a step: each that
+  // Layered holders other than `except` are there. They are notified, and the dead among them found, at most once a step: each that
   // leaves wakes who waits.
   bool must_wait(Entry* entry, const Lease* except) {
     if (!any_layered(entry, except)) return false;

@@ -98,7 +98,7 @@ bool agreed_bypass(uint64_t device);
 void forked_leases();
 // At the end of the process: it no longer counts. True when no other one that lives has the registry mapped: the job's directory may go.
 bool leave_last();
-// Every lease of a dead process is freed. For the drain helper, when the dead one's bytes are on disk. Number freed.
+// Every lease of a dead process is freed. For the write-back daemon, when the dead one's bytes are on disk. Number freed.
 uint32_t release_dead(uint32_t pid, uint32_t start);
 // The same for all dead processes that `may` says yes to.
 uint32_t release_dead_if(bool (*may)(Identity who, void* with), void* with);

@@ -51,7 +51,7 @@ void leave_inside(File* f, Reason reason, const Layer* by) {
   forget_clean(f);
   close_layers(f);
   note_statistics(f);
-  if (reason != Reason::kNone && f->leaving == 0) note_left(f, by, reason);
+  if (reason != Reason::kNone && f->leaving == 0) note_bypass(f, by, reason);
   unregister_file(f);
   set_left(f);
   leave_lease(f);

@@ -29,7 +29,7 @@ void note(const File* f, const Layer* by, uint8_t op, int error, uint64_t size) 
     call.flags |= wire::kError;
     call.error = static_cast<uint8_t>(error < 255 ? error : 255);
   }
-  trace::keep(call);
+  trace::record_call(call);
 }
 
 // Lost bytes by file, for the report at the end. Past the last row they are counted there.
@@ -90,7 +90,7 @@ const char* text_of(int error) {
 
 }  // namespace
 
-void note_left(const File* f, const Layer* by, Reason reason) { note(f, by, static_cast<uint8_t>(kBypassed + static_cast<uint8_t>(reason)), 0, 0); }
+void note_bypass(const File* f, const Layer* by, Reason reason) { note(f, by, static_cast<uint8_t>(kBypassed + static_cast<uint8_t>(reason)), 0, 0); }
 
 void note_statistics(const File* f) {
   for (int i = 0; i < f->layer_count; ++i) {
@@ -131,10 +131,10 @@ void report_losses(int fd) {
 void ask_to_leave(Layer& layer, Reason reason) {
   uint8_t none = 0;
   if (!base::compare_exchange(&layer.file->leaving, &none, static_cast<uint8_t>(reason))) return;
-  note_left(layer.file, &layer, reason);
+  note_bypass(layer.file, &layer, reason);
 }
 
-void note_bypass(Layer& layer, Reason reason) { note_left(layer.file, &layer, reason); }
+void note_bypass(Layer& layer, Reason reason) { note_bypass(layer.file, &layer, reason); }
 
 void defer_error(Layer& layer, int error, uint64_t lost_bytes) { defer(layer.file, &layer, error, lost_bytes); }
 

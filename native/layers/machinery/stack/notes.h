@@ -7,7 +7,7 @@
 namespace weir::stack {
 
 // by: the layer whose wish or presence it was; null: the stack's top.
-void note_left(const File* f, const Layer* by, Reason);
+void note_bypass(const File* f, const Layer* by, Reason);
 void note_statistics(const File* f);
 void note_error(const File* f, const Layer* by, int error, uint64_t lost_bytes);
 

@@ -162,14 +162,14 @@ void make_plain(File* f) {
 void accept(File* f, int fd, int flags) {
   const bool direct = (flags & O_DIRECT) != 0;
   if (f->holds && !f->transforms && (direct || base::sealed())) {
-    note_left(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
+    note_bypass(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
     make_plain(f);
   }
   const bool alone = f->bypass && f->layer_count == 2 && !trace::recording();  // with a trace the layer stays, to be seen
   if (alone) make_plain(f);
   if (!f->left && f->holds) {
     if (!may_hold(f, reads(flags), writes(flags)) && !f->transforms) {
-      note_left(f, nullptr, f->lease != nullptr ? Reason::kConflict : Reason::kNoMemory);
+      note_bypass(f, nullptr, f->lease != nullptr ? Reason::kConflict : Reason::kNoMemory);
       make_plain(f);
     }
   } else {

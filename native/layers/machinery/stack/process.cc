@@ -170,7 +170,7 @@ void at_quick_end() {
   drop_parked_at_quick_end();
   for_all([](File* f, int) {
     uint32_t nobody = 0;
-    if (!base::compare_exchange(&f->lock, &nobody, this_thread())) return;  // its bytes are the drain helper's
+    if (!base::compare_exchange(&f->lock, &nobody, this_thread())) return;  // its bytes are the write-back daemon's
     if (!f->left) flush_inside(f);
     unlock(f);
   });

@@ -28,7 +28,7 @@ void publish(File* f);
 void publish_end(File* f, uint64_t end);
 // The kernel knows the size; that of a file which a layer transforms it never does. ends: the file is closed.
 void unregister_file(File* f, bool ends = false);
-// A file that a layer transforms has been cut (or made longer) through another opening or by name: what those in this process told.
+// A file that a layer transforms has been cut (or made longer) through another opening or by name: what those in this process reported.
 void cut_published(uint64_t device, uint64_t inode, uint64_t bytes);
 // exact: whatever the kernel says; else where that is less.
 bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact);

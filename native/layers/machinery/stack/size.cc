@@ -121,7 +121,7 @@ int ftruncate(File* f, int fd, off_t bytes) {
   const auto kernel = [=] { return base::system_call(SYS_ftruncate, fd, bytes); };
   if (bytes < 0 || (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(kernel()));
   if (!f->holds) return static_cast<int>(done(f->left ? kernel() : f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes))));
-  // Others that share its layers may have told the node of an end behind this one: they leave, which takes it back.
+  // Others that share its layers may have reported to the node an end behind this one: they leave, which takes it back.
   uint64_t reported = 0;
   bool exact = false;
   if (f->shares && size_of(f->device, f->inode, &reported, &exact) && static_cast<uint64_t>(bytes) < reported) recall(f->device, f->inode);

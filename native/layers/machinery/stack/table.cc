@@ -49,7 +49,7 @@ int other_number(const File* f, int going) {
 void end_layers(File* f) {
   if (f->left) return;
   close_layers(f);
-  // The drain helper has a copy of the descriptor, which may stay for a while and would keep the locks with it.
+  // The write-back daemon has a copy of the descriptor, which may stay for a while and would keep the locks with it.
   if (f->locked && f->holds && f->references == 0) base::end_locks(f->descriptor);
   note_statistics(f);
   unregister_file(f, true);

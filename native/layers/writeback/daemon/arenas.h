@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arenas that the helper has mapped, and the descriptors it holds for their files. One lock: the main thread takes over and
-// lets go, drainers look up.
+// The arenas that the daemon has mapped, and the descriptors it holds for their files. One lock: the main thread takes over and
+// lets go, the threads of Recovery look up.
 #pragma once
 
 #include <atomic>

@@ -69,7 +69,7 @@ void remove_job(const std::string& directory) {
   const std::vector<std::string> names = names_in(dup(fd));
   bool unused = true;
   for (const std::string& name : names) unused = unused && name.rfind("between-", 0) == 0;
-  // The helper of a node that went a moment before may not have ended yet, and has seen ours.
+  // The daemon of a node that went a moment before may not have ended yet, and has seen ours.
   for (int tries = 0; unused && is_mapped(directory + "/"); ++tries) {
     unused = tries < kTries;
     usleep(kPauseUs);

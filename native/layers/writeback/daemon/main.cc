@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-drain DIRECTORY [RUN]              the helper of a node's directory; started by the programs themselves
-// weir-drain --wait|--recover DIRECTORY [RUN]  until nothing of a dead process is unwritten; does it itself when there is no helper
+// weir-drain DIRECTORY [RUN]              the daemon of a node's directory; started by the programs themselves
+// weir-drain --wait|--recover DIRECTORY [RUN]  until nothing of a dead process is unwritten; does it itself when there is no daemon
 // weir-drain --discard DIRECTORY         removes what only processes that have ended had accepted, without writing it
 // weir-drain --remove DIRECTORY           the job's directory, when the process that started this one has ended and nobody uses it
 // weir-drain --status DIRECTORY           one JSON object a line for each arena
@@ -14,19 +14,19 @@
 
 #include "layers/writeback/daemon/clean.h"
 #include "layers/writeback/daemon/errors.h"
-#include "layers/writeback/daemon/server.h"
+#include "layers/writeback/daemon/daemon.h"
 #include "layers/machinery/node/place.h"
 #include "layers/machinery/node/private.h"
 
 namespace weir::daemon {
 namespace {
 
-void be_told_to_end(int) { told_to_end = 1; }
+void request_end(int) { end_requested = 1; }
 
 void settle_signals() {
   for (int number = 1; number < 65; ++number) signal(number, SIG_IGN);
   struct sigaction end{};
-  end.sa_handler = be_told_to_end;
+  end.sa_handler = request_end;
   sigaction(SIGTERM, &end, nullptr);
   signal(SIGCHLD, SIG_DFL);
   sigset_t none;
@@ -70,9 +70,9 @@ int status(const std::string& directory) {
 
 int settle(const std::string& directory, const std::string& run, bool again) {
   for (bool tried = false; (again && !tried) || pending(directory, false) != 0; usleep(10000)) {
-    Server server(directory, run);
+    Daemon server(directory, run);
     if (!server.begin()) {
-      // The helper that is there does it; what failed before is tried again when it has gone.
+      // The daemon that is there does it; what failed before is tried again when it has gone.
       if (again && pending(directory, false) == 0 && pending(directory, true) == 0) return 0;
       continue;
     }
@@ -97,7 +97,7 @@ void discard(const std::string& directory) {
   }
 }
 
-// Whoever was the last has ended a moment later; a process that came meanwhile, or a helper, keeps the directory.
+// Whoever was the last has ended a moment later; a process that came meanwhile, or a daemon, keeps the directory.
 int remove_after(const std::string& directory) {
   for (useconds_t pause_us = 5000; pause_us < 2'000'000; pause_us *= 4) {
     usleep(pause_us);
@@ -145,7 +145,7 @@ int main(int count, char** arguments) {
   }
   if (command) return 2;
   settle_signals();
-  Server server(directory, run);
+  Daemon server(directory, run);
   if (!server.begin()) return 0;
   server.serve(std::chrono::seconds(2));
   remove_unused(directory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file as the helper writes it: the descriptor that the program handed over, or one opened by path when there is none.
+// One file as the daemon writes it: the descriptor that the program handed over, or one opened by path when there is none.
 #pragma once
 
 #include <stdint.h>

@@ -56,7 +56,7 @@ MissingField GroupMember::both(const MissingField& a, const MissingField& b) {
   return sum;
 }
 
-// Not all clients have been told the same when a group is lost.
+// Not all clients have been notified of the same when a group is lost.
 Frame GroupMember::with_most_written(const Frame& frame, const Frame& other) {
   Frame most = frame;
   if (other.written > most.written) most.written = other.written, most.source = other.source;
@@ -208,7 +208,7 @@ void GroupMember::still_alive() {
 }
 
 // A client that is gone, or that has left a frame incomplete for too long, ends the group's work: what is written stays readable, and the
-// other clients are told.
+// other clients are notified.
 void GroupMember::look_after_clients() {
   const double now = now_s();
   if (now - last_look_s_ < kLookEvery_s) return;

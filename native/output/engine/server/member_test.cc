@@ -116,8 +116,8 @@ struct Job {
       }
     }
   }
-  // What a client has been told since the last time.
-  std::vector<Note> told(int client) {
+  // What a client has been notified of since the last time.
+  std::vector<Note> notes_of(int client) {
     std::vector<Note> notes;
     for (const Message& m : post.to[static_cast<size_t>(client)]) notes.push_back(*Note::decode(m.bytes));
     post.to[static_cast<size_t>(client)].clear();
@@ -143,9 +143,9 @@ TEST(GroupMember, ten_thousand_clients_and_sixty_four_ranks_need_messages_for_th
     EXPECT_EQ(job.post.sent - before, 10'000 + 63 + 63 + 10'000 + (64 - owners));
     for (int t = 0; t < owners; ++t) EXPECT_EQ(job.logs[static_cast<size_t>(t)], std::vector<std::string>{"write 0"});
     for (int c : {0, 63, 64, 9'999}) {
-      const std::vector<Note> told = job.told(c);
-      ASSERT_EQ(told.size(), 1u);
-      EXPECT_EQ(told[0].kind, NoteKind::kRelease);
+      const std::vector<Note> notes = job.notes_of(c);
+      ASSERT_EQ(notes.size(), 1u);
+      EXPECT_EQ(notes[0].kind, NoteKind::kRelease);
     }
   }
 }
@@ -168,20 +168,20 @@ TEST(GroupMember, writes_frames_in_the_order_in_which_they_are_complete_on_all_r
   EXPECT_TRUE(job.all[0]->ended() && job.all[1]->ended());
 }
 
-TEST(GroupMember, a_frame_that_ranks_have_not_completed_is_refused_and_all_are_told_who) {
+TEST(GroupMember, a_frame_that_ranks_have_not_completed_is_refused_and_all_learn_who) {
   Job job(5, 2, 1);
   for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0, c == 3 || c == 4 ? MissingField{1, c, 1} : MissingField{});
   job.deliver();
   EXPECT_EQ(job.logs[0], std::vector<std::string>{"refuse 0"});
   for (int c = 0; c < 5; ++c) {
-    const std::vector<Note> told = job.told(c);
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].status.code(), WEIR_E_MISSING);
-    EXPECT_EQ(told[0].status.message(), "frame 0: rank 3 and 1 more");
+    const std::vector<Note> notes = job.notes_of(c);
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_EQ(notes[0].status.code(), WEIR_E_MISSING);
+    EXPECT_EQ(notes[0].status.message(), "frame 0: rank 3 and 1 more");
   }
 }
 
-TEST(GroupMember, what_is_to_be_told_of_a_written_frame_reaches_the_clients_of_all_ranks_once) {
+TEST(GroupMember, what_is_reported_of_a_written_frame_reaches_the_clients_of_all_ranks_once) {
   Job job(5, 2, 1);
   job.works[0]->remark_ = {WEIR_E_LOST, "means are short"};
   for (int64_t number : {0, 1}) {
@@ -189,11 +189,11 @@ TEST(GroupMember, what_is_to_be_told_of_a_written_frame_reaches_the_clients_of_a
   }
   job.deliver();
   for (int c = 0; c < 5; ++c) {
-    const std::vector<Note> told = job.told(c);
-    ASSERT_EQ(told.size(), 2u);
-    EXPECT_TRUE(told[0].in_file && told[1].in_file);
-    EXPECT_EQ(told[0].status.message(), "means are short");
-    EXPECT_TRUE(told[1].status.ok());
+    const std::vector<Note> notes = job.notes_of(c);
+    ASSERT_EQ(notes.size(), 2u);
+    EXPECT_TRUE(notes[0].in_file && notes[1].in_file);
+    EXPECT_EQ(notes[0].status.message(), "means are short");
+    EXPECT_TRUE(notes[1].status.ok());
   }
 }
 
@@ -208,11 +208,11 @@ TEST(GroupMember, the_rank_that_is_alone_with_its_step_is_named_whoever_was_hear
       }
       job.deliver();
       EXPECT_EQ(job.logs[0], std::vector<std::string>{"refuse 0"});
-      const std::vector<Note> told = job.told(6);
-      ASSERT_EQ(told.size(), 1u);
-      EXPECT_EQ(told[0].status.code(), WEIR_E_ORDER);
+      const std::vector<Note> notes = job.notes_of(6);
+      ASSERT_EQ(notes.size(), 1u);
+      EXPECT_EQ(notes[0].status.code(), WEIR_E_ORDER);
       const std::string rank = "rank " + std::to_string(odd) + " of the model is at step 4";
-      EXPECT_NE(told[0].status.message().find(rank), std::string::npos) << told[0].status.message();
+      EXPECT_NE(notes[0].status.message().find(rank), std::string::npos) << notes[0].status.message();
     }
   }
 }
@@ -233,9 +233,9 @@ TEST(GroupMember, a_sign_of_life_of_the_head_reaches_the_clients_of_ranks_that_o
   Job job(4, 2, 1);
   job.all[1]->on_message({4, Note{NoteKind::kAlive, 0, {}, {}, {}}.encode()});
   for (int client : {1, 3}) {
-    const std::vector<Note> told = job.told(client);
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].kind, NoteKind::kAlive);
+    const std::vector<Note> notes = job.notes_of(client);
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_EQ(notes[0].kind, NoteKind::kAlive);
   }
 }
 
@@ -245,9 +245,9 @@ TEST(GroupMember, a_group_with_more_ranks_than_clients_ends) {
   job.say(0, NoteKind::kShutdown, 0);
   job.deliver();
   for (const auto& member : job.all) EXPECT_TRUE(member->ended());
-  const std::vector<Note> told = job.told(0);
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[1].kind, NoteKind::kFinished);
+  const std::vector<Note> notes = job.notes_of(0);
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_EQ(notes[1].kind, NoteKind::kFinished);
 }
 
 }  // namespace

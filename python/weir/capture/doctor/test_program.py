@@ -60,7 +60,7 @@ def test_gfortran_statements_are_seen_with_the_shared_library_alone(fc):
         assert said["fortran"][0] == "finding" and "statements and units are not" in said["fortran"][1]
 
 
-def test_mpi_is_told_by_name(mpi):
+def test_mpi_is_reported_by_name(mpi):
     source = "#include <mpi.h>\nint main(int c,char**v){MPI_Init(&c,&v);MPI_Finalize();return 0;}"
     status, text = said_of(mpi.cc(source))["mpi"]
     assert status == "fine"

@@ -62,7 +62,7 @@ class Mounts:
         return bool(self._at)
 
     def of(self, path: str) -> Mount:
-        """The mount that a path lies on; UNKNOWN for what is no path, and where no mounts were told."""
+        """The mount that a path lies on; UNKNOWN for what is no path, and where no mounts were recorded."""
         if not path.startswith("/"):
             return UNKNOWN
         while path:
@@ -100,7 +100,7 @@ def mount_of(data: StepData, path: str) -> Mount:
 
 
 def file_system_totals(parts: Iterable[tuple[StepData, Columns]], names: NameTable) -> list[FileSystemTotals]:
-    """Totals by mount over steps, the busiest first; columns: the chosen I/O of each step. Empty where no mounts were told."""
+    """Totals by mount over steps, the busiest first; columns: the chosen I/O of each step. Empty where no mounts were recorded."""
     sums: dict[Mount, list[int]] = {}
     files: dict[Mount, set[int]] = {}
     nodes: dict[Mount, set[str]] = {}

@@ -110,9 +110,9 @@ def _columns(events: dict[str, np.ndarray], first: int, ranks: np.ndarray, piece
 def _parted(whole: Named, cuts: dict[int, list[int]], pieces: Columns, last_at: Callable[[int, int], int]) -> Named:
     """All rows of the names in cuts give way to their pieces. What no record tells counts where the row began."""
     is_cut = np.isin(whole.columns.name, list(cuts))
-    told = pieces_of(cuts)
-    of_piece = np.array([number for number, _ in told], np.int32)
-    last = np.array([last_at(number, at) for number, at in told], np.int32)[pieces.name]
+    made = pieces_of(cuts)
+    of_piece = np.array([number for number, _ in made], np.int32)
+    last = np.array([last_at(number, at) for number, at in made], np.int32)[pieces.name]
     pieces = replace(pieces, name=of_piece[pieces.name])
     rows = merged(whole.columns.where(is_cut), *_KEYS)
     place = {key: row for row, key in enumerate(zip(*(getattr(rows, key).tolist() for key in _KEYS)))}

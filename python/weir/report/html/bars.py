@@ -39,10 +39,10 @@ def steps(report: Report) -> Section:
         has_critical = has_critical or critical > 0
         widths = (("critical", critical), ("active", active - critical), ("wall", step.wall_ns - active))
         parts = tuple((kind, 100 * ns / longest) for kind, ns in widths)
-        told = "" if step.active_ns is None else f", I/O active {seconds(step.active_ns / 1e9)} ({share(step.active_ns, step.wall_ns)})"
+        label = "" if step.active_ns is None else f", I/O active {seconds(step.active_ns / 1e9)} ({share(step.active_ns, step.wall_ns)})"
         if critical:
-            told += f", waited for {seconds(critical / 1e9)} ({share(critical, step.wall_ns)})"
-        bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + told))
+            label += f", waited for {seconds(critical / 1e9)} ({share(critical, step.wall_ns)})"
+        bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + label))
     legend = (("active", "at least one rank in I/O"), ("wall", "rest of the wall clock"))
     if has_critical:
         legend = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"), ("wall", "no I/O"))

@@ -16,11 +16,11 @@ MOST_SENTENCES = 4
 
 
 def overview(report: Report, groups: list[FileGroup]) -> Section:
-    told = [(is_grave(sentence), sentence) for sentence in notes(report)]
+    grave = [(is_grave(sentence), sentence) for sentence in notes(report)]
     return Section(
         "overview",
         "Overview",
-        rendered("overview.j2", sentences=list(islice(sentences(report, groups), MOST_SENTENCES)), cards=_cards(report), notes=told),
+        rendered("overview.j2", sentences=list(islice(sentences(report, groups), MOST_SENTENCES)), cards=_cards(report), notes=grave),
     )
 
 

@@ -108,7 +108,7 @@ class Access:
 @dataclass(frozen=True)
 class MpiFile:
     """A file that a step opened through MPI-IO. ranks: ranks that opened it; opens: how often one of them did; failed_opens: how often none
-    could, at most; stripes, stripe_bytes: None where nothing tells; told_by: what told the stripe ("lustre", "hint", "block size")."""
+    could, at most; stripes, stripe_bytes: None where unknown; stripe_source: where the stripe is from ("lustre", "hint", "block size")."""
 
     step: str
     file: str
@@ -123,7 +123,7 @@ class MpiFile:
     layout: dict[str, str] = field(default_factory=dict)
     stripes: int | None = None
     stripe_bytes: int | None = None
-    told_by: str = ""
+    stripe_source: str = ""
     failed_opens: int = 0
 
     @property
@@ -145,13 +145,13 @@ def mpi_files(step: str, data: StepData, members: np.ndarray, names: NameTable) 
         return []
     wanted = np.unique(asked.name[asked.op == _op("open")])
     system = columns.where((columns.layer == POSIX) & columns.by_code("RW") & np.isin(columns.name, wanted))
-    told = _told(data)
-    stripes = {int(name): _stripe(told.get(names[int(name)], {})) for name in wanted}
+    layouts = _layouts(data)
+    stripes = {int(name): _stripe(layouts.get(names[int(name)], {})) for name in wanted}
     touching = np.zeros(len(data.members), bool)
     touching[system.member] = True
     gaps = _gaps(data, touching, {name: stripe[1] for name, stripe in stripes.items()}) if _has_records(data) else None
     return [
-        _file(step, int(name), asked.where(asked.name == name), system.where(system.name == name), data, names, told, stripes[int(name)], gaps)
+        _file(step, int(name), asked.where(asked.name == name), system.where(system.name == name), data, names, layouts, stripes[int(name)], gaps)
         for name in sorted(wanted.tolist(), key=lambda name: names[name])
     ]
 
@@ -164,7 +164,7 @@ def _has_records(data: StepData) -> bool:
     return bool(data.files) and all(file.header.level == 3 for file in data.files)
 
 
-def _told(data: StepData) -> dict[str, dict[str, dict[str, str]]]:
+def _layouts(data: StepData) -> dict[str, dict[str, dict[str, str]]]:
     """By file: by kind of note, values by key. Several values of a key, of several openings, are joined."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for file in data.files:
@@ -186,7 +186,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def _stripe(notes: dict[str, dict[str, str]]) -> tuple[int | None, int | None, str]:
-    """Number of stripes, bytes of a stripe, and what told them: the file system, else a hint in force, else the block size."""
+    """Number of stripes, bytes of a stripe, and where they are from: the file system, else a hint in force, else the block size."""
     layout, hints = notes.get(_LAYOUT, {}), notes.get(_IN_FORCE, {})
     if stripe := _whole(layout.get("stripe_bytes")):
         return _whole(layout.get("stripes")), stripe, "lustre"
@@ -197,10 +197,10 @@ def _stripe(notes: dict[str, dict[str, str]]) -> tuple[int | None, int | None, s
 
 
 def _file(
-    step: str, name: int, asked: Columns, system: Columns, data: StepData, names: NameTable, told: dict[str, dict[str, dict[str, str]]],
+    step: str, name: int, asked: Columns, system: Columns, data: StepData, names: NameTable, layouts: dict[str, dict[str, dict[str, str]]],
     stripe: tuple[int | None, int | None, str], gaps: dict[tuple[int, str], Gaps] | None,
 ) -> MpiFile:  # fmt: skip
-    tried, notes = asked.where(asked.op == _op("open")), told.get(names[name], {})
+    tried, notes = asked.where(asked.op == _op("open")), layouts.get(names[name], {})
     opened = tried.where(tried.calls > tried.errors)
 
     def access(direction: str) -> Access:
@@ -222,7 +222,7 @@ def _file(
         layout=notes.get(_LAYOUT, {}),
         stripes=stripe[0],
         stripe_bytes=stripe[1],
-        told_by=stripe[2],
+        stripe_source=stripe[2],
     )
 
 

@@ -72,7 +72,7 @@ def _access_table(one: MpiFile, name: str) -> Table:
     if one.stripes is not None:
         line("stripe count", one.stripes, one.stripes)
     if one.stripe_bytes is not None:
-        line(_STRIPE[one.told_by], size(one.stripe_bytes), size(one.stripe_bytes))
+        line(_STRIPE[one.stripe_source], size(one.stripe_bytes), size(one.stripe_bytes))
     count("system requests", "system")
     if one.stripe_bytes is not None:
         line("  of that size", *(_gap(of, "stripe_sized") for of in both))

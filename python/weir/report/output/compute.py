@@ -136,7 +136,7 @@ def is_output(columns: Columns) -> np.ndarray:
 
 
 def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> StepOutput | None:
-    """Figures of one step, of the members that columns has; None when libweir told nothing."""
+    """Figures of one step, of the members that columns has; None when libweir reported nothing."""
     own = columns.where(is_output(columns))
     if not len(own):
         return None

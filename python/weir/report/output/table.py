@@ -112,7 +112,7 @@ def output_findings(one: StepOutput) -> Iterator[str]:
     if one.refused:
         names = ", ".join(of.stream for of in one.streams if of.refused)
         what = "frame was" if one.refused == 1 else "frames were"
-        yield f"{one.refused} {what} not written (streams: {names or 'not known'}): the program was told why"
+        yield f"{one.refused} {what} not written (streams: {names or 'not known'}): the program got the reason"
 
 
 def output_json(one: StepOutput) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _rule(table: dict[str, Any], where: str) -> PhaseRule:
     where = f"{where} ({table['phase']})"
     begins = [key for key in _BEGINS if key in table and table[key] is not False]
     if len(begins) != 1:
-        raise UsageError(f"{where}: say once where it begins: one of {', '.join(_BEGINS)}; it has {', '.join(begins) or 'none of them'}")
+        raise UsageError(f"{where}: give one key that says where it begins: one of {', '.join(_BEGINS)}; it has {', '.join(begins) or 'none of them'}")
     barriers = table.get("barrier", [])
     barriers = barriers if isinstance(barriers, list) else [barriers]
     if any(not isinstance(n, int) or isinstance(n, bool) or n < 1 for n in barriers) or ("barrier" in table and not barriers):

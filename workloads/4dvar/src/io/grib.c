@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GRIB through ecCodes: messages of a file one after the other, and messages made from ecCodes' samples. Errors are ecCodes'
- * own (negative), told in words by fdv_grib_error; 0 is success. */
+ * own (negative), put in words by fdv_grib_error; 0 is success. */
 #include "sum.h"
 
 #include <eccodes.h>

@@ -27,7 +27,7 @@ const pixel = (colour) => {
 };
 
 class LanePlot {
-  #chosen = null; // lane told of by the keyboard
+  #chosen = null; // lane chosen with the keyboard
   #selected = null;
 
   // paint(pixels, width, height, level, columns, laneOf, view) fills the picture; tell(row, from, until) makes a tip's text.

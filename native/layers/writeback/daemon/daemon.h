@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper's life: takes messages, watches processes, has the dead drained, frees what they held, and goes when nobody needs it.
+// The daemon's life: takes messages, watches processes, has the dead drained, frees what they held, and goes when nobody needs it.
 #pragma once
 
 #include <atomic>
@@ -9,18 +9,18 @@
 #include <string>
 
 #include "layers/writeback/daemon/arenas.h"
-#include "layers/writeback/daemon/drainer.h"
+#include "layers/writeback/daemon/recovery.h"
 #include "layers/writeback/daemon/errors.h"
 #include "layers/writeback/daemon/watch.h"
 
 namespace weir::daemon {
 
-class Server {
+class Daemon {
  public:
-  Server(const std::string& directory, const std::string& run);
-  ~Server();
+  Daemon(const std::string& directory, const std::string& run);
+  ~Daemon();
 
-  // Becomes the directory's helper. False: there is one, or it cannot be.
+  // Becomes the directory's daemon. False: there is one, or it cannot be.
   bool begin();
   // Until nobody has been there for so long, or SIGTERM.
   void serve(std::chrono::milliseconds idle);
@@ -54,9 +54,9 @@ class Server {
   int lock_file_ = -1;
   int socket_ = -1;
   writeback::PulsePage* page_ = nullptr;
-  Drainer drainer_;  // last: its threads use the rest
+  Recovery recovery_;  // last: its threads use the rest
 };
 
-extern volatile int told_to_end;
+extern volatile int end_requested;
 
 }  // namespace weir::daemon

@@ -26,14 +26,14 @@ struct Work {
 
 struct Death;
 
-class Drainer {
+class Recovery {
  public:
-  Drainer(Errors& errors, unsigned most_threads) : errors_(errors), most_threads_(most_threads) {}
-  ~Drainer();  // when everything is done
+  Recovery(Errors& errors, unsigned most_threads) : errors_(errors), most_threads_(most_threads) {}
+  ~Recovery();  // when everything is done
 
   // Writes out what is dirty in those slots of one dead process: where a file has several layers that hold bytes, those of the lower ones
   // first, for they are older. Then calls `done` for each with the bytes that could not be written, in some thread.
-  void drain(std::vector<Work> works, std::function<void(const Work&, uint64_t lost_bytes)> done);
+  void write_out(std::vector<Work> works, std::function<void(const Work&, uint64_t lost_bytes)> done);
   // Something to be done by the way that may block, such as closing a file.
   void run(std::function<void()> job);
   bool idle();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/writeback/daemon/server.h"
+#include "layers/writeback/daemon/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,13 +24,13 @@
 
 namespace weir::daemon {
 
-volatile int told_to_end = 0;
+volatile int end_requested = 0;
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kGrace = std::chrono::seconds(1);  // after SIGTERM, for those who got it too
-constexpr auto kLook = std::chrono::seconds(1);   // between two searches for dead that nobody told of
+constexpr auto kLook = std::chrono::seconds(1);   // between two searches for dead that nobody reported
 constexpr unsigned kThreads = 8;
 
 uint64_t key(node::Identity who) { return uint64_t{who.start} << 32 | who.pid; }
@@ -44,16 +44,16 @@ RobustHead robust_head;
 
 }  // namespace
 
-Server::Server(const std::string& directory, const std::string& run) : arenas_(directory), errors_(directory, run), drainer_(errors_, kThreads) {}
+Daemon::Daemon(const std::string& directory, const std::string& run) : arenas_(directory), errors_(directory, run), recovery_(errors_, kThreads) {}
 
-Server::~Server() {
+Daemon::~Daemon() {
   if (socket_ >= 0) close(socket_);
   if (lock_file_ >= 0) close(lock_file_);
   if (page_ != nullptr) munmap(page_, writeback::kPageBytes);
 }
 
 // The kernel says that the last one is dead before it frees what that one had locked.
-bool Server::take_lock() {
+bool Daemon::take_lock() {
   for (int i = 0; i < 1000; ++i) {
     if (flock(lock_file_, LOCK_EX | LOCK_NB) == 0) return true;
     const uint32_t word = base::load(&page_->word);
@@ -63,7 +63,7 @@ bool Server::take_lock() {
   return false;
 }
 
-bool Server::begin() {
+bool Daemon::begin() {
   if (arenas_.directory_descriptor() < 0) return false;
   lock_file_ = static_cast<int>(node::open_inside("lock", O_RDWR | O_CREAT));
   const int fd = static_cast<int>(node::open_inside("pulse", O_RDWR | O_CREAT));
@@ -94,7 +94,7 @@ bool Server::begin() {
 }
 
 // The kernel marks the word when this thread ends in any other way.
-void Server::live(bool on) {
+void Daemon::live(bool on) {
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
   if (on) {
     page_->robust_next = &robust_head;
@@ -111,7 +111,7 @@ void Server::live(bool on) {
   }
 }
 
-void Server::take_file(const std::shared_ptr<Held>& held, const writeback::Message& message, int descriptor) {
+void Daemon::take_file(const std::shared_ptr<Held>& held, const writeback::Message& message, int descriptor) {
   writeback::FileSlot& slot = held->arena.slots[message.slot];
   struct stat about;
   bool good = descriptor >= 0 && fstat(descriptor, &about) == 0 && about.st_dev == slot.device && about.st_ino == slot.inode;
@@ -124,7 +124,7 @@ void Server::take_file(const std::shared_ptr<Held>& held, const writeback::Messa
   }
   if (old >= 0) {
     ++held->ending;
-    drainer_.run([held, old] {
+    recovery_.run([held, old] {
       close(old);
       --held->ending;
     });
@@ -134,28 +134,28 @@ void Server::take_file(const std::shared_ptr<Held>& held, const writeback::Messa
   node::wake(&slot.state);
 }
 
-void Server::let_go(const std::shared_ptr<Held>& held, uint32_t slot) {
+void Daemon::let_go(const std::shared_ptr<Held>& held, uint32_t slot) {
   int descriptor;
   {
     const std::lock_guard<std::mutex> guard(held->lock);
     descriptor = std::exchange(held->files[slot], -1);
   }
-  drainer_.run([held, descriptor, slot] {
+  recovery_.run([held, descriptor, slot] {
     if (descriptor >= 0) close(descriptor);
-    while (held->ending != 0) usleep(50);  // a file may have been told twice, when the helper had just begun
+    while (held->ending != 0) usleep(50);  // a file may have been reported twice, when the daemon had just begun
     base::store(&held->arena.slots[slot].closing, 0u);
     node::wake(&held->arena.slots[slot].closing);
   });
 }
 
-void Server::handle(const writeback::Message& message, int descriptor) {
+void Daemon::handle(const writeback::Message& message, int descriptor) {
   const node::Identity sender{message.pid, message.start};
   if (message.kind == writeback::kTellHurry) return look_for_dead(false);
   if (message.kind == writeback::kTellGone) return arenas_.forget(message.arena);
   const std::shared_ptr<Held> held = arenas_.get(message.arena);
   const bool sound = held != nullptr && message.slot < held->arena.header->files && held->find(sender) >= 0;
   if (!sound || message.kind != writeback::kTellFile) {
-    if (descriptor >= 0) drainer_.run([descriptor] { close(descriptor); });
+    if (descriptor >= 0) recovery_.run([descriptor] { close(descriptor); });
     if (!sound) return;
   }
   if (message.kind == writeback::kTellWithdraw) return let_go(held, message.slot);
@@ -165,7 +165,7 @@ void Server::handle(const writeback::Message& message, int descriptor) {
   if (!watch_.add(sender)) ended(sender);
 }
 
-void Server::receive() {
+void Daemon::receive() {
   for (;;) {
     writeback::Message message{};
     iovec piece{&message, sizeof message};
@@ -195,12 +195,12 @@ void Server::receive() {
 }
 
 // What a dead process held is free when its bytes are on disk, and not before.
-bool Server::may_release(node::Identity who) {
+bool Daemon::may_release(node::Identity who) {
   const std::lock_guard<std::mutex> guard(lock_);
   return !watch_.knows(who) && work_left_.count(key(who)) == 0;
 }
 
-void Server::one_less(node::Identity who) {
+void Daemon::one_less(node::Identity who) {
   const std::lock_guard<std::mutex> guard(lock_);
   const auto found = work_left_.find(key(who));
   if (found == work_left_.end() || --found->second > 0) return;
@@ -208,13 +208,13 @@ void Server::one_less(node::Identity who) {
   node::release_dead(who.pid, who.start);
 }
 
-Work Server::all_of(const std::shared_ptr<Held>& held, node::Identity who) {
+Work Daemon::all_of(const std::shared_ptr<Held>& held, node::Identity who) {
   Work work{held, who, {}};
   for (uint32_t slot = 0; slot < writeback::files_used(held->arena.header); ++slot) work.slots.push_back(static_cast<int>(slot));
   return work;
 }
 
-void Server::drained_private(const Work& work, uint64_t lost) {
+void Daemon::drained_private(const Work& work, uint64_t lost) {
   Held& held = *work.held;
   if (lost == 0) arenas_.remove_file(held);
   else base::store(&held.arena.header->failed, 1u);
@@ -224,14 +224,14 @@ void Server::drained_private(const Work& work, uint64_t lost) {
 }
 
 // The file stays for others: locks of a dead process must not stay with it.
-void Server::end_locks(Held& held, uint32_t slot, node::Identity dead) {
+void Daemon::end_locks(Held& held, uint32_t slot, node::Identity dead) {
   const std::lock_guard<std::mutex> guard(held.lock);
   if (held.files[slot] < 0 || !(held.givers[slot] == dead)) return;
   base::end_locks(held.files[slot]);
 }
 
 // Bytes of the others in the same files are written as well: no harm.
-Work Server::used_by(const std::shared_ptr<Held>& held, node::Identity who) {
+Work Daemon::used_by(const std::shared_ptr<Held>& held, node::Identity who) {
   const int participant = held->find(who);
   Work work{held, who, {}};
   for (uint32_t slot = 0; slot < writeback::files_used(held->arena.header); ++slot) {
@@ -243,7 +243,7 @@ Work Server::used_by(const std::shared_ptr<Held>& held, node::Identity who) {
 }
 
 // The last one removes the arena.
-void Server::leave_shared(const Work& work, uint64_t lost) {
+void Daemon::leave_shared(const Work& work, uint64_t lost) {
   const std::shared_ptr<Held>& held = work.held;
   const int participant = held->find(work.dead);
   if (lost != 0) base::store(&held->arena.header->failed, 1u);
@@ -272,7 +272,7 @@ void Server::leave_shared(const Work& work, uint64_t lost) {
   if (may_remove) node::release(page_->making);
 }
 
-void Server::ended(node::Identity who) {
+void Daemon::ended(node::Identity who) {
   std::vector<std::shared_ptr<Held>> its;
   for (const std::string& name : arenas_.list()) {
     const std::shared_ptr<Held> held = arenas_.get(name);
@@ -292,7 +292,7 @@ void Server::ended(node::Identity who) {
   }
   std::vector<Work> works;
   for (const auto& held : its) works.push_back(held->shared() ? used_by(held, who) : all_of(held, who));
-  drainer_.drain(std::move(works), [this](const Work& work, uint64_t lost) {
+  recovery_.write_out(std::move(works), [this](const Work& work, uint64_t lost) {
     lost_ += lost;
     if (work.held->shared()) leave_shared(work, lost);
     else drained_private(work, lost);
@@ -300,8 +300,8 @@ void Server::ended(node::Identity who) {
   });
 }
 
-// Arenas without a living owner, and those whose living owners this helper does not know yet. `again`: failed ones as well.
-void Server::look_for_dead(bool again) {
+// Arenas without a living owner, and those whose living owners this daemon does not know yet. `again`: failed ones as well.
+void Daemon::look_for_dead(bool again) {
   for (const std::string& name : arenas_.list()) {
     const std::shared_ptr<Held> held = arenas_.get(name);
     if (held == nullptr) continue;
@@ -311,15 +311,15 @@ void Server::look_for_dead(bool again) {
       if (who.pid != 0 && !watch_.knows(who) && !watch_.add(who)) ended(who);
     }
   }
-  node::release_dead_if([](node::Identity who, void* server) { return static_cast<Server*>(server)->may_release(who); }, this);
+  node::release_dead_if([](node::Identity who, void* server) { return static_cast<Daemon*>(server)->may_release(who); }, this);
 }
 
-uint64_t Server::recover() {
-  while (!drainer_.idle()) usleep(2000);
+uint64_t Daemon::recover() {
+  while (!recovery_.idle()) usleep(2000);
   return lost_;
 }
 
-void Server::serve(std::chrono::milliseconds idle) {
+void Daemon::serve(std::chrono::milliseconds idle) {
   auto last_needed = Clock::now(), last_look = last_needed;
   Clock::time_point end{};
   for (;;) {
@@ -331,14 +331,14 @@ void Server::serve(std::chrono::milliseconds idle) {
       last_look = now;
       look_for_dead(false);
     }
-    const bool busy = !drainer_.idle();
-    if (told_to_end != 0 && end == Clock::time_point{}) end = now + kGrace;
+    const bool busy = !recovery_.idle();
+    if (end_requested != 0 && end == Clock::time_point{}) end = now + kGrace;
     if (readable || busy || !watch_.empty()) last_needed = now;
     if (busy || (now - last_needed < idle && (end == Clock::time_point{} || now < end))) continue;
     live(false);
     // A message that came before the word changed counts still.
     char byte;
-    if (told_to_end == 0 && recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+    if (end_requested == 0 && recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
       live(true);
       continue;
     }

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import Counter
 
 
-def test_when_output_has_ended_the_reason_is_told_once(model):
+def test_when_output_has_ended_the_reason_is_reported_once(model):
     ran = model(4, "servers", survive=True, limit_s=2, steps=12, hang_step=3, skip_rank=1, hang_s=6, path="o.nc")
-    ended = ("nothing is written any more; why was told before", "no server is left: nothing is written any more")
+    ended = ("nothing is written any more; an earlier call reported why", "no server is left: nothing is written any more")
     later = []
     for rank in (0, 2):  # the first that ends with an error may take the others with it, by the launcher
         printed = Counter(message for _, _, message in ran.said[rank])

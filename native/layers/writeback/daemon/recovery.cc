@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/writeback/daemon/drainer.h"
+#include "layers/writeback/daemon/recovery.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -229,7 +229,7 @@ std::vector<std::vector<int>> pieces_of(const Held& held, int slot) {
 
 }  // namespace
 
-Drainer::~Drainer() {
+Recovery::~Recovery() {
   {
     const std::lock_guard<std::mutex> guard(lock_);
     ending_ = true;
@@ -238,7 +238,7 @@ Drainer::~Drainer() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Drainer::loop() {
+void Recovery::loop() {
   std::unique_lock<std::mutex> guard(lock_);
   for (;;) {
     more_.wait(guard, [this] { return ending_ || !jobs_.empty(); });
@@ -253,7 +253,7 @@ void Drainer::loop() {
   }
 }
 
-void Drainer::run(std::function<void()> job) {
+void Recovery::run(std::function<void()> job) {
   {
     const std::lock_guard<std::mutex> guard(lock_);
     jobs_.push_back(std::move(job));
@@ -262,12 +262,12 @@ void Drainer::run(std::function<void()> job) {
   more_.notify_one();
 }
 
-bool Drainer::idle() {
+bool Recovery::idle() {
   const std::lock_guard<std::mutex> guard(lock_);
   return jobs_.empty() && busy_ == 0;
 }
 
-void Drainer::next_wave(const std::shared_ptr<Death>& death) {
+void Recovery::next_wave(const std::shared_ptr<Death>& death) {
   if (death->waves.empty()) {
     for (size_t i = 0; i < death->works.size(); ++i) death->done(death->works[i], death->lost[i].load());
     return;
@@ -284,7 +284,7 @@ void Drainer::next_wave(const std::shared_ptr<Death>& death) {
   }
 }
 
-void Drainer::drain(std::vector<Work> works, std::function<void(const Work&, uint64_t)> done) {
+void Recovery::write_out(std::vector<Work> works, std::function<void(const Work&, uint64_t)> done) {
   auto death = std::make_shared<Death>(std::move(works));
   death->done = std::move(done);
   for (size_t i = 0; i < death->works.size(); ++i) {
