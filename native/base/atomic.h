@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+//
+// Threads: any, and signal handlers; words in memory that processes share too, but for own_*, whose
+// word one thread alone changes. No call here waits, fails or makes a system call.
 namespace weir::base {
 
 template <typename T>

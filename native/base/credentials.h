@@ -14,6 +14,7 @@ struct Credentials {
   bool operator==(const Credentials&) const = default;
 };
 
+// Threads: any, and signal handlers. All zeros where no system call may be made. Cost: two of them.
 inline Credentials credentials() {
   Credentials is{};
   const auto at = [](uint32_t& id) { return reinterpret_cast<long>(&id); };

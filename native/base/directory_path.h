@@ -8,6 +8,7 @@
 namespace weir::base {
 
 // directory: a descriptor, or AT_FDCWD. Lies in `to`. Empty: not known.
+// Threads: any, and signal handlers. The result lives as long as `to`. Cost: a system call.
 inline base::Text directory_path(int directory, char* to, size_t size) {
   if (directory == AT_FDCWD) {
     const long n = working_directory(to, size);  // counts the final zero

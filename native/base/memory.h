@@ -10,6 +10,9 @@
 
 #include "base/syscall.h"
 
+//
+// Threads: any, and signal handlers. The answer holds until another thread unmaps or protects the
+// memory. Cost: one system call each, two where populate() is not known to the kernel.
 namespace weir::base {
 
 // Whether the aligned word around an address can be written: the kernel ors zero to it (futex(2), FUTEX_WAKE_OP). A thread that

@@ -7,6 +7,8 @@
 
 namespace weir::base {
 
+// Threads: any, and signal handlers. 16 rooms for the process, no allocation. Cost: two system
+// calls for the signals, none within another SignalsBlocked.
 class Scratch {
  public:
   static constexpr size_t kBytes = 8256;  // a directory, a slash and a path, each as long as the kernel takes them

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <string.h>
 
+// Threads: any, and signal handlers, as long as each has its own Writer. No system call.
 namespace weir::base {
 
 // Bytes with a length; need not end with a zero.
+// The bytes belong to somebody else, who outlives the Text.
 struct Text {
   const char* data = nullptr;
   size_t size = 0;

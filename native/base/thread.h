@@ -15,6 +15,7 @@ namespace weir::base {
 WEIR_COLD bool start_thread(void* (*body)(void*), size_t stack_bytes);
 
 // Threads of weir's that run in this process, and a forked child's view: none.
+// Threads: any, and signal handlers. Cost: a load.
 uint32_t own_threads();
 void forget_threads();
 // Before a child is made as a copy of this process. Of one that was made by a bare fork libc believes

@@ -9,6 +9,9 @@
 #include "reader/mapping.h"
 #include "reader/problems.h"
 
+//
+// What is handed to functions of this room stays the caller's. They may throw (no memory, no
+// thread); reader.cc, the C ABI, turns that into a failure. One thread at a time for each file.
 namespace weir::reader {
 
 struct Index {

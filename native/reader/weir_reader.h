@@ -126,6 +126,7 @@ uint32_t weir_reader_abi(void);
 /* Map a trace file and walk its chunks, processes and names (not yet its records).
  * fails:  returns NULL; message says what and at which byte; *place is that byte, all ones when there is none. */
 weir_reader *weir_reader_create(const char *path, char *message, uint64_t message_bytes, uint64_t *place);
+/* Frees the reader, its mapping and all arrays that it handed out, and nulls the pointer. */
 void weir_reader_destroy(weir_reader **reader);
 
 /* One pass over all records and counters on so many threads: rows, histograms, units, syncs, and the chunks' times. Idempotent.
@@ -137,8 +138,13 @@ int weir_reader_scan(weir_reader *reader, uint32_t threads);
 int weir_reader_times(weir_reader *reader, uint32_t threads);
 
 void weir_reader_get_header(const weir_reader *reader, weir_reader_header *out);
+/* The mapped file, size bytes. The file may still grow or change: whoever reads it copies first. */
 const void *weir_reader_bytes(const weir_reader *reader, uint64_t *size);
+/* An array (enum weir_reader_array): count entries of entry_bytes each. Rows, histograms, units and
+ * syncs are empty before weir_reader_scan; a scan adds problems, and may move that array. NULL and
+ * zeros: there is no such array, or it is empty. */
 const void *weir_reader_get(const weir_reader *reader, uint32_t array, uint64_t *count, uint64_t *entry_bytes);
+/* The text of a problem's reason. Static. */
 const char *weir_reader_reason(uint32_t reason);
 
 /* Index in WEIR_READER_TEXTS of the name of each (process, id), those of forked children that are their parents' included;
@@ -219,6 +225,7 @@ typedef struct {
 uint64_t weir_reader_events(const weir_reader *reader, const weir_reader_clock *clock, weir_reader_cursor *cursor, uint64_t room,
                             const weir_reader_columns *out);
 
+/* count values each: ticks of the trace clock as ns since 1970, and lengths in ticks as ns. */
 void weir_reader_timestamps(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, int64_t *out_ns);
 void weir_reader_lengths(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count, uint64_t *out_ns);
 

@@ -26,10 +26,14 @@ class Process {
   long begin(const Settings& settings, bool* speaks);
 
   // A chunk with its header filled, or null (counted by the caller as it sees fit).
+  // Threads: any, with its signals held back (SignalsBlocked). The chunk stays mapped until
+  // give_back(). Cost: an open of the trace file, storage for `size` bytes, a mapping, a close.
   wire::ChunkHeader* take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal, void** over = nullptr);
   void give_back(wire::ChunkHeader* chunk);  // unmaps; what it holds stays in the file
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
+  // May be called more than once: the last call holds, but the end by a signal stays. Also in a
+  // signal handler. Cost: /proc/self/io is read, and the clocks.
   void end(wire::End how);
   // Another program takes the place of this one, if it can be started: what the kernel counted so far.
   void before_exec();
@@ -49,6 +53,7 @@ class Process {
   void count_passed_over(int64_t bytes) { base::fetch_add(&chunk_->passed_over, bytes); }
   void count_own_read(uint64_t bytes) { base::fetch_add(&chunk_->own_read, bytes); }
   void count_failure() { base::fetch_add(&chunk_->failures, uint64_t{1}); }
+  // For the process, for good; a higher level than now changes nothing. Threads: any.
   void step_down(wire::Level to);
   wire::Level level() const { return base::load_relaxed(&chunk_->level_now); }
 
@@ -90,6 +95,8 @@ extern WEIR_OWN Pulse pulse;
 extern WEIR_OWN uint32_t wanted;
 
 // The first question of every hook.
+// Threads: any, signal handlers, forked children; errno stays. Cost: a load while the process
+// records, two while it does not. In a forked child the first call makes its entry in the trace.
 WEIR_INLINE bool recording() {
   if (WEIR_LIKELY(base::load_relaxed(&pulse.alive) != 0)) return true;
   return WEIR_UNLIKELY(base::load_relaxed(&wanted) != 0) && process().revive();

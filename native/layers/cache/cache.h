@@ -25,6 +25,7 @@ struct Shape {
 };
 
 // The node's cache of this shape; null: no shared memory for it. Cheap after the first time in a process.
+// It is the process's to its end: nobody gives it back. Threads: any.
 Cache* attach(const Shape& shape);
 
 // How this opening reaches the file.
@@ -76,6 +77,7 @@ struct Opening {
 };
 
 // 0 or -errno (no room: then no layer).
+// What o.below points to stays where it is until close().
 int64_t open(Opening& o, uint64_t device, uint64_t inode);
 // Flushed before, or given up. Returns when the write-back daemon has no copy of its descriptor.
 void close(Opening& o);

@@ -36,6 +36,8 @@ struct Arena;  // as this process has it mapped
 
 // An arena of this process alone: blocks of `block_bytes` (a multiple of 4 KiB), and room for that many registered files. Memory is taken
 // as blocks are (tmpfs pages, allocated: never a SIGBUS). Null when there is no shared memory.
+// Threads: any. The handle is the caller's until destroy_arena(). Cost: a file in /dev/shm with its
+// tables, a mapping, a message to the daemon.
 Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files);
 // One that all processes of the node and job use under this name (a file name; letters, digits, '.', '-'); made by the first;
 // programs with another version of the layout have another. `extra` bytes, zero at first, are the caller's (extra()), e.g. the

@@ -25,6 +25,7 @@ void remove_after_last();
 
 // Whether bytes that lie dirty in an arena outlive this process. Two loads; to be asked before each write is accepted into
 // an arena. False: flush what is dirty, write through, call ensure().
+// Threads: any, and signal handlers.
 WEIR_INLINE bool protected_now() {
   const Pulse* p = base::load_relaxed(&pulse);
   if (WEIR_UNLIKELY(p == nullptr)) return false;
@@ -35,6 +36,7 @@ WEIR_INLINE bool protected_now() {
 
 // Sees to it that there is a daemon that knows all arenas and files of this process; starts one at need and waits until it answers
 // (some milliseconds; at most a few seconds). False: it cannot be had, and will not be tried again for a second. Any thread.
+// Cost: two loads while protected_now(); else a lock among this process's threads, and messages.
 bool ensure();
 
 // At load: finds what starting a daemon needs, for later calls may come from a signal handler.

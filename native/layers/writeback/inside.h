@@ -14,6 +14,8 @@ extern WEIR_OWN Arena* own_arenas[kArenas];
 extern WEIR_OWN node::Lock own_lock;
 
 // Sends a message, with a descriptor when it is not -1. False: nobody is there to read it.
+// Threads: any. The descriptor stays the caller's: the daemon gets a copy. Waits 3 s at most while
+// the daemon's queue is full. Cost: a socket of its own for each message.
 bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor);
 // Whether there is a daemon that lives, whether or not it has been notified of everything.
 bool daemon_lives();

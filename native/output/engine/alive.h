@@ -7,6 +7,7 @@
 namespace weir::output {
 
 // True only when the process is certainly gone (also as a zombie that nobody has waited for).
+// False for a rank of another node. Cost: a signal 0 and a read of /proc/PID/stat.
 bool is_gone(World& world, int rank);
 
 }  // namespace weir::output

@@ -20,6 +20,9 @@ struct Costs {
   int64_t put_bytes = 0, frames = 0;
 };
 
+// Threads: the one that called weir_init. Data of the model stay the model's: put() copies them.
+// Once the model's ranks do not come together any more (broken_), later calls return that code, and
+// nothing more is written.
 class Session {
  public:
   // `model`: the team of the ranks that compute.
@@ -32,11 +35,16 @@ class Session {
 
   // The functions of include/weir.
   Status end_definition(const Catalogue& catalogue);
+  // Local: no message. That all ranks have the same times is found out by the next end_step().
   Status step(double time_s);
+  // Local: one copy for each stream that is due. Waits while the stream's slots are all in use, and
+  // takes part meanwhile in what others want of this rank (poll).
   Status put(int field, const void* data);
   Status lend(int field, void** data);
+  // [collective over the model] With servers: hands the frames over and returns; else writes them.
   Status end_step();
   Status get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data);
+  // [collective over the model] Returns when all files have their names, or with what failed.
   Status finalize();
   // The program ends without finalize: servers are let go, files that are not complete keep their temporary names.
   void abandon();

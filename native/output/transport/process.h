@@ -7,6 +7,7 @@
 namespace weir::output {
 
 // Whether a process of this node and name space is gone, or a zombie.
+// Cost: a signal 0, and a read of /proc/PID/stat where the process is there.
 bool process_is_gone(int pid);
 
 // Bytes that this process can still take without somebody being killed for it: what the node has left, and what its control groups

@@ -19,6 +19,7 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   // All pages are there when this returns: a shortage of memory shows here, not as a signal later.
+  // fails: WEIR_E_MEMORY. The destructor unmaps it, unless release() was called.
   Status create(int64_t bytes);
   // Another process' segment, to be read.
   Status map(int pid, int descriptor, int64_t bytes);

@@ -17,6 +17,9 @@ uint8_t number_of(const Kind& kind);
 
 // A file with its layers created, not opened; null: no memory, or a layer refused. Without a trace the event layers are left out; a
 // stack that comes down to the system alone has no File either (*alone).
+// The file is the caller's until it is entered in the table; who does not enter it calls
+// close_layers() and give_back(). Cost: create() of each layer; memory of a file given back, else
+// a mapping.
 File* build(const rules::Rule& rule, base::Text path, bool* alone);
 // One without layers: known for the node's registry.
 File* build_plain(base::Text path);

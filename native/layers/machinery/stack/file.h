@@ -61,6 +61,8 @@ enum EntryBit : uintptr_t {
   kSeeksPass = 8,
   kEntryBits = 15,
 };
+// Read by any thread and by signal handlers without a lock. The memory of a File is used again for
+// files and never given back (build.h), so one that was found may be closed, but can be looked at.
 extern WEIR_OWN File* files[kFiles];
 
 WEIR_INLINE uintptr_t entry_at(int fd) {

@@ -12,6 +12,11 @@
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/lock.h"
 
+//
+// Threads: any. In a signal handler within a call of its own thread on the same file a call goes to
+// the kernel, as the layers' state is half changed then; from other handlers as from a thread.
+// Results: what libc returns, or -1 and errno. Cost: the file's lock where a layer holds bytes (one
+// exchange while nobody else has it); otherwise none.
 namespace weir::stack {
 
 ssize_t read(File* f, int fd, void* to, size_t n);

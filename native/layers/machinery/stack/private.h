@@ -6,6 +6,8 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 
+//
+// Threads: any. 512 at a time for the process.
 namespace weir::stack {
 
 extern WEIR_OWN uint32_t private_count;

@@ -28,6 +28,8 @@ extern WEIR_OWN uint64_t memory_epoch;
 WEIR_INLINE void memory_changes() { base::fetch_add(&memory_epoch, uint64_t{1}); }
 
 // The bytes from `p` on that can be copied, at most `bytes`.
+// Changes no byte of it. Threads: any, and signal handlers; what another thread unmaps after
+// the answer is not seen.
 WEIR_COLD uint64_t find_reach(const void* p, uint64_t bytes, Access access);
 
 WEIR_INLINE bool is_seen(uint64_t page, Access access) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which descriptor is which file under layers: openings, copies, ends. Called by the hooks of open, dup, close and the like, and by
 // those of stdio's. In a vfork child nothing changes: the memory is the parent's, the numbers are not.
+//
+// Threads: any, and signal handlers: the table's lock is held for a few instructions, with signals
+// held back. before_close() and closing() hand down what layers hold, which costs requests to the
+// file system; an opening costs the memory of a File (build.h).
 #pragma once
 
 #include <errno.h>
