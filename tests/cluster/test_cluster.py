@@ -161,7 +161,7 @@ def test_parquet_by_workers_and_tables_are_the_same(cluster, nodes_run, tmp_path
     with open_run(nodes_run) as here, open_run(nodes_run, reader=cluster) as there:
         export_parquet(here, str(tmp_path / "here"), ("events", "files", "processes"))
         export_parquet(there, str(tmp_path / "there"), ("events", "files", "processes"))
-        for name in ("exposed", "phases", "totals"):
+        for name in ("critical", "phases", "totals"):
             assert rows(there.table(name).to_arrow()) == rows(here.table(name).to_arrow()) != []
     names = [sorted(str(path.relative_to(tmp_path / place)) for path in (tmp_path / place).rglob("*.parquet")) for place in ("here", "there")]
     assert names[0] == names[1] and len([name for name in names[0] if "events" in name]) == 9

@@ -30,7 +30,7 @@ def test_a_table_has_the_columns_that_its_page_tells(table, two_steps, root):
         asked = run.sql(f"SELECT * FROM {table.name}")
     assert made.schema.names == asked.schema.names == [column.name for column in table.columns]
     assert made.schema.types == arrow_schema(table).types
-    assert len(made) == len(asked) and (len(made) or table.name in ("exposed", "waits", "phases", "variables", "filesystems"))
+    assert len(made) == len(asked) and (len(made) or table.name in ("critical", "waits", "phases", "variables", "filesystems"))
     for column in table.columns:
         assert f"| `{column.name}` | {column.kind} | {column.unit} | " in page
         if not column.may_be_null:
@@ -182,13 +182,13 @@ def test_exposed_waits_and_phases_are_the_known_answer(tmp_path):
         program.compute(rank, 10**9)
     program.barrier()
     with weir.open(program.write(tmp_path / "run" / "s")) as run:
-        assert run.exposed().to_arrow().to_pylist() == [
+        assert run.critical().to_arrow().to_pylist() == [
             {"step": "s", "file": "/scratch/restart", "op": "write", "waited_ns": 3 * 10**9, "exposed_ns": 10**9, "critical_ns": 10**9}
         ]
         [routine] = run.table("waits").to_arrow().to_pylist()
         assert (routine["routine"], routine["communicator"], routine["calls"], routine["waited_ns"]) == ("MPI_Barrier", "world", 3, 3 * 10**9)
         assert run.sql("SELECT sum(critical_ns) n, sum(io_ns) io FROM phases").to_pylist() == [{"n": 10**9, "io": 10**9}]
-        joined = run.sql("SELECT op, critical_ns * 100 // wall_ns AS share FROM exposed JOIN steps USING (step)").to_pylist()
+        joined = run.sql("SELECT op, critical_ns * 100 // wall_ns AS share FROM critical JOIN steps USING (step)").to_pylist()
         assert joined == [{"op": "write", "share": synchronisation_of(run.report.steps[0]).waits.critical_ns * 100 // run.report.steps[0].wall_ns}]
 
 

@@ -34,7 +34,7 @@ def query(
     schema: Schema = False,
     dask: Dask = None,
 ) -> None:
-    """Query a run in SQL. Tables: events, io, totals, files, steps, processes, exposed, waits, phases, variables, names, operations.
+    """Query a run in SQL. Tables: events, io, totals, files, steps, processes, critical, waits, phases, variables, names, operations.
 
     --schema lists their columns. Records are not copied, so a trace may be larger than memory. Status 4 when the trace is incomplete: the answer is printed all
     the same.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from weir.analysis.remote import RemoteReader
 
 RESULT_ROWS = 1 << 16
-_NAMES = frozenset(table.name for table in TABLES) - {"exposed"}  # the attributes of a Run
+_NAMES = frozenset(table.name for table in TABLES) - {"critical"}  # the attributes of a Run
 
 
 class Table:
@@ -105,9 +105,9 @@ class Run:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_NAMES})
 
-    def exposed(self) -> Table:
+    def critical(self) -> Table:
         """Critical I/O time of each file and operation; docs/guide/waits.md says what the figures mean."""
-        return self.table("exposed")
+        return self.table("critical")
 
     @property
     def asked(self) -> frozenset[str]:

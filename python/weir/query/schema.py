@@ -210,8 +210,8 @@ PROCESSES = TableSchema(
         kernel_written int? bytes: written, as the kernel counted it
     """),
 )
-EXPOSED = TableSchema(
-    "exposed",
+CRITICAL = TableSchema(
+    "critical",
     "critical I/O time of each file and operation, as in `weir report --tables waits`; of runs whose waits in MPI were recorded",
     _columns("""
         step text: name of the step
@@ -250,9 +250,9 @@ PHASES = TableSchema(
         sync_ns int ns: last end less first end
         wall_ns int ns: last end less first begin
         io_ns int ns: in I/O, over all ranks
-        waited_ns int ns: as in exposed
-        exposed_ns int ns: as in exposed
-        critical_ns int ns: as in exposed
+        waited_ns int ns: as in critical
+        exposed_ns int ns: as in critical
+        critical_ns int ns: as in critical
     """),
 )
 VARIABLES = TableSchema(
@@ -307,7 +307,7 @@ DECLARED = tuple(
     if kind.fields
 )  # those that are declared once, in weir.report
 TABLES = (
-    EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, EXPOSED, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS,
+    EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, CRITICAL, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS,
     *DECLARED,
 )  # fmt: skip
 CLASSES = {"R": "read", "W": "write", "O": "open", "C": "close", "M": "other", "X": "none"}

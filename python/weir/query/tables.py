@@ -14,7 +14,7 @@ from weir.analysis.names import NO_NAME, fold
 from weir.query._arrow import arrow_schema, encoded, pyarrow
 from weir.query.events import class_indices, is_mpi_open, layer_names, of_mpi, op_names
 from weir.query.schema import (
-    CLASSES, DECLARED, EXPOSED, NAMES, OPERATIONS, PHASES, PROCESSES, STEPS, TOTALS, VARIABLES,
+    CLASSES, CRITICAL, DECLARED, NAMES, OPERATIONS, PHASES, PROCESSES, STEPS, TOTALS, VARIABLES,
     WAITS, TableSchema,
 )  # fmt: skip
 from weir.report.files.last_names import last_names_of
@@ -137,8 +137,8 @@ def _process_row(step: StepReport, index: int, figures: ProcessFigures) -> tuple
     )  # fmt: skip
 
 
-def exposed_table(report: Report) -> pa.Table:
-    return _from_rows(EXPOSED, [
+def critical_table(report: Report) -> pa.Table:
+    return _from_rows(CRITICAL, [
         (step.name, file.file, op.op, op.waited_ns, op.exposed_ns, op.critical_ns)
         for step in report.steps
         if (waits := synchronisation_of(step).waits) is not None
@@ -212,7 +212,7 @@ def _declared_table(schema: TableSchema, report: Report) -> pa.Table:
 
 
 MADE: dict[str, Callable[[Report], Any]] = {
-    "totals": totals_table, "steps": steps_table, "processes": processes_table, "exposed": exposed_table, "waits": waits_table,
+    "totals": totals_table, "steps": steps_table, "processes": processes_table, "critical": critical_table, "waits": waits_table,
     "phases": phases_table, "variables": variables_table, "names": names_table, "operations": operations_table,
     **{schema.name: partial(_declared_table, schema) for schema in DECLARED},
 }  # fmt: skip
