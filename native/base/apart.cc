@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/wait.h>
 
+#include "base/atomic.h"
 #include "base/syscall.h"
 #include "base/thread.h"
 
@@ -50,6 +51,8 @@ __attribute__((noinline)) void run_in_copy(void (*body)(void*), void* what) {
 
 }  // namespace
 
+constinit uint64_t bytes_read_apart = 0;
+
 void run_apart(void (*body)(void*), void* what) {
   if (in_own_thread() && !sealed()) return run_in_copy(body, what);
   body(what);
@@ -58,6 +61,7 @@ void run_apart(void (*body)(void*), void* what) {
 long read_file_apart(const char* path, char* to, size_t size) {
   Reading reading{path, to, size, 0};
   run_apart(read_it, &reading);
+  if (reading.result > 0) fetch_add(&bytes_read_apart, static_cast<uint64_t>(reading.result));
   return reading.result;
 }
 

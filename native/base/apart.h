@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 
@@ -15,6 +16,8 @@ namespace weir::base {
 // Threads: any. Cost: a call; in a thread of weir's a clone and a wait4.
 WEIR_COLD void run_apart(void (*body)(void*), void* what);
 
+// By read_file_apart(), for which the kernel counts it as this process' own.
+extern WEIR_OWN uint64_t bytes_read_apart;
 // As read_file(), apart. Not for files below /proc/self.
 WEIR_COLD long read_file_apart(const char* path, char* to, size_t size);
 

@@ -18,7 +18,7 @@
 namespace weir::cache {
 
 // of this and of Place: part of the names of what is shared
-inline constexpr uint32_t kVersion = 7;
+inline constexpr uint32_t kVersion = 8;
 inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
 inline constexpr uint32_t kPieces = 64;    // of a slot, at most
 inline constexpr uint32_t kFiles = 512;    // known at a time
@@ -59,6 +59,7 @@ struct alignas(128) Slot {
   uint64_t touched;      // by piece: some of it is dirty
   uint32_t backed;       // its pieces have been taken
   uint32_t accepted;     // writes taken in since it was last written out
+  uint32_t requests;     // counts those that write it to the file: whether its writer goes on
   uint32_t again_count;
   // ranges accepted since the writer noted what it writes: they stay dirty (low half: begin, high
   // half: end)

@@ -119,6 +119,7 @@ class Writing {
         break;
       }
       base::fetch_add(&entry(o_).written, uint64_t{1});
+      base::fetch_add(&s_.requests, 1u);
       done += static_cast<uint32_t>(n);
     }
     return done;
@@ -249,7 +250,7 @@ node::Taken take_lock(Opening& o, Slot& s) {
 bool take_writer(Opening& o, Slot& s) {
   if (WEIR_LIKELY(node::try_acquire(s.writer))) return true;
   count(o, kWriteWaits);
-  if (node::take(s.writer) != node::Taken::kNot) return true;
+  if (node::take(s.writer, &s.requests) != node::Taken::kNot) return true;
   o.held_up = true;
   count(o, kRevoked);
   take_away(o, s);
@@ -258,7 +259,7 @@ bool take_writer(Opening& o, Slot& s) {
 
 bool take_away(Opening& o, Slot& s) {
   uint32_t writer = 0, owner = 0;
-  if (node::take(s.writer) == node::Taken::kNot) {
+  if (node::take(s.writer, &s.requests) == node::Taken::kNot) {
     writer = node::revoke(s.writer);
     if (writer == 0) return false;
   }

@@ -180,9 +180,9 @@ bool had_at_once(Lock& lock, uint32_t me) {
 }
 
 // bounded: gives up a living owner.
-Taken wait_for(Lock& lock, uint32_t me, bool bounded) {
+Taken wait_for(Lock& lock, uint32_t me, bool bounded, const uint32_t* progress = nullptr) {
   uint64_t begun = 0;
-  uint32_t waited_for = 0;
+  uint32_t waited_for = 0, seen_progress = 0;
   // Who has slept takes the lock as one with sleepers: others may still sleep.
   for (;;) {
     uint32_t seen = base::load(&lock.word);
@@ -195,10 +195,13 @@ Taken wait_for(Lock& lock, uint32_t me, bool bounded) {
     if (!again) {
       if ((seen & kSleepers) == 0 && !base::compare_exchange(&lock.word, &seen, seen | kSleepers)) continue;
       seen |= kSleepers;
-      if ((waited_for | kSleepers) != seen) begun = base::now_ns();
+      const uint32_t now = progress != nullptr ? base::load(progress) : 0;
+      if ((waited_for | kSleepers) != seen || now != seen_progress) begun = base::now_ns();
       waited_for = seen;
+      seen_progress = now;
       sleep_on(&lock.word, seen, kLookAfterNs);
       if (base::load(&lock.word) != seen) continue;
+      if (progress != nullptr && base::load(progress) != now) continue;
     }
     const Owner owner = owner_of(seen);
     if (owner == Owner::kGone) {
@@ -280,10 +283,11 @@ bool try_acquire(Lock& lock) {
   return false;
 }
 
-Taken take(Lock& lock) {
+Taken take(Lock& lock, const uint32_t* progress) {
   const uint32_t me = this_thread();
   note_held(lock);
-  const Taken taken = WEIR_LIKELY(had_at_once(lock, me)) ? Taken::kFree : wait_for(lock, me, true);
+  const Taken taken =
+      WEIR_LIKELY(had_at_once(lock, me)) ? Taken::kFree : wait_for(lock, me, true, progress);
   if (taken == Taken::kNot) note_released(lock);
   return taken;
 }

@@ -46,7 +46,8 @@ void read_lock_wait();
 
 // Waits for the lock. The caller holds back its signals when handlers may come to the same lock. Once an owner was waited for in vain
 // it is not waited for again until it lets go.
-[[nodiscard]] Taken take(Lock& lock);
+// progress: a word that the owner changes while it goes on; the bound is then counted from its last change.
+[[nodiscard]] Taken take(Lock& lock, const uint32_t* progress = nullptr);
 // The same for a lock that is in this process alone, and without a bound while its owner lives. True: it was taken from a dead one.
 bool acquire(Lock& lock);
 // Tries once; false when somebody else (dead or alive) has it.

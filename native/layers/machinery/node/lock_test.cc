@@ -5,10 +5,14 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <string>
 
 #include "base/atomic.h"
 #include "base/apart.h"
@@ -38,7 +42,55 @@ void* look(void*) {
   return nullptr;
 }
 
+// A child that has both locks until it is told to let the first one go.
+struct Holding {
+  Lock first, second;
+  uint32_t is_held, release_first;
+};
+pid_t hold(Holding* h) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  forked();
+  if (take(h->first) != Taken::kFree || take(h->second) != Taken::kFree) _exit(1);
+  weir::base::store(&h->is_held, 1u);
+  while (weir::base::load(&h->release_first) == 0) usleep(1000);
+  release(h->first);
+  for (;;) pause();
+}
+
+constexpr uint32_t kTicks = 100, kTickUs = 2000, kBoundMs = 50;
+Holding* held_by_child;
+uint32_t ticks = 0;
+void on_tick(int) {
+  if (weir::base::fetch_add(&ticks, 1u) == kTicks) weir::base::store(&held_by_child->release_first, 1u);
+}
+
 }  // namespace
+
+TEST(Lock, an_owner_that_goes_on_is_waited_for_and_not_looked_at) {
+  setenv("WEIR_LOCK_WAIT_MS", std::to_string(kBoundMs).c_str(), 1);
+  read_lock_wait();
+  held_by_child = shared<Holding>();
+  const pid_t child = hold(held_by_child);
+  while (weir::base::load(&held_by_child->is_held) == 0) sched_yield();
+  owner_word();  // reads when this thread began
+  const uint64_t read_before = weir::base::bytes_read_apart;
+  static_assert(kTicks * kTickUs > kBoundMs * 2000);
+  signal(SIGALRM, on_tick);
+  const itimerval each{{0, kTickUs}, {0, kTickUs}}, none{};
+  setitimer(ITIMER_REAL, &each, nullptr);
+  EXPECT_EQ(take(held_by_child->first, &ticks), Taken::kFree);
+  setitimer(ITIMER_REAL, &none, nullptr);
+  EXPECT_GE(ticks, kTicks);
+  EXPECT_EQ(weir::base::bytes_read_apart, read_before);
+  EXPECT_EQ(take(held_by_child->second, &ticks), Taken::kNot) << "nothing changes any more";
+  EXPECT_GT(weir::base::bytes_read_apart, read_before) << "what is read of /proc counts";
+  release(held_by_child->first);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  setenv("WEIR_LOCK_WAIT_MS", "1000", 1);
+  read_lock_wait();
+}
 
 TEST(Lock, a_thread_of_weirs_own_takes_no_number_from_the_program) {
   looked_at = self();
