@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 
 import pytest
 
@@ -220,3 +221,40 @@ def test_a_large_buffer_of_a_short_read_is_not_made_present(cc, execute, preload
     rules = "weir-rules 1\nrule source=test:1:1 name=*.dat stack=bufa:4096:2:always=1|system\n"
     got, kib = execute([program, tmp_path / "a.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout.split()
     assert int(got) == 400 and 0 < int(kib) < 64 * 1024  # of 256 MiB
+
+
+AGAIN = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  const size_t bytes = atol(argv[2]), count = atol(argv[3]);
+  char *buffer = malloc(bytes);
+  memset(buffer, 1, bytes);
+  const int fd = open(argv[1], O_RDONLY);
+  for (size_t i = 0; i < count; ++i) {
+    if (pread(fd, buffer, bytes, 0) != (ssize_t)bytes) return 1;
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+@pytest.mark.parametrize("size", [256 << 10, 1 << 20])
+@pytest.mark.parametrize("layer", ["bufa", "global", "gather"])
+def test_a_large_buffer_that_is_used_again_costs_one_system_call_which_touches_no_page(cc, execute, preload, tmp_path, layer, size):
+    program, path, log = cc(AGAIN, "-w", name="again"), tmp_path / "x.dat", tmp_path / "strace.log"
+    path.write_bytes(bytes(2 * size))
+    rules = f"weir-rules 1\nrule source=test:1:1 name=*.dat stack={layer}:1024:4:always=1|system\n"
+
+    def calls(count: int) -> tuple[int, int]:
+        command = ["strace", "-qq", "-e", "trace=madvise,msync,futex", "-o", log, "-E", f"LD_PRELOAD={preload}", "-E", f"WEIR_RULES={rules}"]
+        execute([*command, program, path, size, count]).ok()
+        made = log.read_text().splitlines()
+        return sum(one.startswith("msync") for one in made), sum(one.startswith("madvise") for one in made)
+
+    few, many = calls(10), calls(30)
+    assert many[0] - few[0] <= 20
+    assert many[1] == few[1]

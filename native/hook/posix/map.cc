@@ -74,7 +74,7 @@ ssize_t through_both(int a, int b, Real real) {
 #define WEIR_MMAP(symbol)                                                                                                        \
   WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) {                                  \
     const auto real = [=] { return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); };                                     \
-    if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0)) stack::memory_changes();                                                        \
+    if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0 || (protection & PROT_WRITE) == 0)) stack::memory_changes();                      \
     if ((flags & MAP_ANONYMOUS) != 0) return real();                                                                             \
     if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;                                   \
     const bool writes = (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0;                                             \

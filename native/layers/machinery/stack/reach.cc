@@ -31,10 +31,12 @@ bool is_long_and_seen(uint64_t first, uint64_t last, Access access) {
   return first >= seen_pages.low && last < seen_pages.high && (seen_pages.written || access == Access::kReads);
 }
 
-bool check_long(uint64_t first, uint64_t last, Access access) {
+// Pages [first, last] are copied to or from, [first, end) are readable at least.
+bool check_long(uint64_t first, uint64_t last, uint64_t end, Access access) {
   if (!base::can_copy_all(first * kPage, (last + 1 - first) * kPage, access == Access::kWrites)) return false;
   seen_pages.low = first;
   seen_pages.high = last + 1;
+  seen_pages.end = end;
   seen_pages.written = access == Access::kWrites;
   return true;
 }
@@ -59,6 +61,13 @@ uint64_t readable_until(uint64_t first, uint64_t end) {
   return first;
 }
 
+// Pages of a long buffer that were checked, all of them and not changed by a call that is seen, are mapped still.
+bool is_long_and_mapped(uint64_t first, uint64_t last, uint64_t end, Access access) {
+  const bool seen = access == Access::kReads ? first >= seen_pages.low : is_long_and_seen(first, last, access);
+  if (!seen || end > seen_pages.end) return false;
+  return base::is_mapped(first * kPage, (end - first) * kPage);
+}
+
 }  // namespace
 
 uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
@@ -67,18 +76,19 @@ uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
   if (base::sealed()) return bytes;
   begin_epoch();
   const uint64_t first = at / kPage;
-  uint64_t last = (at + bytes - 1) / kPage;
-  if (access == Access::kWrites && last - first >= kMostFilled) {
-    uint64_t end = readable_until(first + kMostFilled, last + 1);
-    end = base::writable_until((first + kMostFilled) * kPage, end * kPage) / kPage;
-    if (end <= last) bytes = end * kPage - at;
-    last = first + kMostFilled - 1;
+  uint64_t last = (at + bytes - 1) / kPage, end = last + 1;
+  if (access == Access::kWrites && last - first >= kMostFilled) last = first + kMostFilled - 1;
+  if (last - first >= kLong && is_long_and_mapped(first, last, end, access)) return bytes;
+  if (const uint64_t rest = last + 1; rest < end) {
+    uint64_t until = readable_until(rest, end);
+    until = base::writable_until(rest * kPage, until * kPage) / kPage;
+    if (until < end) bytes = (end = until) * kPage - at;
   }
   if (last - first < kLong) {
     if (is_long_and_seen(first, last, access)) return bytes;
   } else {
     // The C library unmaps large blocks by itself when they are freed: what is as large is checked each time.
-    if (check_long(first, last, access)) return bytes;
+    if (check_long(first, last, end, access)) return bytes;
     forget_pages();
   }
   for (uint64_t page = first; page <= last; ++page) {

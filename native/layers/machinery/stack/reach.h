@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much of a buffer that the program gave can be copied by the process itself. The kernel answers a bad address with EFAULT; a
 // copy here would be a crash. Each thread remembers the pages that it has checked, until memory is unmapped or protected by a call
-// that is seen, so that the usual call costs two loads and two comparisons; a page that is new costs one system call, and so does each
-// buffer of 32 pages and more: the C library unmaps memory of that size by itself.
+// that is seen, so that the usual call costs two loads and two comparisons; a page that is new costs one system call. A buffer of more
+// than 32 pages costs one at each call, which looks at mappings alone when its pages were checked before: the C library unmaps memory of
+// that size by itself.
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +20,8 @@ struct SeenPages {
   uint64_t epoch;
   uint64_t pages[kPagesSeen];  // number of the page, then two bits: one that is set, and whether it was written to; 0: none
   uint64_t low, high;          // a long buffer that was checked as one
-  bool written;                // and was it for writing
+  uint64_t end;                // until there its pages are known to be readable; >= high
+  bool written;                // whether [low, high) was checked for writing
 };
 extern WEIR_OWN WEIR_THREAD SeenPages seen_pages;
 extern WEIR_OWN uint64_t memory_epoch;
