@@ -141,6 +141,16 @@ def test_a_sweep_compares_layers_with_plain(place):
     assert all(one in sweep.cases() for one in chosen)
 
 
+def test_a_sweep_says_how_many_requests_each_member_of_a_striped_file_costs(place):
+    calls = [sweep.Case(way, "contiguous", 16 << 20, 1) for way in ("read", "write")]
+    found = {one.case.way: one for case in calls for one in sweep.measure(place, case, ("stripe",))}
+    # Units of 1 MiB in two directories: of a read one request for each directory, of a write one for each unit.
+    assert {way: one.members for way, one in found.items()} == {"read": 2, "write": 16}
+    # The test file system takes 1 MiB that does not begin at a page in two requests.
+    assert found["write"].layered["requests"] <= 2 * 2 * 16 + 4
+    assert any("requests of members, a call" in row and "16.00" in row for row in sweep.text(list(found.values())).splitlines())
+
+
 @pytest.mark.slow  # some sixty programs
 def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
     found = [one for case in sweep.quick() for one in sweep.measure(place, case, ("bufa", "global", "gather", "keep"))]

@@ -6,25 +6,32 @@ What is measured, and against which goals, is layer_lines.py's.
 
 from __future__ import annotations
 
-import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from weir._errors import Error
-from weir.bench._process import numbers, run
+from weir.bench._process import RunFailed, numbers, run
 from weir.bench._programs import Mpi, choose_mpi, clean_environment, weir_command
 from weir.bench._scratch import scratch
 from weir.bench._statistics import Spread
 from weir.bench.nersc import file_system
+from weir.report.frame.build import Report, build
+from weir.report.layers.compute import layers_of
+from weir.report.notes import notes
+from weir.report.processes.compute import is_complete
 from weir.testfs import Mount
 
 Run = dict[str, float]
 
 # Statistics of layers: for other ranks, their locks and blocks; and (bufa) for own read-ahead.
 WAITS = ("waits", "write_waits", "stalls", "revoked")
+# Requests that a layer makes of files of its own, one for each part of a call.
+MEMBER_REQUESTS = ("piece_reads", "piece_writes")
+MOST_NOTES = 5  # on a trace that is incomplete
 
 
 @dataclass(frozen=True)
@@ -90,15 +97,15 @@ class Lab:
         return self._run([str(self._program("alone")), *(str(a) for a in arguments)], "alone", stack, {})
 
     def sweep(self, *arguments: object, stack: str | None = None) -> Run:
-        """Several ranks without MPI. Under a stack also `waits`, as the layers count them."""
+        """Several ranks without MPI. Under a stack also `waits` and `members` (requests of a layer's own files), as layers count."""
         command, trace = [str(self._program("sweep")), *(str(a) for a in arguments)], self.place / "trace"
         if stack is None:
             return self._run(command, "sweep", None, {})
         try:
             found = self._run(command, "sweep", stack, {}, trace)
-            report = json.loads(run(weir_command("report", trace, "--json"), clean_environment(), self.place, self.timeout_s))
-            waits = sum(one["value"] for file in report["layers"] for one in file["statistics"] if one["name"] in WAITS)
-            return {**found, "waits": float(waits)}
+            counted = _counted(build(trace))
+            waits, members = (sum(counted.get(name, 0) for name in names) for names in (WAITS, MEMBER_REQUESTS))
+            return {**found, "waits": float(waits), "members": float(members)}
         finally:
             shutil.rmtree(trace, ignore_errors=True)
 
@@ -164,6 +171,17 @@ class Lab:
                 self.note(f"{name}, {repetition + 1} of {self.repeat}")
                 runs[name].append(way())
         return runs
+
+
+def _counted(report: Report) -> dict[str, int]:
+    """Statistics of all layers. Raises RunFailed when the trace does not have all of the run."""
+    if not is_complete(report):
+        raise RunFailed("; ".join(notes(report)[:MOST_NOTES]))
+    found: Counter[str] = Counter()
+    for file in layers_of(report):
+        for one in file.figures:
+            found[one.name] += one.value
+    return found
 
 
 @dataclass(frozen=True)

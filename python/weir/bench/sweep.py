@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -17,6 +17,7 @@ PIECES = (8, 256, 4096, 65536, 1 << 20, 16 << 20)
 RANKS = (1, 2, 8, 32, 64)
 PATTERNS = ("contiguous", "interleaved", "strided", "modulo", "random")
 WAYS = ("read", "write")
+MEMBERS = "requests of members, a call"
 _BYTES_OF_RANK, _MOST_CALLS, _MOST_BYTES = 4 << 20, 512, 256 << 20
 
 
@@ -65,6 +66,11 @@ class Ratio:
     def waits(self) -> float:
         """For each call of the program."""
         return self.layered["waits"] / self.layered["calls"]
+
+    @property
+    def members(self) -> float:
+        """Requests of the layer's own files, for each call of the program."""
+        return self.layered["members"] / self.layered["calls"]
 
     @property
     def time(self) -> float:
@@ -123,17 +129,25 @@ def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
     return found
 
 
+FIGURES: tuple[tuple[str, Callable[[Ratio], float], int], ...] = (  # with the sign of what is worst
+    ("requests, plain / layered", lambda one: one.requests, 1),
+    ("more requests, an opening", lambda one: one.extra, -1),
+    ("waits, a call", lambda one: one.waits, -1),
+    (MEMBERS, lambda one: one.members, -1),
+    ("time, plain / layered", lambda one: one.time, 1),
+)
+
+
 def text(found: Sequence[Ratio]) -> str:
-    """Per layer the lowest ratios, the most requests beyond plain's for an opening and the most waits for a call, and where."""
-    worst = {
-        "requests": lambda one: one.requests, "extra": lambda one: -one.extra, "waits": lambda one: -one.waits, "time": lambda one: one.time,
-    }  # fmt: skip
+    """Per layer the worst of each figure and its case; requests of members where a layer has files of its own."""
     rows = [f"{'layer':<8}{'cases':>6}  {'':<28}{'figure':>8}  where"]
-    titles = {"requests": "requests, plain / layered", "extra": "more requests, an opening", "waits": "waits, a call", "time": "time, plain / layered"}
     for layer in dict.fromkeys(one.layer for one in found):
         own = [one for one in found if one.layer == layer]
-        for n, (name, key) in enumerate(worst.items()):
-            one = min(own, key=key)
-            head = f"{layer:<8}{len(own):>6}" if n == 0 else " " * 14
-            rows.append(f"{head}  {titles[name]:<28}{getattr(one, name):>8.2f}  {one.case}")
+        head = f"{layer:<8}{len(own):>6}"
+        for title, figure, sign in FIGURES:
+            one = min(own, key=lambda one: sign * figure(one))
+            if title == MEMBERS and not figure(one):
+                continue
+            rows.append(f"{head:<14}  {title:<28}{figure(one):>8.2f}  {one.case}")
+            head = ""
     return "\n".join(rows)
