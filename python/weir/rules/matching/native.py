@@ -58,6 +58,11 @@ def misfits_of(
     return [word for bit, word in enumerate(MISFITS) if found >> bit & 1]
 
 
+def is_compiled(text: str) -> bool:
+    """Whether the text has rules or hints and the matcher takes it."""
+    return _library().weir_rules_misfits(os.fsencode(text), OpenOf(b"/", b"")) >= 0
+
+
 def _number(words: tuple[str, ...], word: str | None) -> int:
     return 0 if word is None else words.index(word) + 1
 
