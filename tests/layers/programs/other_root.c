@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// other_root DIRECTORY SEED: appends lines to two files, opened and closed for each. A child goes
-// on in another root directory, where no start time of a process can be read, and as another user.
+// other_root DIRECTORY SEED: appends lines to two files, opened and closed for each, and truncates
+// some. A child goes on in another root directory, where no start time of a process can be read, and
+// as another user.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -29,11 +31,22 @@ static void go_on(const char* a, const char* b, const char* who, unsigned from, 
   }
 }
 
+static void replace(const char* path, const char* by) {
+  const int fd = open(path, O_WRONLY | O_TRUNC | O_CREAT, 0666);
+  const long n = (long)strlen(by);
+  if (fd < 0 || write(fd, by, (size_t)n) != n || close(fd) != 0) exit(8);
+}
+
 static void be_child(const char* directory, int held) {
   if (next(2)) go_on("a.log", "b.log", "child", 0, 1);
   if (chroot(directory) != 0 || chdir("/") != 0) exit(3);
   if (next(2)) go_on("/a.log", "/b.log", "child", 1, 3);
   if (setgroups(0, 0) != 0 || setgid(65534) != 0 || setuid(65534) != 0) exit(4);
+  if (next(2)) {
+    replace("/d.log", "of the child alone\n");
+    if (truncate("/d.log", next(19)) != 0) exit(9);
+    add("/d.log", "child", 7);
+  }
   const unsigned lines = next(20);
   for (unsigned i = 4; i < 4 + lines; ++i) {
     go_on("/a.log", "/b.log", "child", i, 1);
@@ -48,6 +61,9 @@ int main(int argc, char** argv) {
   umask(0);
   const unsigned lines = 1 + next(30);
   go_on("a.log", "b.log", "parent", 0, lines);
+  if (next(2) && truncate("a.log", 16) != 0) return 10;  // after the first line
+  if (next(2)) replace("b.log", "");
+  replace("d.log", "");  // the child may not make it
   const int held = next(2) ? open("c.log", O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
   if (held >= 0 && write(held, "held by parent\n", 15) != 15) return 6;
   const pid_t child = next(2) ? fork() : (pid_t)syscall(SYS_fork);
@@ -55,6 +71,8 @@ int main(int argc, char** argv) {
   go_on("a.log", "b.log", "parent", lines, next(30));
   int status = -1;
   waitpid(child, &status, 0);
+  if (next(2) && truncate("a.log", 0) != 0) return 11;
   go_on("a.log", "b.log", "parent", 100, 3);
+  if (next(2)) add("d.log", "parent", 8);
   return status != 0 ? 7 : 0;
 }
