@@ -19,7 +19,8 @@ import typer
 
 from weir.capture._environment import VARIABLES
 from weir.cli._app import app
-from weir.query.schema import TABLES
+from weir.query.schema import DECLARED, TABLES
+from weir.report.frame.declared import Field
 from weir.rules.layers import ERRNOS, Argument, Kind, kinds
 from weir.rules.values import size_text
 
@@ -209,17 +210,33 @@ def layers() -> str:
     return "".join(parts)
 
 
+def report_columns(field: Field) -> list[str]:
+    """What stands above the column in the text; its key in JSON, where that is another word."""
+    above = ": ".join(filter(None, (field.group, field.heading.lstrip("<"))))
+    key = field.json_key
+    return [above, "-" if key is None else "" if key == field.name else f"`{key}`"]
+
+
 def query() -> str:
     parts = [
         "# Tables of `weir query`\n\n",
         made_from("python/weir/query/schema.py"),
         "\n`weir query RUN SQL`, `weir.open(RUN).sql(SQL)`, `weir.open(RUN).TABLE`, and `weir export --to parquet` and `--to csv` have these tables;\n"
-        "[how to ask](../guide/query.md). Tables and columns are only ever added. *int* is 64 bits wide, *int32* 32; a ? says that a value may be\n"
-        "null. Times are ns since 1970, clocks of nodes aligned.\n",
+        "[how to ask](../guide/query.md). Tables and columns are only ever added.\n\n"
+        "*int* is 64 bits wide, *int32* 32; *path* and *list* are texts, a list has blanks between its items; a ? says that\n"
+        "a value may be null. Unit 1: a share, from 0 to 1. Times are ns since 1970, clocks of nodes aligned.\n\n"
+        "*heading*: where the column stands in the text of [`weir report`](tables.md), after the words above it; there,\n"
+        "bytes are in MB, ns in s, shares in %. *key*: in its JSON, where it is not the name of the\n"
+        "column (-: it is not there); times are in s there, unless the key ends with ns. An *object* is only there.\n",
     ]
     for one in TABLES:
-        rows = [[f"`{c.name}`", c.kind, c.unit, c.meaning] for c in one.columns]
-        parts += [f"\n## {one.name}\n\n{one.meaning[0].upper()}{one.meaning[1:]}.\n\n", table(["column", "kind", "unit", "meaning"], rows)]
+        head, fields = ["column", "kind", "unit", "meaning"], one.columns
+        rows = [[f"`{f.name}`", f.kind, f.unit, f.meaning] for f in fields]
+        if one.name in DECLARED:
+            fields = DECLARED[one.name].fields
+            head += ["heading", "key"]
+            rows = [[f"`{f.name}`", f.kind, f.unit, f.meaning, *report_columns(f)] for f in fields]
+        parts += [f"\n## {one.name}\n\n{one.meaning[0].upper()}{one.meaning[1:]}.\n\n", table(head, rows)]
         if one.sql:
             parts += [f"\nA view:\n\n```sql\n{inspect.cleandoc(one.sql)}\n```\n"]
     return "".join(parts)

@@ -118,7 +118,7 @@ def test_the_schema_names_every_table_and_column(weir, two_steps):
 
     printed = weir("query", two_steps, "--schema").ok().stdout
     for table in TABLES:
-        lines = printed.split(f"{table.name}: ")[1].split("\n\n")[0].splitlines()[1:]
+        lines = f"\n{printed}".split(f"\n{table.name}: ")[1].split("\n\n")[0].splitlines()[1:]
         assert [line.split()[0] for line in lines] == [column.name for column in table.columns]
 
 

@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from weir._errors import UsageError
-from weir.query.schema import Column, TableSchema
+from weir.query.schema import TableSchema
+from weir.report.frame.declared import Field
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,10 +38,10 @@ def _missing(package: str, error: ImportError) -> UsageError:
     return UsageError(f"{package} is needed for this and cannot be imported ({error}): pip install 'weir-io[query]'")
 
 
-def arrow_type(column: Column) -> pa.DataType:
+def arrow_type(column: Field) -> pa.DataType:
     pa = pyarrow()
     return {
-        "text": pa.dictionary(pa.int32(), pa.string()),
+        **dict.fromkeys(("text", "path", "list"), pa.dictionary(pa.int32(), pa.string())),
         "int": pa.int64(),
         "int32": pa.int32(),
         "bool": pa.bool_(),

@@ -8,25 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from weir.report.frame.declared import Field
 from weir.report.registry import KINDS as REPORT_TABLES
-
-# strings, 64-bit and 32-bit integers, truth values, 64-bit floats
-KINDS = ("text", "int", "int32", "bool", "real")
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column; `kind` is one of KINDS, with ? behind it where it may be null. unit: "" where it has none."""
-
-    name: str
-    kind: str
-    unit: str
-    meaning: str
-
-    @property
-    def may_be_null(self) -> bool:
-        return self.kind.endswith("?")
-
 
 @dataclass(frozen=True)
 class TableSchema:
@@ -34,17 +17,17 @@ class TableSchema:
 
     name: str
     meaning: str
-    columns: tuple[Column, ...]
+    columns: tuple[Field, ...]
     sql: str = ""
 
 
-def _columns(text: str) -> tuple[Column, ...]:
+def _columns(text: str) -> tuple[Field, ...]:
     """Columns of lines `name kind unit: meaning`; the unit may be missing."""
     made = []
     for line in filter(None, map(str.strip, text.splitlines())):
         head, meaning = line.split(": ", 1)
         name, kind, *unit = head.split()
-        made.append(Column(name, kind, unit[0] if unit else "", meaning))
+        made.append(Field(name, kind, unit[0] if unit else "", meaning))
     return tuple(made)
 
 
@@ -164,115 +147,6 @@ FILES = TableSchema(
         string_agg(DISTINCT CASE WHEN file <> last_file THEN file END, chr(10) ORDER BY CASE WHEN file <> last_file THEN file END) AS also
         FROM totals WHERE {_COUNTED} GROUP BY last_file, step""",
 )
-STEPS = TableSchema(
-    "steps",
-    "one row for each step, as in `weir report`",
-    _columns("""
-        step text: name of the step
-        level text: what was kept: summary, detail, trace
-        command text?: what was started
-        cwd text?: where
-        started_ns int ns: when, since 1970
-        wall_ns int ns: from start to end
-        exit_status int?: of the command; negative: killed by that signal; null: not known
-        ranks int: ranks of the parallel program; 1 when nothing was parallel
-        processes int: processes, launchers left out
-        nodes int: trace files, one for each node
-        calls int: calls of the program
-        bytes int bytes: moved at the lowest level seen
-        ns int ns: time in calls, over all ranks
-        files int?: files that were opened, read or written; null: level summary
-        active_ns int? ns: the time in which at least one rank was in I/O; null: not level trace
-        lost_events int: calls without a record
-        complete bool: nothing is missing or damaged
-    """),
-)
-PROCESSES = TableSchema(
-    "processes",
-    "one row for each process, launchers included",
-    _columns(f"""
-        {_WHO}
-        ppid int32: process id of its parent
-        command text: command line
-        cwd text: where it began
-        started_ns int ns: since 1970, on the clock that the nodes share
-        ended_ns int? ns: the same; null: it had no orderly end
-        end_kind text: exit, _exit, exec, fatal signal, no orderly end, or the signal that killed it (SIGSEGV)
-        launcher bool: mpirun, srun or another launcher
-        events int: records
-        counted_calls int: calls that are in counters alone
-        lost_events int: calls of which nothing was kept
-        calls int: calls of the program, pipes included
-        ns int ns: time in them
-        seen_read int bytes: read, as weir saw it, pipes included
-        seen_written int bytes: written, as weir saw it
-        kernel_read int? bytes: read, as the kernel counted it, less what is not the program's own
-        kernel_written int? bytes: written, as the kernel counted it
-    """),
-)
-CRITICAL = TableSchema(
-    "critical",
-    "critical I/O time of each file and operation, as in `weir report --tables waits`; of runs whose waits in MPI were recorded",
-    _columns("""
-        step text: name of the step
-        file text: name of the file, or (no file)
-        op text: operation
-        waited_ns int ns: rank-seconds that others waited in MPI while the rank that they waited for was in it
-        exposed_ns int ns: by how much earlier the awaited ranks would have come without it
-        critical_ns int ns: by how much earlier all would have met had nobody done it; contains exposed_ns
-    """),
-)
-WAITS = TableSchema(
-    "waits",
-    "waiting in MPI by routine and communicator, as in `weir report --tables waits`",
-    _columns("""
-        step text: name of the step
-        routine text: routine of MPI
-        communicator text?: world, self, world/3.0, ...; null: several
-        calls int: instances of a collective; otherwise calls with a known partner
-        waiting_ns int ns: of all ranks until the awaited one came
-        waited_ns int ns: of it while that one was in I/O
-        last_rank int32?: the rank that was waited for most often
-        last_times int: how often it was
-    """),
-)
-PHASES = TableSchema(
-    "phases",
-    "phases of each step, marked by the program or between barriers, as in `weir report --tables phases`",
-    _columns("""
-        step text: name of the step
-        phase text: its name
-        times int: how often a rank was in it, at most
-        ranks int: how many ranks were in it
-        least_ns int ns: of the rank that was in it for the shortest time, all times together
-        mean_ns int ns: of all ranks
-        most_ns int ns: of the rank that was in it for the longest time
-        sync_ns int ns: last end less first end
-        wall_ns int ns: last end less first begin
-        io_ns int ns: in I/O, over all ranks
-        waited_ns int ns: as in critical
-        exposed_ns int ns: as in critical
-        critical_ns int ns: as in critical
-    """),
-)
-VARIABLES = TableSchema(
-    "variables",
-    "calls of PnetCDF, netCDF and HDF5 on variables, as in `weir report --tables variables`",
-    _columns("""
-        step text: name of the step
-        library text: pnetcdf, netcdf, hdf5
-        file text: name of the file
-        variable text: name of the variable
-        ranks int: how many ranks used it
-        puts int: calls that write it
-        put_bytes int bytes: of the program's buffers
-        put_ns int ns: over all ranks
-        gets int: calls that read it
-        get_bytes int bytes: of the program's buffers
-        get_ns int ns: over all ranks
-        busiest_ns int ns: of the rank that spent most
-    """),
-)
 NAMES = TableSchema(
     "names",
     "the names in the trace: what the numbers of its records mean, process by process",
@@ -297,18 +171,11 @@ OPERATIONS = TableSchema(
     """),
 )
 
-DECLARED = tuple(
-    TableSchema(
-        kind.name,
-        f"{kind.shows}, as in `weir report --tables {kind.name}`",
-        tuple(Column(one.name, one.kind, one.unit, one.meaning) for one in kind.fields),
-    )
-    for kind in REPORT_TABLES
-    if kind.fields
-)  # those that are declared once, in weir.report
+# Those of weir.report, where each is declared once.
+DECLARED = {one.name: one for kind in REPORT_TABLES for one in kind.listings}
 TABLES = (
-    EVENTS, IO, TOTALS, FILES, STEPS, PROCESSES, CRITICAL, WAITS, PHASES, VARIABLES, NAMES, OPERATIONS,
-    *DECLARED,
+    EVENTS, IO, TOTALS, FILES, NAMES, OPERATIONS,
+    *(TableSchema(one.name, one.meaning, tuple(one.columns)) for one in DECLARED.values()),
 )  # fmt: skip
 CLASSES = {"R": "read", "W": "write", "O": "open", "C": "close", "M": "other", "X": "none"}
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables that are no stream, as Arrow tables: totals, steps, processes, names, operations. Their figures are the report's."""
+"""The tables that are no stream, as Arrow tables: totals, names, operations, and those of weir.report. Their figures are the report's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,10 @@ from weir.analysis.columns import Columns
 from weir.analysis.names import NO_NAME, fold
 from weir.query._arrow import arrow_schema, encoded, pyarrow
 from weir.query.events import class_indices, is_mpi_open, layer_names, of_mpi, op_names
-from weir.query.schema import (
-    CLASSES, CRITICAL, DECLARED, NAMES, OPERATIONS, PHASES, PROCESSES, STEPS, TOTALS, VARIABLES,
-    WAITS, TableSchema,
-)  # fmt: skip
+from weir.query.schema import CLASSES, DECLARED, NAMES, OPERATIONS, TOTALS, TableSchema, table_named
 from weir.report.files.last_names import last_names_of
 from weir.report.frame.build import Report, StepReport
-from weir.report.mpi_io.variables import variables_of
-from weir.report.processes.compute import ProcessFigures, is_step_complete, process_figures
-from weir.report.registry import BY_NAME
-from weir.report.waits.summary import synchronisation_of
+from weir.report.frame.declared import Listing
 from weir.trace.ops import BELOW, NESTED, OF_OUTPUT, ops
 
 if TYPE_CHECKING:
@@ -94,86 +88,6 @@ def _totals_of(step: StepReport, columns: Columns, last: np.ndarray) -> pa.Table
     )
 
 
-def steps_table(report: Report) -> pa.Table:
-    rows = []
-    for step in report.steps:
-        job, all_ranks = step.data.step.job, step.all
-        command = " ".join(job.command) if job is not None and job.command is not None else None
-        rows.append((
-            step.name, step.level, command, step.data.cwd, step.started_ns, step.wall_ns,
-            job.exit_status if job is not None else None, sum(rank >= 0 for rank in step.ranks), int(step.members.sum()),
-            len(step.data.files), all_ranks.calls, all_ranks.bytes, all_ranks.ns, all_ranks.files, step.active_ns,
-            step.lost_events, is_step_complete(step),
-        ))  # fmt: skip
-    return _from_rows(STEPS, rows)
-
-
-def processes_table(report: Report) -> pa.Table:
-    return _from_rows(PROCESSES, [row for step in report.steps for row in _process_rows(step)])
-
-
-def _process_rows(step: StepReport) -> Iterator[tuple]:
-    data = step.data
-
-    def place(index: int) -> tuple:
-        """The order of process_figures."""
-        member = data.members[index]
-        process = member.process
-        return member.rank < 0, member.rank, data.files[member.file].node, process.start_ticks, process.pid, index
-
-    everyone = np.ones(len(data.members), bool)
-    for index, figures in zip(sorted(range(len(data.members)), key=place), process_figures(data, everyone)):
-        yield _process_row(step, index, figures)
-
-
-def _process_row(step: StepReport, index: int, figures: ProcessFigures) -> tuple:
-    member = step.data.members[index]
-    process, line = member.process, step.data.lines[member.file]
-    return (
-        figures.step, figures.node, figures.pid, figures.rank, process.ppid, figures.command, process.cwd,
-        line.timestamp(process.start_ticks), line.timestamp(process.end_ticks) if process.end_ticks else None, figures.end,
-        figures.is_launcher, process.events, process.counted_calls, process.lost_events, figures.calls,
-        round(figures.seconds * 1e9), figures.seen_read, figures.seen_written, figures.kernel_read, figures.kernel_written,
-    )  # fmt: skip
-
-
-def critical_table(report: Report) -> pa.Table:
-    return _from_rows(CRITICAL, [
-        (step.name, file.file, op.op, op.waited_ns, op.exposed_ns, op.critical_ns)
-        for step in report.steps
-        if (waits := synchronisation_of(step).waits) is not None
-        for file in waits.files
-        for op in file.ops
-    ])  # fmt: skip
-
-
-def waits_table(report: Report) -> pa.Table:
-    return _from_rows(WAITS, [
-        (step.name, one.routine, one.communicator or None, one.calls, one.waiting_ns, one.waited_ns, one.last, one.last_times)
-        for step in report.steps
-        if (waits := synchronisation_of(step).waits) is not None
-        for one in waits.routines
-    ])  # fmt: skip
-
-
-def phases_table(report: Report) -> pa.Table:
-    figures = [column.name for column in PHASES.columns[2:]]
-    return _from_rows(PHASES, [
-        (step.name, phase.name, *(getattr(phase, figure) for figure in figures))
-        for step in report.steps
-        for phase in synchronisation_of(step).phases
-    ])  # fmt: skip
-
-
-def variables_table(report: Report) -> pa.Table:
-    figures = [column.name for column in VARIABLES.columns[5:]]
-    return _from_rows(VARIABLES, [
-        (one.step, one.library, one.file, one.variable, one.ranks, *(getattr(one, figure) for figure in figures))
-        for step in report.steps
-        for one in variables_of(step)
-    ])  # fmt: skip
-
-
 def names_table(report: Report) -> pa.Table:
     """Names of all processes, in the reader's order."""
     parts = [_names_of(step, index) for step in report.steps for index in range(len(step.data.files))]
@@ -207,12 +121,11 @@ def operations_table(_: Report) -> pa.Table:
     return _from_rows(OPERATIONS, rows)
 
 
-def _declared_table(schema: TableSchema, report: Report) -> pa.Table:
-    return _from_rows(schema, BY_NAME[schema.name].rows(report))
+def _declared_table(listing: Listing, schema: TableSchema, report: Report) -> pa.Table:
+    return _from_rows(schema, listing.values(report))
 
 
 MADE: dict[str, Callable[[Report], Any]] = {
-    "totals": totals_table, "steps": steps_table, "processes": processes_table, "critical": critical_table, "waits": waits_table,
-    "phases": phases_table, "variables": variables_table, "names": names_table, "operations": operations_table,
-    **{schema.name: partial(_declared_table, schema) for schema in DECLARED},
+    "totals": totals_table, "names": names_table, "operations": operations_table,
+    **{name: partial(_declared_table, one, table_named(name)) for name, one in DECLARED.items()},
 }  # fmt: skip

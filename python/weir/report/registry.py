@@ -13,7 +13,8 @@ from weir.report.frame.build import Report
 from weir.report.frame.kind import ALL, Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.layers.table import LAYERS
-from weir.report.mpi_io.table import MPI_IO, VARIABLES
+from weir.report.mpi_io.table import MPI_IO
+from weir.report.mpi_io.variable_table import VARIABLES
 from weir.report.output.table import OUTPUT
 from weir.report.processes.table import PROCESSES
 from weir.report.requests.table import DURATIONS, REQUESTS

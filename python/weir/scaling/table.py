@@ -9,14 +9,13 @@ from typing import Any, TextIO
 
 from weir._errors import UsageError
 from weir.report.frame.build import Report, build
-from weir.report.frame.figures import percent
+from weir.report.frame.figures import percent, seconds
 from weir.report.frame.table import Table
 from weir.report.notes import notes
 from weir.report.processes.compute import is_complete
 from weir.report.render import write_parts
 from weir.report.waits.phase_rules import PhaseRule
 from weir.report.waits.summary import synchronisation_of
-from weir.report.waits.table import seconds
 from weir.scaling.compute import STOP_GAIN, Crowding, Curve, Loss, RunTimes, Scaling, scaling
 
 REST = "(rest)"

@@ -1,32 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table that is declared once.
+"""Columns that are declared once.
 
-Its fields give the text, the page, the JSON, the table of `weir query` and its reference.
+A `Field` is a column wherever it appears: in the text and on the page, in the JSON, in a table of
+`weir query`, and in the reference. A `Listing` is rows of the same fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from weir.analysis.names import matches, shown
 from weir.report.frame.build import Report
-from weir.report.frame.figures import megabytes, whole
+from weir.report.frame.figures import megabytes, seconds, share_text, whole
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 
-Row = tuple  # a value for each field, in their order
+Row = Any  # an object or a mapping with a value for the name of each field
 
 
 @dataclass(frozen=True)
 class Field:
     """One column.
 
-    name: of the column in SQL and of the key in JSON, where a time `x_ns` becomes `x_seconds`.
-    kind: text, int, int32, bool or real; with ? behind it the value may be None. unit: of the
-    value: bytes, ns, MB/s or "". heading: in the text and on the page (default: the name); group:
-    what stands above it and its neighbours there.
+    name: of the column in SQL. kind: text, path, int, int32, bool or real; with ? behind it the
+    value may be None; list: of values, in SQL a text with blanks between them; object: in JSON
+    alone. unit: of the value: bytes, ns, MB/s, 1 (a share, printed in %) or "". heading: in the
+    text and on the page, < before it: aligned left; without one it is not there; group: what stands
+    above it and its neighbours. show: the text of a value, where it is not that of its unit. key:
+    in JSON, default: the name, and `x_s` or `seconds` of a time `x_ns` or `ns`; None: not there.
     """
 
     name: str
@@ -35,26 +39,119 @@ class Field:
     meaning: str
     heading: str = ""
     group: str = ""
+    show: Callable[[Any], str] | None = None
+    key: str | None = ""
+
+    @property
+    def may_be_null(self) -> bool:
+        return self.kind.endswith("?")
 
     @property
     def column(self) -> str:
-        return ("<" if self.kind.startswith("text") else "") + (self.heading or self.name)
+        is_left = self.kind.startswith(("text", "path")) and self.heading[0] != "<"
+        return "<" * is_left + self.heading
 
-    def cell(self, value: Any) -> str:
-        """The value as text: bytes in MB, times in s."""
+    def cell(self, value: Any, cwd: str | None) -> str:
+        """The value as text: bytes in MB, times in s, a path from the working directory."""
         if value is None:
             return "-"
-        if self.unit == "bytes":
-            return f"{megabytes(value):.3f}"
-        if self.unit == "ns":
-            return f"{value / 1e9:.3f}"
-        return whole(value) if self.kind.startswith("real") else str(value)
+        if self.show is not None:
+            return self.show(value)
+        if self.kind.startswith(("text", "path")):
+            return shown(value, cwd if self.kind.startswith("path") else None)
+        if self.kind == "list":
+            return ",".join(map(str, value)) or "-"
+        formats: dict[str, Callable[[Any], str]] = {
+            "bytes": lambda count: f"{megabytes(count):.3f}",
+            "ns": seconds,
+            "1": share_text,
+        }
+        return formats.get(self.unit, whole if self.kind.startswith("real") else str)(value)
 
-    def pair(self, value: Any) -> tuple[str, Any]:
-        """Key and value in JSON."""
-        if self.unit != "ns":
-            return self.name, value
-        return self.name.removesuffix("ns") + "seconds", None if value is None else value / 1e9
+    @property
+    def json_key(self) -> str | None:
+        if self.key or self.key is None or self.unit != "ns":
+            return self.name if self.key == "" else self.key
+        return "seconds" if self.name == "ns" else self.name.removesuffix("ns") + "s"
+
+    def json(self, value: Any) -> Any:
+        """A time in s, but where the key says ns; an object may be a function that makes it."""
+        if callable(value):
+            return value()
+        in_seconds = self.unit == "ns" and not str(self.json_key).endswith("ns")
+        return value / 1e9 if in_seconds and value is not None else value
+
+
+def _value(row: Row, name: str) -> Any:
+    return row[name] if isinstance(row, Mapping) else getattr(row, name)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows of the same fields. name: of its table in `weir query`; meaning: its sentence in the
+    reference. rows: all that a report has, computed once (decorator `figure`) where it is dear."""
+
+    name: str
+    meaning: str
+    fields: tuple[Field, ...]
+    rows: Callable[[Report], Sequence[Row]]
+
+    @property
+    def columns(self) -> list[Field]:
+        """Those in SQL."""
+        return [one for one in self.fields if one.kind != "object"]
+
+    def values(self, report: Report) -> list[tuple]:
+        """The rows in SQL."""
+        names = [one.name for one in self.columns]
+        return [tuple(_sql(_value(row, name)) for name in names) for row in self.rows(report)]
+
+    def json(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
+        keys = [(one, one.json_key) for one in self.fields if one.json_key]
+        return [{key: f.json(_value(row, f.name)) for f, key in keys} for row in rows]
+
+    def table(
+        self,
+        title: str,
+        rows: Sequence[Row],
+        *,
+        cwd: str | None = None,
+        top: int | None = None,
+        which: str = "",
+        without: Sequence[str] = (),
+        footer: Iterable[Mapping[str, Any]] = (),
+        remarks: Iterable[str] = (),
+    ) -> Table:
+        """The first rows as text. which: words behind the number of those that are listed. without:
+        names of fields that are left out. footer: lines at the end, empty where they have no value;
+        a text there is printed as it is."""
+        fields = [one for one in self.fields if one.heading and one.name not in without]
+        listed = rows[:top]
+        of = f" ({len(listed)} of {len(rows)}{which})" if len(listed) < len(rows) else ""
+        groups = tuple((text, len(list(under))) for text, under in groupby(f.group for f in fields))
+
+        def last(line: Mapping[str, Any], field: Field) -> str:
+            value = line.get(field.name, "")
+            return value if isinstance(value, str) else field.cell(value, cwd)
+
+        return Table(
+            title + of,
+            tuple(one.column for one in fields),
+            tuple(tuple(f.cell(_value(row, f.name), cwd) for f in fields) for row in listed),
+            groups if any(text for text, _ in groups) else (),
+            tuple(tuple(last(line, f) for f in fields) for line in footer),
+            tuple(remarks),
+        )
+
+
+def _sql(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+
+
+def sums(rows: Sequence[Row], *names: str) -> dict[str, Any]:
+    """The sum of each of these fields; None where a value is not known."""
+    columns = {name: [_value(row, name) for row in rows] for name in names}
+    return {name: None if None in column else sum(column) for name, column in columns.items()}
 
 
 def declared_table(
@@ -63,41 +160,34 @@ def declared_table(
     shows: str,
     fields: Sequence[Field],
     rows: Callable[[Report], Sequence[Row]],
+    key: str = "",
+    remarks: Callable[[Sequence[Row]], Iterable[str]] = lambda _: (),
     **more: Any,
 ) -> TableKind:
-    """The kind of a table with these rows; `rows` has the decorator `figure`.
+    """The kind of a table that is one listing. key: in JSON (default: the name). remarks: on all
+    rows. more: other fields of TableKind. Text has the rows that `--top` and `--file` choose."""
+    meaning = f"{shows}, as in `weir report --tables {name}`"
+    listing = Listing(name, meaning, tuple(fields), rows)
 
-    more: other fields of TableKind. The text shows as many rows as `--top` says, JSON and SQL all.
-    """
-    groups = tuple((group, len(list(of))) for group, of in groupby(one.group for one in fields))
+    paths = [one.name for one in fields if one.kind == "path"]
+
+    def is_chosen(row: Row, pattern: str | None) -> bool:
+        found = [_value(row, name) for name in paths]
+        return pattern is None or not found or any(matches(path, pattern) for path in found)
 
     def tables(report: Report, options: Options) -> Iterable[Table]:
-        every = rows(report)
-        if not every:
-            return
-        cells = tuple(
-            tuple(field.cell(value) for field, value in zip(fields, row))
-            for row in every[: options.limit]
-        )
-        of = f" ({len(cells)} of {len(every)})" if len(cells) < len(every) else ""
-        above = groups if any(text for text, _ in groups) else ()
-        yield Table(heading + of, tuple(one.column for one in fields), cells, above)
+        every = [row for row in rows(report) if is_chosen(row, options.pattern)]
+        if every:
+            top, said = options.limit, remarks(every)
+            yield listing.table(heading, every, cwd=report.cwd, top=top, remarks=said)
 
-    def as_json(report: Report, _: Options) -> dict[str, Any]:
-        return {
-            name: [
-                dict(field.pair(value) for field, value in zip(fields, row)) for row in rows(report)
-            ]
-        }
-
-    return TableKind(
+    kind = TableKind(
         name=name,
         heading=heading,
         shows=shows,
         tables=tables,
-        json=as_json,
+        json=lambda report, _: {key or name: listing.json(rows(report))},
         has_rows=lambda report: bool(rows(report)),
-        fields=tuple(fields),
-        rows=rows,
-        **more,
+        listings=(listing,),
     )
+    return replace(kind, **more)

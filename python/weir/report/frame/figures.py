@@ -40,9 +40,24 @@ def rate(count: int, ns: int) -> float:
     return count * 1e3 / ns if ns else 0.0
 
 
+def seconds(ns: int) -> str:
+    return f"{ns / 1e9:.3f}"
+
+
+def ms(ns: int) -> str:
+    return f"{ns / 1e6:.3f}"
+
+
+def share(part: float | None, of: float | None) -> float | None:
+    return part / of if part is not None and of else None
+
+
+def share_text(value: float) -> str:
+    return f"{100 * value:.{0 if value >= 0.01 or value == 0 else 1}f}%"
+
+
 def percent(part: float, of: float) -> str:
-    share = 100 * part / of if of else 0.0
-    return f"{share:.{0 if share >= 1 or share == 0 else 1}f}%" if of else "-"
+    return share_text(part / of) if of else "-"
 
 
 def size(count: int) -> str:

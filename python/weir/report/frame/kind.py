@@ -57,7 +57,7 @@ class TableKind:
     yields nothing where the run has none. why_empty: the reason, when the user asked for it by name. in_all: printed by
     `--tables all`. page: where the page has it. is_in_overview: the overview shows the same itself. has_rows: whether a run
     has any, found without making the tables. json: keys of `weir report --json`; those of a kind that is not in `all` are
-    there when it is named. fields, rows: of a table that is declared once (weir.report.frame.declared).
+    there when it is named. listings: its rows by their fields (weir.report.frame.declared), each a table of `weir query`.
     """
 
     name: str
@@ -71,8 +71,7 @@ class TableKind:
     is_in_overview: bool = False
     has_rows: Callable[[Report], bool] = lambda _: True
     json: Callable[[Report, Options], dict[str, Any]] | None = None
-    fields: tuple[Any, ...] = ()
-    rows: Callable[[Report], Sequence[tuple]] | None = None
+    listings: tuple[Any, ...] = ()
 
     def has_more(self, report: Report) -> bool:
         """Whether the overview names it: the run has some of it, and the overview does not show it itself."""

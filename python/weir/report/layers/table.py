@@ -6,37 +6,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from weir.analysis.names import shown
 from weir.report.frame.build import Report
-from weir.report.frame.figures import megabytes
+from weir.report.frame.declared import Field, Listing
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.layers.compute import LayeredFile, layers_of
-from weir.report.layers.compute import Requests as LayerRequests
+from weir.report.layers.compute import LayeredFile, Requests, layers_of
 
-
-def layer_table(report: Report, top: int | None = 20) -> Table:
-    """Files under layers: what the program asked for beside what reached the file system."""
-
-    def system(one: LayeredFile) -> tuple[str, str, str]:
-        below = one.system
-        if below is None:
-            return "-", "-", "-"
-        ratio = f"{one.logical.count / below.count:.1f}" if below.count else "-"
-        return str(below.count), f"{megabytes(below.bytes):.3f}", ratio
-
-    files = layers_of(report)[:top]
-    rows = tuple(
-        (
-            str(one.logical.count), f"{megabytes(one.logical.bytes):.3f}", f"{one.iowait_ns / 1e9:.3f}", *system(one),
-            shown(one.file, report.cwd),
-        )
-        for one in files
-    )  # fmt: skip
-    of = f" ({len(files)} of {len(layers_of(report))})" if len(files) < len(layers_of(report)) else ""
-    columns = ("requests", "MB", "IOWAIT", "requests", "MB", "fewer", "<File")
-    return Table(f"Files under layers{of}", columns, rows, (("logical", 3), ("system", 3), ("", 1)))
-
+FILES = Listing(
+    "layers",
+    "files under layers: calls of the program beside requests below the layers",
+    (
+        Field("requests", "int", "", "reads and writes of the program", "requests", "logical",
+              key=None),
+        Field("bytes", "int", "bytes", "of these", "MB", "logical", key=None),
+        Field("iowait_ns", "int", "ns", "in the program's own calls on the file", "IOWAIT",
+              "logical"),
+        Field("system_requests", "int?", "",
+              "requests that the lowest event layer of the stack saw; null: none stood below "
+              "another layer", "requests", "system", key=None),
+        Field("system_bytes", "int?", "bytes", "of these", "MB", "system", key=None),
+        Field("fewer", "real?", "", "requests by system_requests", "fewer", "system",
+              "{:.1f}".format),
+        Field("deferred_errors", "int", "", "failed writes of bytes that write() had accepted"),
+        Field("lost_bytes", "int", "bytes", "of these"),
+        Field("file", "path", "", "path of the file", "File"),
+        Field("logical", "object", "",
+              "requests, reads, writes, bytes, read_bytes, written_bytes, sizes (queries of layers "
+              "for the size; among the requests), seconds"),
+        Field("system", "object", "", "the same of system_requests; null: no event layer"),
+        Field("events", "object", "", "the same by position of the event layer in the stack"),
+        Field("bypassed", "object", "", "layer, reason, times"),
+        Field("statistics", "object", "", "layer, name, value, unit"),
+    ),
+    lambda report: [_row(one) for one in layers_of(report)],
+)
+FIGURES = Listing(
+    "layer_figures",
+    "what each layer counted on a file, and why it bypassed it",
+    (
+        Field("file", "path", "", "path of the file", "File"),
+        Field("layer", "text?", "", "name of the layer", "Layer"),
+        Field("figure", "text", "", "statistic of its layer.toml, or bypassed: REASON", "Figure"),
+        Field("value", "int", "", "of all openings of the file", "Value"),
+        Field("unit", "text", "", "of the value", "Unit"),
+    ),
+    lambda report: _figures(layers_of(report)),
+)
 
 # Why a layer bypasses a file (Reason of native/layers/machinery/stack/layer.h), for people.
 REASONS = {
@@ -59,49 +74,50 @@ REASONS = {
 }
 
 
-def layer_figure_table(report: Report, top: int | None = 20) -> Table:
-    """What each layer counted, and why it bypassed files."""
-    rows = []
-    for one in layers_of(report)[:top]:
-        file = shown(one.file, report.cwd)
-        rows += [(file, f.layer, f.name, str(f.value), f.unit) for f in one.figures if f.value]
-        rows += [(file, bypass.layer, f"bypassed: {bypass.reason}", str(bypass.times), "times") for bypass in one.bypassed]
+def _row(one: LayeredFile) -> dict[str, Any]:
+    system, ratio = one.system, None
+    if system is not None and system.count:
+        ratio = one.logical.count / system.count
+    return vars(one) | {
+        "requests": one.logical.count, "bytes": one.logical.bytes, "fewer": ratio,
+        "system_requests": None if system is None else system.count,
+        "system_bytes": None if system is None else system.bytes,
+        "logical": _requests(one.logical), "system": None if system is None else _requests(system),
+        "events": {str(at): _requests(seen) for at, seen in sorted(one.events.items())},
+        "bypassed": [vars(bypass) for bypass in one.bypassed],
+        "statistics": [vars(figure) for figure in one.figures],
+    }  # fmt: skip
+
+
+def _requests(of: Requests) -> dict[str, Any]:
+    counts = {key: count for key, count in vars(of).items() if key != "ns"}
+    return {"requests": of.count, "bytes": of.bytes, "seconds": of.ns / 1e9, **counts}
+
+
+def _figures(files: list[LayeredFile]) -> list[dict[str, Any]]:
+    made = []
+    for one in files:
+        found = [(f.layer, f.name, f.value, f.unit) for f in one.figures if f.value]
+        found += [(b.layer, f"bypassed: {b.reason}", b.times, "times") for b in one.bypassed]
         if one.deferred_errors:
-            rows.append((file, "-", "bytes lost after write() accepted them", str(one.lost_bytes), "bytes"))
-    seen = dict.fromkeys(bypass.reason for one in layers_of(report)[:top] for bypass in one.bypassed)
-    remarks = tuple(f"bypassed: {reason}: {REASONS[reason]}" for reason in seen)
-    columns = ("<File", "<Layer", "<Figure", "Value", "<Unit")
-    return Table("What layers counted", columns, tuple(rows), remarks=remarks)
+            what = "bytes lost after write() accepted them"
+            found.append((None, what, one.lost_bytes, "bytes"))
+        names = ("layer", "figure", "value", "unit")
+        made += [{"file": one.file, **dict(zip(names, values))} for values in found]
+    return made
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    if layers_of(report):
-        yield layer_table(report, options.limit)
-        figures = layer_figure_table(report, options.limit)
-        if figures.rows:
-            yield figures
-
-
-def _layered(one: LayeredFile) -> dict[str, Any]:
-    def requests(of: LayerRequests | None) -> dict[str, Any] | None:
-        if of is None:
-            return None
-        return {
-            "requests": of.count, "reads": of.reads, "writes": of.writes, "bytes": of.bytes,
-            "read_bytes": of.read_bytes, "written_bytes": of.written_bytes, "sizes": of.sizes, "seconds": of.ns / 1e9,
-        }  # fmt: skip
-
-    return {
-        "file": one.file,
-        "logical": requests(one.logical),
-        "system": requests(one.system),
-        "iowait_s": one.iowait_ns / 1e9,
-        "events": {str(position): requests(seen) for position, seen in sorted(one.events.items())},
-        "bypassed": [{"layer": bypass.layer, "reason": bypass.reason, "times": bypass.times} for bypass in one.bypassed],
-        "statistics": [{"layer": f.layer, "name": f.name, "value": f.value, "unit": f.unit} for f in one.figures],
-        "deferred_errors": one.deferred_errors,
-        "lost_bytes": one.lost_bytes,
-    }
+    files = layers_of(report)
+    if not files:
+        return
+    cwd, top = report.cwd, options.limit
+    yield FILES.table("Files under layers", FILES.rows(report), cwd=cwd, top=top)
+    figures = _figures(files[:top])
+    if figures:
+        seen = dict.fromkeys(bypass.reason for one in files[:top] for bypass in one.bypassed)
+        remarks = [f"bypassed: {reason}: {REASONS[reason]}" for reason in seen]
+        yield FIGURES.table("What layers counted", figures, cwd=cwd, remarks=remarks)
 
 
 LAYERS = TableKind(
@@ -111,6 +127,7 @@ LAYERS = TableKind(
     shows="calls on files under layers beside requests below them",
     tables=_tables,
     why_empty="no file had layers",
-    json=lambda report, _: {"layers": [_layered(one) for one in layers_of(report)]},
+    json=lambda report, _: {"layers": FILES.json(FILES.rows(report))},
     has_rows=lambda report: bool(layers_of(report)),
+    listings=(FILES, FIGURES),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI-IO as the reference displays it: aggregator placement, hints, and the box of access patterns; variables of the libraries above it."""
+"""MPI-IO as the reference displays it: aggregator placement, hints, and the box of access patterns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from weir.report.frame.figures import megabytes, rate, size
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.mpi_io.compute import Access, MpiFile, all_mpi_files
-from weir.report.mpi_io.variables import Variable, all_variables
 
 
 def mpi_io_tables(report: Report, *, pattern: str | None = None, top: int | None = None) -> Iterator[Table]:
@@ -134,30 +133,9 @@ def _gap(of: Access, key: str) -> str:
     return "-" if of.gaps is None else str(getattr(of.gaps, key))
 
 
-def variable_table(report: Report, *, pattern: str | None = None, top: int | None = 20) -> Table:
-    """Variables by time."""
-    every = [one for one in all_variables(report) if pattern is None or matches(one.file, pattern) or matches(one.variable, pattern)]
-    every.sort(key=lambda one: -one.ns)
-    rows = tuple(_variable_cells(one, report.cwd) for one in every[:top])
-    of = f" ({len(rows)} of {len(every)})" if len(rows) < len(every) else ""
-    columns = ("<Variable", "<library", "ranks", "puts", "MB", "sec", "gets", "MB", "sec", "busiest", "<File")
-    return Table(f"Variables{of}", columns, rows, (("", 3), ("written", 3), ("read", 3), ("sec", 1), ("", 1)))
-
-
-def _variable_cells(one: Variable, cwd: str | None) -> tuple[str, ...]:
-    return (
-        shown(one.variable, None), one.library, str(one.ranks), str(one.puts), f"{megabytes(one.put_bytes):.3f}", f"{one.put_ns / 1e9:.3f}",
-        str(one.gets), f"{megabytes(one.get_bytes):.3f}", f"{one.get_ns / 1e9:.3f}", f"{one.busiest_ns / 1e9:.3f}", shown(one.file, cwd),
-    )  # fmt: skip
-
-
 def mpi_io_json(one: MpiFile) -> dict[str, Any]:
     """The same figures; gaps are null where there are no records."""
     return asdict(one) | {"ignored_hints": one.ignored}
-
-
-def variable_json(one: Variable) -> dict[str, Any]:
-    return asdict(one)
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table | str]:
@@ -175,14 +153,4 @@ MPI_IO = TableKind(
     why_empty="no file was opened through MPI-IO",
     json=lambda report, _: {"mpi_io": [mpi_io_json(one) for one in all_mpi_files(report)]},
     has_rows=lambda report: bool(all_mpi_files(report)),
-)
-
-VARIABLES = TableKind(
-    name="variables",
-    heading="Variables",
-    shows="variables of PnetCDF, netCDF and HDF5: puts, gets, time",
-    tables=lambda report, options: [variable_table(report, pattern=options.pattern, top=options.limit)] if all_variables(report) else [],
-    why_empty="no variable was read or written through PnetCDF, netCDF or HDF5",
-    json=lambda report, _: {"variables": [variable_json(one) for one in all_variables(report)]},
-    has_rows=lambda report: bool(all_variables(report)),
 )

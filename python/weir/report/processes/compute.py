@@ -128,15 +128,21 @@ class Unseen:
         return is_unseen(self.bytes, self.counted)
 
 
+def process_order(data: StepData, mask: np.ndarray) -> list[int]:
+    """Indices of the chosen members of a step, by rank (no rank last), node and start."""
+
+    def place(index: int) -> tuple:
+        member = data.members[index]
+        process, node = member.process, data.files[member.file].node
+        return member.rank < 0, member.rank, node, process.start_ticks, process.pid, index
+
+    return sorted(np.flatnonzero(mask).tolist(), key=place)
+
+
 def process_figures(data: StepData, mask: np.ndarray) -> list[ProcessFigures]:
-    """The chosen processes of a step, by rank (no rank last), node and start."""
+    """The chosen processes of a step, in their order."""
     figures = _account(data)[0]
-    made = []
-    for index in np.flatnonzero(mask).tolist():
-        member, one = data.members[index], figures[index]
-        start = member.process.start_ticks
-        made.append((member.rank < 0, member.rank, one.node, start, one.pid, index, one))
-    return [one[-1] for one in sorted(made, key=lambda one: one[:-1])]
+    return [figures[index] for index in process_order(data, mask)]
 
 
 def unseen(data: StepData) -> Unseen:
@@ -562,17 +568,6 @@ def _more_below(data: StepData, code: str, count: int) -> np.ndarray:
 def unseen_of(step: StepReport) -> Unseen:
     """What the kernel counted and the trace does not have, of all processes of the step."""
     return unseen(step.data)
-
-
-@figure
-def processes_of(step: StepReport) -> list[ProcessFigures]:
-    """The chosen processes of a step."""
-    return process_figures(step.data, step.members)
-
-
-def all_processes(report: Report) -> list[ProcessFigures]:
-    """The chosen processes of all steps."""
-    return [one for step in report.steps for one in processes_of(step)]
 
 
 @figure

@@ -6,68 +6,118 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from weir.report.frame.build import Report
-from weir.report.frame.figures import megabytes
-from weir.report.frame.kind import TableKind
+import numpy as np
+
+from weir.report.frame.build import Report, StepReport
+from weir.report.frame.declared import Field, Listing
+from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.processes.compute import ProcessFigures, all_processes
+from weir.report.processes.compute import process_figures, process_order
 
 SHOWN_BYTES = 500  # less is printed as 0.000 MB
 
 
-def process_table(report: Report, top: int | None = 20) -> Table:
-    """What the kernel counted beside what weir saw."""
-
-    def mb(count: int | None) -> str:
-        return "?" if count is None else f"{megabytes(count):.3f}"
-
-    every = all_processes(report)
-    moved = [one for one in every if not _is_idle(one)]
-    listed = sorted(moved, key=lambda one: not one.is_incomplete)[:top]
-    several = len({one.node for one in every}) > 1
-    rows = tuple(
-        (
-            one.step, *((one.node,) if several else ()), "-" if one.rank < 0 else str(one.rank), str(one.pid), mb(one.kernel_read), mb(one.seen_read),
-            mb(one.kernel_written), mb(one.seen_written), mb(one.unseen), "INCOMPLETE" if one.is_incomplete else "", one.end, one.command[:100],
-        )
-        for one in listed
-    )  # fmt: skip
-    of = f" ({len(listed)} of {len(moved)})" if len(listed) < len(moved) else ""
-    which = ("<Step", *(("<node",) if several else ()), "rank", "pid")
-    columns = (*which, "kernel", "seen", "kernel", "seen", "MB", "<", "<end", "<command")
-    groups = (("", len(which)), ("MB read", 2), ("MB written", 2), ("not seen", 1), ("", 3))
-    return Table(f"Processes{of}", columns, rows, groups, remarks=tuple(_remarks(listed, len(every) - len(moved))))
+def _rows_of(step: StepReport, mask: np.ndarray) -> Iterator[dict[str, Any]]:
+    data = step.data
+    for index, one in zip(process_order(data, mask), process_figures(data, mask)):
+        member = data.members[index]
+        process, line = member.process, data.lines[member.file]
+        yield vars(one) | {
+            "ppid": process.ppid, "cwd": process.cwd,
+            "started_ns": line.timestamp(process.start_ticks),
+            "ended_ns": line.timestamp(process.end_ticks) if process.end_ticks else None,
+            "end_kind": one.end, "launcher": one.is_launcher, "events": process.events,
+            "counted_calls": process.counted_calls, "lost_events": process.lost_events,
+            "ns": round(one.seconds * 1e9), "unseen": one.unseen, "incomplete": one.is_incomplete,
+        }  # fmt: skip
 
 
-def _is_idle(one: ProcessFigures) -> bool:
+def _every(report: Report) -> list[dict[str, Any]]:
+    """All processes, launchers included."""
+    masks = [np.ones(len(step.data.members), bool) for step in report.steps]
+    return [row for step, mask in zip(report.steps, masks) for row in _rows_of(step, mask)]
+
+
+def _chosen(report: Report) -> list[dict[str, Any]]:
+    return [row for step in report.steps for row in _rows_of(step, step.members)]
+
+
+LISTING = Listing(
+    "processes",
+    "one row for each process, launchers included",
+    (
+        Field("step", "text", "", "name of the step", "Step"),
+        Field("node", "text", "", "name of the node", "node"),
+        Field("rank", "int32", "",
+              "rank of the process, -1: it has none; 0 for all where nothing in the step is "
+              "parallel", "rank", show=lambda rank: "-" if rank < 0 else str(rank)),
+        Field("pid", "int32", "", "process id on the node", "pid"),
+        Field("ppid", "int32", "", "process id of its parent"),
+        Field("cwd", "text", "", "where it began"),
+        Field("started_ns", "int", "ns", "since 1970, on the clock that the nodes share",
+              key="started_ns"),
+        Field("ended_ns", "int?", "ns", "the same; null: it had no orderly end", key="ended_ns"),
+        Field("launcher", "bool", "", "mpirun, srun or another launcher"),
+        Field("events", "int", "", "records"),
+        Field("counted_calls", "int", "", "calls that are in counters alone"),
+        Field("lost_events", "int", "", "calls of which nothing was kept"),
+        Field("calls", "int", "", "calls of the program, pipes included"),
+        Field("ns", "int", "ns", "time in them"),
+        Field("kernel_read", "int?", "bytes",
+              "read, as the kernel counted it, less what is not the program's own", "kernel",
+              "MB read", key="kernel_bytes_read"),
+        Field("seen_read", "int", "bytes", "read, as weir saw it, pipes included", "seen",
+              "MB read", key="seen_bytes_read"),
+        Field("kernel_written", "int?", "bytes", "written, as the kernel counted it", "kernel",
+              "MB written", key="kernel_bytes_written"),
+        Field("seen_written", "int", "bytes", "written, as weir saw it", "seen", "MB written",
+              key="seen_bytes_written"),
+        Field("unseen", "int", "bytes",
+              "that only the kernel counted, and those of mapped files, libaio and io_uring to or "
+              "from storage", "MB", "not seen"),
+        Field("incomplete", "bool", "", "more than 1 MiB and 1 % of its bytes were not seen", "<",
+              show=lambda is_incomplete: "INCOMPLETE" if is_incomplete else ""),
+        Field("end_kind", "text", "",
+              "exit, _exit, exec, fatal signal, no orderly end, or the signal that killed it "
+              "(SIGSEGV)", "end", key="end"),
+        Field("command", "text", "", "command line", "command", show=lambda command: command[:100]),
+    ),
+    _every,
+)  # fmt: skip
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    every = _chosen(report)
+    moved = [row for row in every if not _is_idle(row)]
+    moved.sort(key=lambda row: not row["incomplete"])
+    remarks = _remarks(moved[: options.limit], len(every) - len(moved))
+    without = () if len({row["node"] for row in every}) > 1 else ("node",)
+    yield LISTING.table("Processes", moved, top=options.limit, without=without, remarks=remarks)
+
+
+def _is_idle(row: dict[str, Any]) -> bool:
     """Whether it ended in order, and the table would show nothing but zeros of it."""
-    figures = (one.kernel_read, one.kernel_written, one.seen_read, one.seen_written, one.unseen)
-    return one.end in ("exit", "_exit", "exec") and all(count is not None and count < SHOWN_BYTES for count in figures)
+    figures = (row[f"{who}_{what}"] for who in ("kernel", "seen") for what in ("read", "written"))
+    is_orderly = row["end"] in ("exit", "_exit", "exec")
+    return is_orderly and all(n is not None and n < SHOWN_BYTES for n in (*figures, row["unseen"]))
 
 
-def _remarks(listed: list[ProcessFigures], idle: int) -> Iterator[str]:
+def _remarks(listed: list[dict[str, Any]], idle: int) -> Iterator[str]:
     yield "kernel: counted by Linux for calls. seen: recorded by weir. not seen: counted by"
     yield "Linux, also for mapped files, and not recorded."
-    if any(one.is_incomplete for one in listed):
+    if any(row["incomplete"] for row in listed):
         yield "INCOMPLETE: more than 1 MiB and 1 % of the bytes of the process were not seen"
     if idle:
-        yield f"{idle} {'process' if idle == 1 else 'processes'} with less than {SHOWN_BYTES} bytes: not listed (--json lists them)"
-
-
-def _process(one: Any) -> dict[str, Any]:
-    return {
-        "step": one.step, "node": one.node, "pid": one.pid, "rank": one.rank, "command": one.command, "end": one.end,
-        "calls": one.calls, "seconds": one.seconds, "kernel_bytes_read": one.kernel_read,
-        "kernel_bytes_written": one.kernel_written, "seen_bytes_read": one.seen_read,
-        "seen_bytes_written": one.seen_written, "incomplete": one.is_incomplete, "launcher": one.is_launcher,
-    }  # fmt: skip
+        processes = f"{idle} {'process' if idle == 1 else 'processes'}"
+        yield f"{processes} with less than {SHOWN_BYTES} bytes: not listed (--json lists them)"
 
 
 PROCESSES = TableKind(
     name="processes",
     heading="Processes",
     shows="bytes that the kernel counted beside those that weir saw",
-    tables=lambda report, options: [process_table(report, options.limit)],
+    tables=_tables,
     page="last",
-    json=lambda report, _: {"processes": [_process(one) for one in all_processes(report)]},
+    json=lambda report, _: {"processes": LISTING.json(_chosen(report))},
+    listings=(LISTING,),
 )

@@ -3,41 +3,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from weir.report.frame.build import Report, StepReport
+from weir.report.frame.declared import Field, Listing
 from weir.report.frame.figures import decimals, megabytes, milliseconds, rate
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.routines.compute import Routine, RoutineTable, routines_of
 
+LISTING = Listing(
+    "routines",
+    "calls, bytes and time of each routine, of all ranks, as in `weir report --tables summary`",
+    (
+        Field("step", "text", "", "name of the step", key=None),
+        Field("routine", "text", "", "read, fwrite, ...", "Routine"),
+        Field("calls", "int", "", "calls of the application; of `below`: of libgfortran", "Calls"),
+        Field("bytes", "int", "bytes",
+              "moved by them; of a Fortran statement by the system calls below it", "MB",
+              show=lambda count: decimals(megabytes(count))),
+        Field("ns", "int", "ns", "durations of the calls added up", "msec",
+              show=lambda ns: decimals(milliseconds(ns))),
+        Field("mb_per_s", "real", "MB/s", "bytes by these seconds", "MB/s", show=decimals,
+              key=None),
+        Field("below", "bool", "",
+              "system calls below Fortran statements, which the lines of these have already",
+              key=None),
+    ),
+    lambda report: [
+        row | {"step": step.name, "below": is_below}
+        for step in report.steps
+        for is_below, part in zip((False, True), _parts(routines_of(step)))
+        for row in map(_row, part)
+    ],
+)  # fmt: skip
+
+
+def _parts(table: RoutineTable) -> tuple[tuple[Routine, ...], tuple[Routine, ...]]:
+    return table.rows, table.below
+
+
+def _row(one: Routine) -> dict[str, Any]:
+    return vars(one) | {"mb_per_s": rate(one.bytes, one.ns)}
+
 
 def summary_table(step: StepReport, rank: int | None) -> Table:
     """Routines of one rank (None: of all) in one step."""
     table = routines_of(step, rank)
-
-    def cells(row: Routine) -> tuple[str, ...]:
-        figures = (megabytes(row.bytes), milliseconds(row.ns), rate(row.bytes, row.ns))
-        return (row.routine, str(row.calls), *map(decimals, figures))
-
     ranks = sum(one >= 0 for one in step.ranks)
     everyone = f"all {ranks} ranks" + (" and other processes" if -1 in step.ranks else "")
-    who = everyone if rank is None else f"rank {rank}"
-    remarks = _below_remarks(table)
-    title = f"Summary for {step.name}, {who}"
-    columns = ("<Routine", "Calls", "MB", "msec", "MB/s")
-    return Table(title, columns, tuple(map(cells, table.rows)), footer=(cells(table.total),), remarks=remarks)
+    title = f"Summary for {step.name}, {everyone if rank is None else f'rank {rank}'}"
+    rows, total = [_row(one) for one in table.rows], _row(table.total)
+    return LISTING.table(title, rows, footer=[total], remarks=_below_remarks(table))
 
 
-def _below_remarks(table: RoutineTable) -> tuple[str, ...]:
-    if not table.below:
-        return ()
-    lines = [
-        f"{r.routine:<12} {r.calls:>9} {megabytes(r.bytes):>11.3f} {milliseconds(r.ns):>11.3f} {rate(r.bytes, r.ns):>9.0f}"
-        for r in table.below
-    ]
-    return ("below Fortran statements, not in TOTAL:", *lines)
+def _below_remarks(table: RoutineTable) -> Iterator[str]:
+    if table.below:
+        yield "below Fortran statements, not in TOTAL:"
+    for one in table.below:
+        mb, msec = megabytes(one.bytes), milliseconds(one.ns)
+        figures = f"{mb:>11.3f} {msec:>11.3f} {rate(one.bytes, one.ns):>9.0f}"
+        yield f"{one.routine:<12} {one.calls:>9} {figures}"
 
 
 def _tables(report: Report, _: Options) -> Iterator[Table]:
@@ -48,10 +75,8 @@ def _tables(report: Report, _: Options) -> Iterator[Table]:
 
 
 def routines_json(table: RoutineTable) -> dict[str, Any]:
-    def listed(rows: Sequence) -> list[dict[str, Any]]:
-        return [{"routine": r.routine, "calls": r.calls, "bytes": r.bytes, "seconds": r.ns / 1e9} for r in rows]
-
-    return {"rows": listed(table.rows), "total": listed([table.total])[0], "below": listed(table.below)}
+    rows, below = (LISTING.json(map(_row, part)) for part in _parts(table))
+    return {"rows": rows, "total": LISTING.json([_row(table.total)])[0], "below": below}
 
 
 SUMMARY = TableKind(
@@ -61,4 +86,5 @@ SUMMARY = TableKind(
     shows="calls, bytes and time of each routine (read, fwrite, ...)",
     tables=_tables,
     page="last",
+    listings=(LISTING,),
 )

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from weir.analysis.totals import Totals
 from weir.report.frame.build import Report, StepReport
-from weir.report.frame.figures import percent, short, thousands
+from weir.report.frame.declared import Field, Listing
+from weir.report.frame.figures import share, share_text, short, thousands
 from weir.report.frame.kind import TableKind
 from weir.report.frame.table import Table
 from weir.report.processes.compute import is_step_complete
@@ -15,65 +17,107 @@ from weir.report.routines.compute import routines_of
 from weir.report.routines.table import routines_json
 
 
+def _billions(count: int) -> str:
+    return short(count / 1e9)
+
+
+_OF_ALL = (  # in the layout of the reference
+    Field("calls", "int", "", "calls of the program", "Calls", "All ranks I/O", thousands, None),
+    Field("bytes", "int", "bytes", "moved at the lowest level seen", "GB", "All ranks I/O",
+          _billions, None),
+    Field("ns", "int", "ns", "time in calls, over all ranks", "sec", "All ranks I/O", _billions,
+          None),
+    Field("files", "int?", "", "files that were opened, read or written; null: level summary",
+          "files", "All ranks I/O", key=None),
+)  # fmt: skip
+_OF_RANK_0 = tuple(
+    replace(one, name=f"rank0_{one.name}", kind=one.kind.rstrip("?") + "?", group="Rank 0 I/O",
+            meaning=f"the same of rank 0: {one.name}")
+    for one in _OF_ALL
+)  # fmt: skip
+
+LISTING = Listing(
+    "steps",
+    "one row for each step, as in `weir report`",
+    (
+        Field("step", "text", "", "name of the step", "Step", key="name"),
+        Field("level", "text", "", "what was kept: summary, detail, trace"),
+        Field("command", "list?", "", "what was started"),
+        Field("cwd", "text?", "", "where"),
+        Field("started_ns", "int", "ns", "when, since 1970", key="started_ns"),
+        Field("wall_ns", "int", "ns", "from start to end", "Wall", show=_billions),
+        Field("exit_status", "int?", "",
+              "of the command; negative: killed by that signal; null: not known"),
+        Field("ranks", "int", "", "ranks of the parallel program; 1 when nothing was parallel"),
+        Field("processes", "int", "", "processes, launchers left out"),
+        Field("nodes", "int", "", "trace files, one for each node"),
+        *_OF_RANK_0,
+        *_OF_ALL,
+        Field("active_ns", "int?", "ns",
+              "the time in which at least one rank was in I/O; null: not level trace", "sec",
+              "Active", _billions),
+        Field("lost_events", "int", "", "calls without a record"),
+        Field("complete", "bool", "", "nothing is missing or damaged"),
+        Field("rank0", "object", "", "calls, bytes, seconds, files"),
+        Field("all", "object", "", "calls, bytes, seconds, files"),
+        Field("by_rank", "object", "",
+              "rank (-1: processes without a rank), calls, bytes, seconds, files"),
+        Field("routines", "object", "", "rank0, all: rows, total and below of the table routines"),
+        Field(
+            "clocks", "object", "",
+            "node, offset_ns and drift against the reference node, barriers used (0: the reference "
+            "itself, or not aligned), error_ns: the maximum error of the offset",
+        ),
+    ),
+    lambda report: [_row(step) for step in report.steps],
+)  # fmt: skip
+
+
+def _half(one: Totals, of: str = "") -> dict[str, Any]:
+    return {of + key: getattr(one, key) for key in ("calls", "bytes", "ns", "files")}
+
+
+def _rank0(of: Report | StepReport) -> dict[str, Any]:
+    """Not known where another rank was chosen."""
+    found = _half(of.rank0, "rank0_")
+    return found if of.choice.rank in (None, 0) else dict.fromkeys(found)
+
+
 def step_table(report: Report) -> Table:
     """Wall; rank 0 and all ranks: calls, GB, seconds, files; active seconds."""
-
-    def half(one: Totals, files: bool = True) -> tuple[str, ...]:
-        count = "-" if one.files is None else str(one.files)
-        return thousands(one.calls), short(one.bytes / 1e9), short(one.seconds), count if files else ""
-
-    def rank0(one: Totals, files: bool = True) -> tuple[str, ...]:
-        return half(one, files) if report.choice.rank in (None, 0) else ("-", "-", "-", "-" if files else "")
-
-    def active(ns: int | None) -> str:
-        return "-" if ns is None else short(ns / 1e9)
-
-    rows = tuple(
-        (one.name, short(one.wall_ns / 1e9), *rank0(one.rank0), *half(one.all), active(one.active_ns)) for one in report.steps
+    total = _half(report.all) | _rank0(report)
+    total |= {"wall_ns": report.wall_ns, "active_ns": report.active_ns}
+    shares = {key: share(total[key], report.wall_ns) for key in ("rank0_ns", "ns", "active_ns")}
+    printed = {key: "-" if of is None else share_text(of) for key, of in shares.items()}
+    lines = (
+        {"step": "TOTAL"} | total | {"files": "", "rank0_files": ""},
+        {"step": "%WALL"} | printed,
     )
-    wall = report.wall_ns / 1e9
-    total = ("TOTAL", short(wall), *rank0(report.rank0, False), *half(report.all, False), active(report.active_ns))
-    shares = [percent(seconds, wall) for seconds in (report.rank0.seconds, report.all.seconds)]
-    active_share = "-" if report.active_ns is None else percent(report.active_ns / 1e9, wall)
-    if report.choice.rank not in (None, 0):
-        shares[0] = "-"
-    share = ("%WALL", "", "", "", shares[0], "", "", "", shares[1], "", active_share)
-    columns = ("<Step", "Wall", "Calls", "GB", "sec", "files", "Calls", "GB", "sec", "files", "sec")
-    groups = (("", 2), ("Rank 0 I/O", 4), ("All ranks I/O", 4), ("Active", 1))
-    active_is = " Active: time with at least one rank in I/O." if report.active_ns is not None else ""
-    remarks = (f"I/O sec: sum over the ranks.{active_is}", "%WALL: share of the wall time")
-    return Table("Steps", columns, rows, groups, (total, share), remarks)
+    active = "" if report.active_ns is None else " Active: time with at least one rank in I/O."
+    remarks = (f"I/O sec: sum over the ranks.{active}", "%WALL: share of the wall time")
+    return LISTING.table("Steps", LISTING.rows(report), footer=lines, remarks=remarks)
 
 
 def totals_json(one: Totals) -> dict[str, Any]:
     return {"calls": one.calls, "bytes": one.bytes, "seconds": one.seconds, "files": one.files}
 
 
-def _step(step: StepReport) -> dict[str, Any]:
-    data = step.data
-    job = data.step.job
+def _row(step: StepReport) -> dict[str, Any]:
+    data, job = step.data, step.data.step.job
+    command = None if job is None or job.command is None else list(job.command)
     return {
-        "name": step.name,
-        "level": step.level,
-        "wall_s": step.wall_ns / 1e9,
-        "rank0": totals_json(step.rank0),
-        "all": totals_json(step.all),
-        "active_s": None if step.active_ns is None else step.active_ns / 1e9,
-        "lost_events": step.lost_events,
-        "complete": is_step_complete(step),
-        "ranks": sum(rank >= 0 for rank in step.ranks),
-        "nodes": len(data.files),
-        "processes": int(step.members.sum()),
-        "command": list(job.command) if job is not None and job.command is not None else None,
-        "exit_status": job.exit_status if job is not None else None,
-        "by_rank": [{"rank": rank, **totals_json(one)} for rank, one in step.by_rank.items()],
-        "routines": {"rank0": routines_json(routines_of(step, 0)), "all": routines_json(routines_of(step))},
-        "clocks": [
-            {
-                "node": a.node, "offset_ns": a.offset_ns, "drift": a.drift, "barriers": a.barriers, "error_ns": a.error_ns,
-            }
-            for a in data.alignments
-        ],
+        "step": step.name, "level": step.level, "command": command, "cwd": data.cwd,
+        "started_ns": step.started_ns, "wall_ns": step.wall_ns,
+        "exit_status": None if job is None else job.exit_status,
+        "ranks": sum(rank >= 0 for rank in step.ranks), "processes": int(step.members.sum()),
+        "nodes": len(data.files), **_rank0(step), **_half(step.all), "active_ns": step.active_ns,
+        "lost_events": step.lost_events, "complete": is_step_complete(step),
+        "rank0": totals_json(step.rank0), "all": totals_json(step.all),
+        "by_rank": lambda: [{"rank": n, **totals_json(one)} for n, one in step.by_rank.items()],
+        "routines": lambda: {
+            name: routines_json(routines_of(step, rank)) for name, rank in (("rank0", 0), ("all", None))
+        },
+        "clocks": [vars(one) for one in data.alignments],
     }  # fmt: skip
 
 
@@ -83,6 +127,7 @@ STEPS = TableKind(
     shows="wall time, calls, bytes and I/O seconds of each step",
     tables=lambda report, _: [step_table(report)],
     page="own",
-    json=lambda report, _: {"steps": [_step(step) for step in report.steps]},
+    json=lambda report, _: {"steps": LISTING.json(LISTING.rows(report))},
     is_in_overview=True,
+    listings=(LISTING,),
 )

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from weir.report.frame.build import Report, StepReport
-from weir.report.frame.figures import percent
+from weir.report.frame.declared import Field, Listing
+from weir.report.frame.figures import share
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.waits.phases import PhaseTotals
 from weir.report.waits.summary import synchronisation_of
-from weir.report.waits.table import costs_json, seconds
+from weir.report.waits.table import CRITICAL, EXPOSED, STEP, WAITED
 
 MOST_AUTOMATIC = 1000  # in JSON
 _SOURCES = {
@@ -20,38 +21,68 @@ _SOURCES = {
     "rules": ", by rule",
     "barriers": ", between barriers of MPI_COMM_WORLD",
 }
+_OF_RANK = "seconds of a rank"
+
+LISTING = Listing(
+    "phases",
+    "phases of each step, marked by the program or between barriers, as in `weir report --tables "
+    "phases`",
+    (
+        replace(STEP, heading=""),
+        Field("phase", "text", "", "its name", "Phase"),
+        Field("times", "int", "", "how often a rank was in it, at most", "times"),
+        Field("ranks", "int", "", "how many ranks were in it", "ranks"),
+        Field("least_ns", "int", "ns",
+              "of the rank that was in it for the shortest time, all times together", "min",
+              _OF_RANK, key="min_s"),
+        Field("mean_ns", "int", "ns", "of all ranks", "mean", _OF_RANK),
+        Field("most_ns", "int", "ns", "of the rank that was in it for the longest time", "max",
+              _OF_RANK, key="max_s"),
+        Field("sync_ns", "int", "ns", "last end less first end", "sync"),
+        Field("wall_ns", "int", "ns", "last end less first begin", "wall"),
+        Field("share_of_step", "real?", "1", "wall_ns, of that of the step", "%run"),
+        Field("io_ns", "int", "ns", "in I/O, over all ranks", "I/O", "s, all ranks"),
+        WAITED,
+        replace(EXPOSED, heading="exposed", group="s, all ranks"),
+        replace(CRITICAL, heading="critical", group="s, all ranks"),
+        Field("source", "text", "", "marks, rules or barriers"),
+    ),
+    lambda report: [row for step in report.steps for row in _rows(step)],
+)  # fmt: skip
 
 
-def phase_tables(report: Report, top: int | None, *, automatic: bool) -> Iterator[Table]:
-    """One for each step that has phases; automatic: also those between barriers."""
-    for step in report.steps:
-        found = synchronisation_of(step)
-        if found.phases and (automatic or found.spans.source != "barriers"):
-            yield _table(step, found.phases, top)
-
-
-def _table(step: StepReport, phases: tuple[PhaseTotals, ...], top: int | None) -> Table:
-    longest = set(sorted(range(len(phases)), key=lambda at: -phases[at].wall_ns)[:top])
-    kept = [one for at, one in enumerate(phases) if at in longest]
-    rows = tuple(
-        (
-            one.name, str(one.times), str(one.ranks), seconds(one.least_ns), seconds(one.mean_ns), seconds(one.most_ns), seconds(one.sync_ns),
-            seconds(one.wall_ns), percent(one.wall_ns, step.wall_ns), seconds(one.io_ns), seconds(one.exposed_ns), seconds(one.critical_ns),
-        )
-        for one in kept
-    )  # fmt: skip
-    of = f" ({len(kept)} of {len(phases)}, the longest)" if len(kept) < len(phases) else ""
-    columns = ("<Phase", "times", "ranks", "min", "mean", "max", "sync", "wall", "%run", "I/O", "exposed", "critical")
-    groups = (("", 3), ("seconds of a rank", 3), ("", 3), ("sec, all ranks", 3))
-    return Table(f"Phases of {step.name}{_SOURCES[synchronisation_of(step).spans.source]}{of}", columns, rows, groups)
-
-
-def _listed(step: StepReport) -> tuple[PhaseTotals, ...]:
+def _rows(step: StepReport) -> list[dict[str, Any]]:
     found = synchronisation_of(step)
-    if found.spans.source != "barriers" or len(found.phases) <= MOST_AUTOMATIC:
-        return found.phases
-    longest = set(sorted(range(len(found.phases)), key=lambda at: -found.phases[at].wall_ns)[:MOST_AUTOMATIC])
-    return tuple(one for at, one in enumerate(found.phases) if at in longest)
+    of_step = {"step": step.name, "source": found.spans.source}
+    return [
+        vars(one) | of_step | {"phase": one.name, "share_of_step": share(one.wall_ns, step.wall_ns)}
+        for one in found.phases
+    ]
+
+
+def _longest(rows: list[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """In their order."""
+    kept = set(sorted(range(len(rows)), key=lambda at: -rows[at]["wall_ns"])[:most])
+    return [row for at, row in enumerate(rows) if at in kept]
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    """One for each step; phases between barriers only when asked for: a run may have thousands."""
+    for step in report.steps:
+        rows, source = _rows(step), synchronisation_of(step).spans.source
+        if rows and (options.names(PHASES) or source != "barriers"):
+            kept = _longest(rows, options.limit)
+            of = f" ({len(kept)} of {len(rows)}, the longest)" if len(kept) < len(rows) else ""
+            yield LISTING.table(f"Phases of {step.name}{_SOURCES[source]}{of}", kept)
+
+
+def _json(report: Report) -> list[dict[str, Any]]:
+    """All phases of all steps; of those between barriers the MOST_AUTOMATIC longest."""
+    kept = []
+    for step in report.steps:
+        is_automatic = synchronisation_of(step).spans.source == "barriers"
+        kept += _longest(_rows(step), MOST_AUTOMATIC if is_automatic else None)
+    return LISTING.json(kept)
 
 
 def phase_findings(step: StepReport) -> Iterator[str]:
@@ -78,24 +109,6 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def phases_json(report: Report) -> list[dict[str, Any]]:
-    """All phases of all steps; of those between barriers the MOST_AUTOMATIC longest."""
-    return [
-        {
-            "step": step.name, "source": synchronisation_of(step).spans.source, "phase": one.name, "times": one.times, "ranks": one.ranks,
-            "min_s": one.least_ns / 1e9, "mean_s": one.mean_ns / 1e9, "max_s": one.most_ns / 1e9, "sync_s": one.sync_ns / 1e9,
-            "wall_s": one.wall_ns / 1e9, "io_s": one.io_ns / 1e9, **costs_json(one),
-        }
-        for step in report.steps
-        for one in _listed(step)
-    ]  # fmt: skip
-
-
-def _tables(report: Report, options: Options) -> Iterator[Table]:
-    """Those between barriers only when they are asked for: a run may have thousands."""
-    return phase_tables(report, options.limit, automatic=options.names(PHASES))
-
-
 PHASES = TableKind(
     name="phases",
     heading="Phases",
@@ -103,6 +116,7 @@ PHASES = TableKind(
     tables=_tables,
     why_empty="there are no marks in the program, no rules that fit (--phases) and no barriers, or it was not recorded at level trace",
     page="early",
-    json=lambda report, _: {"phases": phases_json(report)},
+    json=lambda report, _: {"phases": _json(report)},
     has_rows=lambda report: any(synchronisation_of(step).phases for step in report.steps),
+    listings=(LISTING,),
 )

@@ -4,92 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from weir.analysis.names import shown
 from weir.report.frame.build import Report, StepReport
-from weir.report.frame.figures import percent, short, spans
-from weir.report.frame.kind import TableKind
+from weir.report.frame.declared import Field, Listing, sums
+from weir.report.frame.figures import percent, share, short, spans
+from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.waits.summary import FileWaits, RoutineWaits, StepWaits, synchronisation_of
+from weir.report.waits.summary import StepWaits, synchronisation_of
 
 MOST_RANKS = 4
-LEAST_NS = 500_000  # in a table of msec
+LEAST_NS = 500_000  # of a file in its table
 CRITICAL_SHARE = 0.02  # of a step: worth a sentence
 LEGEND = (
     "for I/O: waits in MPI for a rank in I/O, added up over the waiting ranks",
     "exposed: I/O of the awaited rank while others waited for it",
     "critical: time by which I/O delays the step",
 )
-
-
-def wait_tables(report: Report, top: int | None) -> Iterator[Table]:
-    """One line for each step that waited in MPI; then, step by step, its files and its routines of MPI. Nothing where MPI was not recorded."""
-    steps = [step for step in report.steps if synchronisation_of(step).waits is not None]
-    if not steps:
-        return
-    yield _step_table(steps)
-    for step in steps:
-        waits = synchronisation_of(step).waits
-        assert waits is not None
-        files = _file_table(step, waits, top)
-        if files is not None:
-            yield files
-        if waits.routines:
-            yield _routine_table(step, waits, top)
-
-
-def seconds(ns: int) -> str:
-    return f"{ns / 1e9:.3f}"
-
-
-def _step_table(steps: list[StepReport]) -> Table:
-    def cells(name: str, wall: int, io: int, active: int | None, *figures: int) -> tuple[str, ...]:
-        waiting, waited, exposed, critical = figures
-        return (
-            name, seconds(wall), seconds(io), "-" if active is None else seconds(active), seconds(waiting), seconds(waited),
-            seconds(exposed), percent(exposed, wall), seconds(critical), percent(critical, wall),
-        )  # fmt: skip
-
-    lines = []
-    for step in steps:
-        waits = synchronisation_of(step).waits
-        assert waits is not None
-        figures = (waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns)
-        lines.append((step.name, step.wall_ns, step.all.ns, step.active_ns, *figures))
-    rows = tuple(cells(*line) for line in lines)
-    sums = [None if None in column else sum(column) for column in list(zip(*lines))[1:]]
-    footer = (cells("TOTAL", *sums),) if len(lines) > 1 else ()
-    columns = ("<Step", "Wall", "I/O", "active", "in MPI", "for I/O", "sec", "%wall", "sec", "%wall")
-    rank = steps[0].choice.rank
-    groups = (("", 2), ("All ranks" if rank is None else f"Rank {rank}", 2), ("waits, rank-sec", 2), ("exposed", 2), ("critical", 2))
-    whose = () if rank is None else ("waits, exposed and critical are of all ranks",)
-    remarks = LEGEND + whose + tuple(
-        f"{step.name}: {synchronisation_of(step).waits.incomplete} collectives are left out: not all of their ranks have a record of them"
-        for step in steps
-        if synchronisation_of(step).waits.incomplete
-    )
-    return Table("Waits for I/O", columns, rows, groups, footer, remarks)
-
-
-def _file_table(step: StepReport, waits: StepWaits, top: int | None) -> Table | None:
-    """None when nothing costs as much as the table could show."""
-
-    def cells(one: FileWaits) -> tuple[str, ...]:
-        op = one.ops[0].op if one.ops else "-"
-        return (
-            seconds(one.critical_ns), percent(one.critical_ns, step.wall_ns), seconds(one.exposed_ns), seconds(one.waited_ns), seconds(one.io_ns),
-            op, ranks(one.ranks), shown(one.file, step.data.cwd),
-        )  # fmt: skip
-
-    files = [one for one in waits.files[:top] if max(one.critical_ns, one.waited_ns) >= LEAST_NS]
-    if not files:
-        return None
-    total = tuple(sum(getattr(one, key) for one in waits.files) for key in ("critical_ns", "exposed_ns", "waited_ns", "io_ns"))
-    footer = (seconds(total[0]), percent(total[0], step.wall_ns), *map(seconds, total[1:]), "", "", "TOTAL")
-    of = f" ({len(files)} of {len(waits.files)})" if len(files) < len(waits.files) else ""
-    columns = ("critical", "%wall", "exposed", "waited", "I/O", "<mostly in", "<of ranks", "<File")
-    return Table(f"Files that {step.name} waits for, seconds{of}", columns, tuple(map(cells, files)), footer=(footer,))
 
 
 def ranks(found: tuple[int, ...]) -> str:
@@ -99,20 +32,182 @@ def ranks(found: tuple[int, ...]) -> str:
     return f"{spans(found[:1])} and {len(found) - 1} more"
 
 
-def _routine_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
-    def cells(one: RoutineWaits) -> tuple[str, ...]:
-        last = "-" if one.last is None else str(one.last)
-        return (
-            one.routine, shown(one.communicator, step.data.cwd) or "-", str(one.calls), seconds(one.waiting_ns),
-            seconds(one.waited_ns), last, percent(one.last_times, one.times),
-        )  # fmt: skip
+STEP = Field("step", "text", "", "name of the step", "Step")
+# Where the title of the table, and the object around it in JSON, have it.
+WITHIN_STEP = replace(STEP, heading="", key=None)
+WAITED = Field("waited_ns", "int", "ns",
+    "rank-seconds in which others waited in MPI for a rank that was in it")
+EXPOSED = Field("exposed_ns", "int", "ns",
+    "by how much earlier the awaited ranks would have come without it")
+CRITICAL = Field("critical_ns", "int", "ns",
+    "by how much earlier all would have met had nobody done it; contains exposed_ns")  # fmt: skip
 
-    routines = waits.routines[:top]
-    of = f" ({len(routines)} of {len(waits.routines)})" if len(routines) < len(waits.routines) else ""
-    columns = ("<Routine", "<Communicator", "Calls", "waits", "for I/O", "rank", "times")
-    groups = (("", 3), ("rank-sec", 2), ("mostly for", 2))
-    remark = "mostly for: the rank that others waited for most often; its share of waits"
-    return Table(f"MPI calls in which {step.name} waits{of}", columns, tuple(map(cells, routines)), groups, remarks=(remark,))
+BY_STEP = Listing(
+    "waits_by_step",
+    "waits of each step that recorded MPI, as in `weir report --tables waits`",
+    (
+        STEP,
+        Field("wall_ns", "int", "ns", "from start to end", "Wall"),
+        Field("io_ns", "int", "ns", "in I/O, of all ranks", "I/O", "All ranks"),
+        Field("active_ns", "int?", "ns", "with at least one rank in I/O", "active", "All ranks"),
+        Field("waiting_ns", "int", "ns", "in waits of MPI, of all ranks", "in MPI",
+              "waits, rank-s"),
+        replace(WAITED, heading="for I/O", group="waits, rank-s"),
+        replace(EXPOSED, heading="s", group="exposed"),
+        Field("exposed_share", "real?", "1", "of wall_ns", "%wall", "exposed"),
+        replace(CRITICAL, heading="s", group="critical"),
+        Field("critical_share", "real?", "1", "of wall_ns", "%wall", "critical"),
+        Field("ranks", "int", "", "ranks of the step"),
+        Field("nodes", "int", "", "nodes that they ran on"),
+        Field("collectives", "int", "", "collectives of which all ranks have a record"),
+        Field("incomplete", "int", "", "other collectives, which are left out"),
+        Field("files", "object", "", "waits by file"),
+        Field("routines", "object", "", "waits by routine"),
+    ),
+    lambda report: [_step_row(step, waits) for step, waits in _waiting(report)],
+)
+BY_OPERATION = Listing(
+    "critical",
+    "critical I/O time of each file and operation, as in `weir report --tables waits`; of runs "
+    "whose waits in MPI were recorded",
+    (
+        WITHIN_STEP,
+        Field("file", "path", "", "path of the file, or (no file)"),
+        Field("op", "text", "", "operation"),
+        WAITED,
+        EXPOSED,
+        CRITICAL,
+    ),
+    lambda report: [
+        vars(op) | {"step": step.name, "file": file.file}
+        for step, waits in _waiting(report)
+        for file in waits.files
+        for op in file.ops
+    ],
+)
+BY_FILE = Listing(
+    "waits_by_file",
+    "files that a step waits for, as in `weir report --tables waits`",
+    (
+        WITHIN_STEP,
+        replace(CRITICAL, heading="critical"),
+        Field("critical_share", "real?", "1", "of the wall time of the step", "%wall"),
+        replace(EXPOSED, heading="exposed"),
+        replace(WAITED, heading="waited"),
+        Field("io_ns", "int", "ns", "in I/O on it, of all ranks", "I/O"),
+        Field("op", "text?", "", "with the largest critical time", "mostly in", key=None),
+        Field("ranks", "list", "", "awaited ranks, most often first", "<of ranks", show=ranks),
+        Field("file", "path", "", "path of the file, or (no file)", "File"),
+        Field("ops", "object", "", "waited_s, exposed_s and critical_s by operation"),
+    ),
+    lambda report: [row for step, waits in _waiting(report) for row in _file_rows(step, waits)],
+)
+BY_ROUTINE = Listing(
+    "waits",
+    "waiting in MPI by routine and communicator, as in `weir report --tables waits`",
+    (
+        WITHIN_STEP,
+        Field("routine", "text", "", "routine of MPI", "Routine"),
+        Field("communicator", "text?", "", "world, self, world/3.0, ...; null: several",
+              "Communicator"),
+        Field("calls", "int", "", "instances of a collective; otherwise calls with a known partner",
+              "Calls"),
+        Field("waiting_ns", "int", "ns", "of all ranks until the awaited one came", "waits",
+              "rank-s"),
+        Field("waited_ns", "int", "ns", "of it while that one was in I/O", "for I/O", "rank-s"),
+        Field("last_rank", "int32?", "", "the rank that was waited for most often", "rank",
+              "mostly for", key="last"),
+        Field("last_share", "real?", "1", "last_times of times", "times", "mostly for"),
+        Field("last_times", "int", "", "how often it was"),
+        Field("times", "int", "", "calls in which any rank waited"),
+    ),
+    lambda report: [row for step, waits in _waiting(report) for row in _routine_rows(step, waits)],
+)
+
+
+def _waiting(report: Report) -> Iterator[tuple[StepReport, StepWaits]]:
+    """Steps that recorded MPI."""
+    for step in report.steps:
+        waits = synchronisation_of(step).waits
+        if waits is not None:
+            yield step, waits
+
+
+def _step_row(step: StepReport, waits: StepWaits) -> dict[str, Any]:
+    return vars(waits) | {
+        "step": step.name, "wall_ns": step.wall_ns, "io_ns": step.all.ns,
+        "active_ns": step.active_ns,
+        "exposed_share": share(waits.exposed_ns, step.wall_ns),
+        "critical_share": share(waits.critical_ns, step.wall_ns),
+        "files": lambda: BY_FILE.json(_file_rows(step, waits)),
+        "routines": lambda: BY_ROUTINE.json(_routine_rows(step, waits)),
+    }  # fmt: skip
+
+
+def _file_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
+    costs = replace(BY_OPERATION, fields=(WAITED, EXPOSED, CRITICAL))
+    return [
+        vars(one)
+        | {"step": step.name, "critical_share": share(one.critical_ns, step.wall_ns)}
+        | {"op": one.ops[0].op if one.ops else None}
+        | {"ops": {op.op: costs.json([op])[0] for op in one.ops}}
+        for one in waits.files
+    ]
+
+
+def _routine_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
+    return [
+        vars(one)
+        | {"step": step.name, "communicator": one.communicator or None, "last_rank": one.last}
+        | {"last_share": share(one.last_times, one.times)}
+        for one in waits.routines
+    ]
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    """One line for each step; then, step by step, its files and its routines of MPI."""
+    steps, top = list(_waiting(report)), options.limit
+    if not steps:
+        return
+    yield _step_table(report, steps)
+    for step, waits in steps:
+        files = _file_rows(step, waits)
+        if any(max(row["critical_ns"], row["waited_ns"]) >= LEAST_NS for row in files[:top]):
+            yield _file_table(step, files, top)
+        if waits.routines:
+            title = f"MPI calls in which {step.name} waits"
+            remark = "mostly for: the rank that others waited for most often; its share of waits"
+            rows = _routine_rows(step, waits)
+            yield BY_ROUTINE.table(title, rows, cwd=step.data.cwd, top=top, remarks=[remark])
+
+
+def _step_table(report: Report, steps: list[tuple[StepReport, StepWaits]]) -> Table:
+    rows, rank = BY_STEP.rows(report), report.choice.rank
+    added = [one.name for one in BY_STEP.columns if one.unit == "ns"]
+    total = {"step": "TOTAL"} | sums(rows, *added)
+    for cost in ("exposed", "critical"):
+        total[f"{cost}_share"] = share(total[f"{cost}_ns"], total["wall_ns"])
+    remarks = [*LEGEND, *["waits, exposed and critical are of all ranks"] * (rank is not None)]
+    remarks += [
+        f"{step.name}: {waits.incomplete} collectives are left out: not all of their ranks have a "
+        "record of them"
+        for step, waits in steps
+        if waits.incomplete
+    ]
+    made = BY_STEP.table("Waits for I/O", rows, footer=[total] * (len(rows) > 1), remarks=remarks)
+    (first, count), _, *others = made.groups
+    who = "All ranks" if rank is None else f"Rank {rank}"
+    return replace(made, groups=((first, count), (who, 2), *others))
+
+
+def _file_table(step: StepReport, files: list[dict[str, Any]], top: int | None) -> Table:
+    """Files that cost as much as the table can show, of those that cost most."""
+    total = sums(files, "critical_ns", "exposed_ns", "waited_ns", "io_ns")
+    total |= {"critical_share": share(total["critical_ns"], step.wall_ns), "file": "TOTAL"}
+    listed = [row for row in files[:top] if max(row["critical_ns"], row["waited_ns"]) >= LEAST_NS]
+    title = f"Files that {step.name} waits for, s"
+    of = f" ({len(listed)} of {len(files)})" if len(listed) < len(files) else ""
+    return BY_FILE.table(title + of, listed, cwd=step.data.cwd, footer=[total])
 
 
 def wait_findings(step: StepReport) -> Iterator[str]:
@@ -130,49 +225,15 @@ def wait_findings(step: StepReport) -> Iterator[str]:
     )
 
 
-def waits_json(report: Report) -> list[dict[str, Any]]:
-    """Of the steps that recorded MPI."""
-    made = []
-    for step in report.steps:
-        waits = synchronisation_of(step).waits
-        if waits is not None:
-            made.append({"step": step.name, "wall_s": step.wall_ns / 1e9, "io_s": step.all.ns / 1e9, **_waits(waits)})
-    return made
-
-
-def _waits(waits: StepWaits) -> dict[str, Any]:
-    return {
-        "ranks": waits.ranks, "nodes": waits.nodes, "collectives": waits.collectives, "incomplete": waits.incomplete,
-        "waiting_s": waits.waiting_ns / 1e9, **costs_json(waits),
-        "files": [
-            {
-                "file": one.file, "io_s": one.io_ns / 1e9, **costs_json(one), "ranks": list(one.ranks),
-                "ops": {op.op: costs_json(op) for op in one.ops},
-            }
-            for one in waits.files
-        ],
-        "routines": [
-            {
-                "routine": one.routine, "communicator": one.communicator, "calls": one.calls, "waiting_s": one.waiting_ns / 1e9,
-                "waited_s": one.waited_ns / 1e9, "last": one.last, "last_times": one.last_times, "times": one.times,
-            }
-            for one in waits.routines
-        ],
-    }  # fmt: skip
-
-
-def costs_json(one: Any) -> dict[str, float]:
-    return {"waited_s": one.waited_ns / 1e9, "exposed_s": one.exposed_ns / 1e9, "critical_s": one.critical_ns / 1e9}
-
-
 WAITS = TableKind(
     name="waits",
     heading="Who waits for whose I/O",
     short_heading="Waits",
     shows="files and MPI calls that delay the run, and by how much",
-    tables=lambda report, options: wait_tables(report, options.limit),
+    tables=_tables,
     why_empty="waits are recorded of MPI programs, at level trace without --no-mpi",
     page="early",
-    json=lambda report, _: {"waits": waits_json(report)},
-    has_rows=lambda report: any(synchronisation_of(step).waits is not None for step in report.steps),
+    json=lambda report, _: {"waits": BY_STEP.json(BY_STEP.rows(report))},
+    has_rows=lambda report: any(_waiting(report)),
+    listings=(BY_OPERATION, BY_ROUTINE, BY_STEP, BY_FILE),
 )
