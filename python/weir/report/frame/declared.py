@@ -79,7 +79,9 @@ class Field:
         if callable(value):
             return value()
         in_seconds = self.unit == "ns" and not str(self.json_key).endswith("ns")
-        return value / 1e9 if in_seconds and value is not None else value
+        if in_seconds and value is not None:
+            return value / 1e9
+        return list(value) if isinstance(value, tuple) else value
 
 
 def _value(row: Row, name: str) -> Any:

@@ -161,7 +161,7 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
         model_ranks=model,
         servers=servers,
         writers=writers,
-        groups=max(len(table.what.get("serve", ())), bool(servers)),
+        groups=max(len(table.what.get("serve", ())), int(bool(servers))),
         how=max(table.what.get("define", {""}), key=len),
         seen_ns=of_loser(*_SEEN),
         mean_seen_ns=sum(seen) // len(seen) if seen else 0,

@@ -7,13 +7,100 @@ from collections.abc import Iterator
 from typing import Any
 
 from weir.report.frame.build import Report
-from weir.report.frame.figures import megabytes, percent, rate, spans
+from weir.report.frame.declared import Field, Listing, sums
+from weir.report.frame.figures import megabytes, percent, rate, seconds, spans
 from weir.report.frame.kind import TableKind
 from weir.report.frame.table import Table
-from weir.report.output.compute import StepOutput, StreamOutput, all_outputs
+from weir.report.output.compute import StepOutput, all_outputs
 
 LOST_SHARE = 0.05  # of the run: worth a sentence
 BUSY_SHARE = 0.5  # of the servers' life: more of them, or faster ones, would help
+
+
+LISTING = Listing(
+    "output",
+    "what output through libweir cost each step; times of compute ranks: of the one that lost most",
+    (
+        Field("step", "text", "", "name of the step"),
+        Field("how", "text", "", "mode, buffers, routes"),
+        Field("compute_ranks", "list", "", "ranks of the model"),
+        Field("servers", "list", "", "ranks that are servers"),
+        Field("writers", "list", "", "ranks that write"),
+        Field("groups", "int", "", "groups of servers"),
+        Field("effective_ns", "int", "ns", "effective write time: put_ns + wait_ns + end_step_ns"),
+        Field("effective_mean_ns", "int", "ns", "the same, mean of the compute ranks"),
+        Field("put_ns", "int", "ns", "in put, of a compute rank"),
+        Field("wait_ns", "int", "ns", "in waits for buffers or a free group, likewise"),
+        Field("end_step_ns", "int", "ns", "at the end of steps, likewise"),
+        Field("agree_ns", "int", "ns", "of end_step_ns, for other compute ranks"),
+        Field("final_ns", "int", "ns", "final write, which nothing overlaps"),
+        Field("output_ns", "int", "ns", "effective_ns + final_ns"),
+        Field("share_of_run", "real", "1", "output_ns, of the wall time of the step"),
+        Field("define_ns", "int", "ns", "definitions, the set-up of the servers included"),
+        Field("get_ns", "int", "ns", "reading back"),
+        Field("frames", "int", "", "frames written"),
+        Field("refused", "int", "", "frames that failed or were not complete"),
+        Field("put_bytes", "int", "bytes", "put by all compute ranks"),
+        Field("written_bytes", "int", "bytes", "written by all writers"),
+        Field("write_ns", "int", "ns", "actual write time: of the busiest writer"),
+        Field("close_ns", "int", "ns", "of it after the last frame"),
+        Field("server_life_ns", "int", "ns", "life of the servers; 0 in modes without"),
+        Field("system_calls", "int", "",
+              "system calls of libweir, which the tables of I/O have too", key=None),
+        Field("system_writes", "int", "", "writes among them", key=None),
+        Field("system_written_bytes", "int", "bytes", "of these", key=None),
+        Field("system_ns", "int", "ns", "in system_calls, of all ranks", key=None),
+        Field("busy_s", "object", "", "seconds of each writer, by rank"),
+        Field("system", "object", "", "calls, writes, written_bytes, seconds: system_calls, ..."),
+        Field("streams", "object", "", "figures by stream"),
+    ),
+    lambda report: [_row(one) for one in all_outputs(report)],
+)
+STREAMS = Listing(
+    "output_streams",
+    "streams of output through libweir",
+    (
+        Field("step", "text", "", "name of the step", key=None),
+        Field("stream", "text", "", "name of the stream", "Stream"),
+        Field("frames", "int", "", "frames written", "frames"),
+        Field("puts", "int", "", "calls of put", "puts", "compute ranks"),
+        Field("put_ns", "int", "ns", "of the compute rank that lost most", "put", "compute ranks"),
+        Field("wait_ns", "int", "ns", "likewise", "wait", "compute ranks"),
+        Field("put_bytes", "int", "bytes", "put by all compute ranks"),
+        Field("written_bytes", "int", "bytes", "written by all writers", "MB", "busiest writer"),
+        Field("write_ns", "int", "ns", "of the busiest writer", "s", "busiest writer"),
+        Field("mb_per_s", "real", "MB/s", "written_bytes by write_ns", "MB/s", "busiest writer",
+              key=None),
+        Field("fetch_ns", "int", "ns", "of all writers", "fetch", "all writers, s"),
+        Field("transpose_ns", "int", "ns", "of all writers", "transp", "all writers, s"),
+        Field("encode_ns", "int", "ns", "of all writers, a part of the writing", "encode",
+              "all writers, s"),
+        Field("refused", "int", "", "frames that failed or were not complete", "refused",
+              show=lambda count: str(count or "")),
+    ),
+    lambda report: [row for one in all_outputs(report) for row in _stream_rows(one)],
+)
+
+
+def _row(one: StepOutput) -> dict[str, Any]:
+    return vars(one) | {
+        "compute_ranks": one.model_ranks, "effective_ns": one.seen_ns,
+        "effective_mean_ns": one.mean_seen_ns, "output_ns": one.output_ns,
+        "share_of_run": one.share(one.output_ns), "server_life_ns": one.alive_ns,
+        "busy_s": {str(rank): ns / 1e9 for rank, ns in one.busy_ns.items()},
+        "system": {
+            "calls": one.system_calls, "writes": one.system_writes,
+            "written_bytes": one.system_written_bytes, "seconds": one.system_ns / 1e9,
+        },
+        "streams": STREAMS.json(_stream_rows(one)),
+    }  # fmt: skip
+
+
+def _stream_rows(one: StepOutput) -> list[dict[str, Any]]:
+    return [
+        vars(of) | {"step": one.step, "mb_per_s": rate(of.written_bytes, of.write_ns)}
+        for of in one.streams
+    ]
 
 
 def output_tables(report: Report) -> Iterator[Table]:
@@ -21,7 +108,10 @@ def output_tables(report: Report) -> Iterator[Table]:
     for one in all_outputs(report):
         yield _cost_table(one)
         if one.streams:
-            yield _stream_table(one)
+            rows = _stream_rows(one)
+            total = vars(one) | sums(rows, "puts", "fetch_ns", "transpose_ns", "encode_ns")
+            total |= {"stream": "TOTAL", "mb_per_s": rate(one.written_bytes, one.write_ns)}
+            yield STREAMS.table(f"Streams of {one.step}", rows, footer=[total])
 
 
 def _do(ranks: tuple[int, ...], verb: str) -> str:
@@ -39,7 +129,7 @@ def _who(one: StepOutput) -> str:
 
 def _cost_table(one: StepOutput) -> Table:
     def line(what: str, ns: int, remark: str = "") -> tuple[str, ...]:
-        return what, f"{ns / 1e9:.3f}", percent(ns, one.wall_ns), remark
+        return what, seconds(ns), percent(ns, one.wall_ns), remark
 
     waited = "wait for a free group" if one.servers else "wait for buffers"
     lines = [
@@ -55,37 +145,14 @@ def _cost_table(one: StepOutput) -> Table:
     lines += [line("reading back", one.get_ns)] if one.get_ns else []
     system = (
         f"the system's calls of libweir, in the tables of I/O too: {one.system_calls}, of them {one.system_writes} writes of "
-        f"{megabytes(one.system_written_bytes):.3f} MB; {one.system_ns / 1e9:.3f} sec of all ranks"
+        f"{megabytes(one.system_written_bytes):.3f} MB; {one.system_ns / 1e9:.3f} s of all ranks"
     )
     title = f"Output of {one.step}: {_who(one)}"
-    return Table(title, ("<", "sec", "%run", "<"), tuple(lines), remarks=(system, *([one.how] if one.how else [])))
+    return Table(title, ("<", "s", "%run", "<"), tuple(lines), remarks=(system, *([one.how] if one.how else [])))
 
 
 def _speed(count: int, ns: int) -> str:
     return f"{megabytes(count):.3f} MB, {rate(count, ns):.0f} MB/s"
-
-
-def _stream_table(one: StepOutput) -> Table:
-    def cells(of: StreamOutput) -> tuple[str, ...]:
-        return (
-            of.stream, str(of.frames), str(of.puts), *_seconds(of.put_ns, of.wait_ns), f"{megabytes(of.written_bytes):.3f}",
-            *_seconds(of.write_ns), f"{rate(of.written_bytes, of.write_ns):.0f}",
-            *_seconds(of.fetch_ns, of.transpose_ns, of.encode_ns), str(of.refused) if of.refused else "",
-        )  # fmt: skip
-
-    total = (
-        "TOTAL", str(one.frames), str(sum(of.puts for of in one.streams)), *_seconds(one.put_ns, one.wait_ns),
-        f"{megabytes(one.written_bytes):.3f}", *_seconds(one.write_ns), f"{rate(one.written_bytes, one.write_ns):.0f}",
-        *_seconds(*(sum(getattr(of, key) for of in one.streams) for key in ("fetch_ns", "transpose_ns", "encode_ns"))),
-        str(one.refused or ""),
-    )  # fmt: skip
-    columns = ("<Stream", "frames", "puts", "put", "wait", "MB", "sec", "MB/s", "fetch", "transp", "encode", "refused")
-    groups = (("", 2), ("compute ranks", 3), ("busiest writer", 3), ("all writers, sec", 3), ("", 1))
-    return Table(f"Streams of {one.step}", columns, tuple(map(cells, one.streams)), groups, (total,))
-
-
-def _seconds(*lengths: int) -> tuple[str, ...]:
-    return tuple(f"{ns / 1e9:.3f}" for ns in lengths)
 
 
 def output_findings(one: StepOutput) -> Iterator[str]:
@@ -115,33 +182,6 @@ def output_findings(one: StepOutput) -> Iterator[str]:
         yield f"{one.refused} {what} not written (streams: {names or 'not known'}): the program got the reason"
 
 
-def output_json(one: StepOutput) -> dict[str, Any]:
-    """The same figures; seconds of compute ranks are those of the one that lost most, of writers those of the busiest."""
-    return {
-        "step": one.step, "how": one.how, "compute_ranks": list(one.model_ranks), "servers": list(one.servers),
-        "writers": list(one.writers), "groups": one.groups, "effective_s": one.seen_ns / 1e9,
-        "effective_mean_s": one.mean_seen_ns / 1e9, "put_s": one.put_ns / 1e9, "wait_s": one.wait_ns / 1e9,
-        "end_step_s": one.end_step_ns / 1e9, "agree_s": one.agree_ns / 1e9, "final_s": one.final_ns / 1e9,
-        "output_s": one.output_ns / 1e9, "share_of_run": one.share(one.output_ns), "define_s": one.define_ns / 1e9,
-        "get_s": one.get_ns / 1e9, "frames": one.frames, "refused": one.refused, "put_bytes": one.put_bytes, "written_bytes": one.written_bytes,
-        "write_s": one.write_ns / 1e9, "close_s": one.close_ns / 1e9, "server_life_s": one.alive_ns / 1e9,
-        "busy_s": {str(rank): ns / 1e9 for rank, ns in one.busy_ns.items()},
-        "system": {
-            "calls": one.system_calls, "writes": one.system_writes, "written_bytes": one.system_written_bytes,
-            "seconds": one.system_ns / 1e9,
-        },
-        "streams": [
-            {
-                "stream": of.stream, "frames": of.frames, "refused": of.refused, "puts": of.puts, "put_bytes": of.put_bytes,
-                "put_s": of.put_ns / 1e9, "wait_s": of.wait_ns / 1e9, "write_s": of.write_ns / 1e9,
-                "written_bytes": of.written_bytes, "fetch_s": of.fetch_ns / 1e9, "transpose_s": of.transpose_ns / 1e9,
-                "encode_s": of.encode_ns / 1e9,
-            }
-            for of in one.streams
-        ],
-    }  # fmt: skip
-
-
 OUTPUT = TableKind(
     name="output",
     heading="Output through libweir",
@@ -149,6 +189,7 @@ OUTPUT = TableKind(
     shows="what output through libweir cost the ranks of the model",
     tables=lambda report, _: output_tables(report),
     why_empty="nothing was written through libweir",
-    json=lambda report, _: {"output": [output_json(one) for one in all_outputs(report)]},
+    json=lambda report, _: {"output": LISTING.json(LISTING.rows(report))},
     has_rows=lambda report: bool(all_outputs(report)),
+    listings=(LISTING, STREAMS),
 )
