@@ -42,7 +42,7 @@ void* look(void*) {
   return nullptr;
 }
 
-// A child that has both locks until it is told to let the first one go.
+// A child that has both locks until it is asked to let the first one go.
 struct Holding {
   Lock first, second;
   uint32_t is_held, release_first;
