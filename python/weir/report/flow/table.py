@@ -28,6 +28,7 @@ from weir.report.flow.compute import (
 )
 from weir.report.flow.rereads import Extents, Reread, extents, read_again, read_by_all, uses_between
 from weir.report.frame.build import Report
+from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.figures import megabytes, percent, short, spans
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
@@ -67,6 +68,118 @@ def report_rereads(report: Report, found: Flow) -> tuple[list[Reread], list[Rere
     return read_by_all(found, steps), read_again(found, flow_steps(report), steps)
 
 
+LISTING = Listing(
+    "flow",
+    "files, or patterns of files, by what becomes of them in the run, as in `weir report --tables flow`",
+    (
+        Field("bytes_written", "int", "bytes", "written to them", "MB written"),
+        Field("bytes_read", "int", "bytes", "read from them", "MB read"),
+        Field("write_ns", "int", "ns", "in writes", "write", "s"),
+        Field("read_ns", "int", "ns", "in reads", "read", "s"),
+        Field("other_ns", "int", "ns", "in other calls", "other", "s"),
+        Field("ns", "int", "ns", "in all calls", "s"),
+        Field("written_in", "list", "", "steps that write them", "<written in", key=None),
+        Field("read_in", "list", "", "steps that read them", "<read in", key=None),
+        Field("removed", "int", "", "files of them that the run removed"),
+        Field("gone", "text", "", "yes: all of them; N of them", "removed", key=None),
+        Field("count", "int", "", "how many files they are", "files", key=None),
+        Field("pattern", "text", "", "path, or pattern of the paths", "File"),
+        Field("role", "text", "", "role of the files in the run"),
+        Field("numbers", "object", "", "letter, least, most, count of each number in the pattern"),
+        Field("files", "object", "", "paths"),
+        Field("also", "object", "", "other paths of these files"),
+        Field("uses", "object", "", "of each step that used them"),
+        Field("passages", "object", "",
+              "from (null: existed before), to, writers, readers, files, bytes"),
+    ),
+    lambda report: _flow_rows(report_flow(report)),
+)
+PASSAGES = Listing(
+    "passages",
+    "bytes from the step that wrote a file to the step that read it, as in `weir report --tables graph`",
+    (
+        Field("bytes", "int", "bytes", "read", "MB"),
+        Field("from_step", "text", "", "step that wrote; (before): the file existed before the run",
+              "from"),
+        Field("writers", "text", "", "its ranks that wrote", "ranks"),
+        Field("to_step", "text", "", "step that read", "to"),
+        Field("readers", "text", "", "its ranks that read", "ranks"),
+        Field("files", "int", "", "how many files", "files"),
+        Field("pattern", "text", "", "path, or pattern of the paths", "File"),
+    ),
+    lambda report: _passage_rows(report_flow(report)),
+)
+REREADS = Listing(
+    "rereads",
+    "files that all ranks of a step read, or one rank more than once, as in `weir report --tables reads`",
+    (
+        Field("bytes", "int", "bytes", "read", "MB read"),
+        Field("distinct_bytes", "int?", "bytes",
+              "of these, each byte counted once; null: offsets are not known", "MB distinct"),
+        Field("ratio", "real?", "", "bytes by distinct_bytes", "times", show="{:.1f}".format,
+              key=None),
+        Field("opens", "int", "", "of one rank, at most", "opens",
+              show=lambda count: str(count or "")),
+        Field("step", "text", "", "name of the step", "Step"),
+        Field("readers", "text", "", "ranks in words: all, sev, ...", "ranks", key=None),
+        Field("count", "int", "", "how many files they are", "files", key=None),
+        Field("pattern", "text", "", "path, or pattern of the paths", "File"),
+        Field("ranks", "text", "", "ranks as a list: 0-3,8"),
+        Field("files", "list", "", "their paths"),
+        Field("by_all", "bool", "", "all ranks read them; else the same rank more than once",
+              key=None),
+    ),
+    lambda report: [row for rows in _reread_rows(report, None) for row in rows],
+)
+
+
+def _flow_rows(found: Flow, rows: Iterable[Row] | None = None) -> list[dict[str, Any]]:
+    return [_flow_row(found, row) for row in (found.rows if rows is None else rows)]
+
+
+def _flow_row(found: Flow, row: Row) -> dict[str, Any]:
+    written, read = (_steps_of(found, steps) for steps in _carried_ends(row))
+    removed, count = sum(file.removed for file in row.files), len(row.files)
+    added = ("bytes_written", "bytes_read", "write_ns", "read_ns", "other_ns", "ns")
+    return {key: row.sum(key) for key in added} | {
+        "written_in": written, "read_in": read, "removed": removed, "count": count,
+        "gone": "" if not removed else "yes" if removed == count else f"{removed} of them",
+        "pattern": row.pattern.text, "role": row.role, "files": [file.file for file in row.files],
+        "numbers": [vars(one) for one in row.pattern.numbers],
+        "also": lambda: sorted({name for file in row.files for name in file.names} - {file.file for file in row.files}),
+        "uses": lambda: [_use_json(found, step, use) for step, use in enumerate(row.uses) if use is not None],
+        "passages": lambda: [_passage_json(found, edge) for edge in row.passages],
+    }  # fmt: skip
+
+
+def _passage_rows(found: Flow) -> list[dict[str, Any]]:
+    """Most bytes first."""
+    ends = ("from_step", "writers", "to_step", "readers")
+    made = [
+        {"bytes": edge.bytes, "files": edge.files, "pattern": row.pattern.text} | dict(zip(ends, _ends(found, edge)))
+        for row in found.rows
+        for edge in row.passages
+    ]
+    return sorted(made, key=lambda one: (-one["bytes"], one["pattern"]))
+
+
+def _reread_rows(report: Report, pattern: str | None) -> list[list[dict[str, Any]]]:
+    """Of files that all ranks of a step read; of those that the same rank read more than once."""
+    found = report_flow(report, pattern)
+    return [
+        [
+            {
+                "bytes": one.bytes, "distinct_bytes": one.distinct, "opens": one.times, "by_all": by_all,
+                "ratio": one.bytes / one.distinct if one.distinct else None, "step": found.steps[one.step],
+                "readers": who(one.ranks, found.ranks[one.step]), "count": len(one.files),
+                "pattern": one.row.pattern.text, "ranks": ranks_text(one.ranks), "files": list(one.files),
+            }
+            for one in every
+        ]
+        for by_all, every in zip((True, False), report_rereads(report, found))
+    ]  # fmt: skip
+
+
 def flow_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
     """The transfer matrix; files that are only carried from step to step; files written and never read."""
     found = report_flow(report, pattern)
@@ -81,27 +194,23 @@ def flow_tables(report: Report, top: int | None = 20, pattern: str | None = None
 def graph_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
     """The edges of the flow: from the step that wrote to the step that read, most bytes first."""
     found = report_flow(report, pattern)
-    edges = sorted(((passage, row) for row in found.rows for passage in row.passages), key=lambda one: (-one[0].bytes, one[1].pattern.text))
-    rows = tuple(
-        (f"{megabytes(edge.bytes):.3f}", *_ends(found, edge), str(edge.files), row.pattern.text) for edge, row in edges[:top]
-    )
-    columns = ("MB", "<from", "<ranks", "<to", "<ranks", "files", "<File")
-    total = (f"{megabytes(sum(edge.bytes for edge, _ in edges)):.3f}", *[""] * 5, "TOTAL")
-    yield Table(f"Bytes from step to step, by MB{_of(len(rows), len(edges))}", columns, rows, footer=(total,), remarks=_unfollowed(found))
+    rows = _passage_rows(found)
+    total = sums(rows, "bytes") | {"pattern": "TOTAL"}
+    yield PASSAGES.table("Bytes from step to step, by MB", rows, top=top, footer=[total], remarks=_unfollowed(found))
 
 
 def read_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
     """Files that all ranks of a step read; files that the same rank read more than once."""
-    found = report_flow(report, pattern)
-    by_all, again = report_rereads(report, found)
-    heads = ("MB read", "MB distinct", "times", "opens", "<Step", "<ranks", "files", "<File")
-    for title, every, remark in (
-        ("Read by all ranks of a step", by_all, "MB distinct: what would do if one rank read it for all; ?: offsets are not known (stdio, or no records)"),
-        ("Read more than once by the same rank", again, "?: offsets are not known; the rank opened the file so many times and only read it"),
+    for rows, title, remark in zip(
+        _reread_rows(report, pattern),
+        ("Read by all ranks of a step", "Read more than once by the same rank"),
+        (
+            "MB distinct: what would do if one rank read it for all; -: offsets are not known (stdio, or no records)",
+            "-: offsets are not known; the rank opened the file so many times and only read it",
+        ),
     ):
-        rows = tuple(_reread_cells(found, one) for one in every[:top])
         if rows:
-            yield Table(f"{title}{_of(len(rows), len(every))}", heads, rows, remarks=(remark,))
+            yield REREADS.table(title, rows, top=top, remarks=[remark])
 
 
 def _of(shown: int, every: int) -> str:
@@ -143,7 +252,7 @@ def _matrix(report: Report, found: Flow, top: int | None) -> Table:
         )
         for row in found.rows[:top]
     )  # fmt: skip
-    columns = ("<File", "files", "<numbers", *(f"<{step}" for step in found.steps), "<role", "MB written", "MB read", "sec")
+    columns = ("<File", "files", "<numbers", *(f"<{step}" for step in found.steps), "<role", "MB written", "MB read", "s")
     lines = "1 line" if len(found.rows) == 1 else f"{len(found.rows)} lines"
     title = f"Data flow: {_files(found.files)} in {lines}, by MB{_of(len(rows), len(found.rows))}"
     if not report.keeps_names:
@@ -186,8 +295,8 @@ def _unfollowed(found: Flow) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _steps_of(found: Flow, steps: Iterable[int]) -> str:
-    return ",".join(found.steps[step] for step in sorted(set(steps)))
+def _steps_of(found: Flow, steps: Iterable[int]) -> list[str]:
+    return [found.steps[step] for step in sorted(set(steps))]
 
 
 def _carried_ends(row: Row) -> tuple[set[int], set[int]]:
@@ -198,30 +307,16 @@ def _carried_ends(row: Row) -> tuple[set[int], set[int]]:
 
 def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int | None) -> Table:
     every = sorted(every, key=lambda row: (-row.sum("ns"), row.pattern.text))
-    shown = every[:top]
-
-    def figures(*rows: Row) -> tuple[str, ...]:
-        count, seconds = (sum(row.sum(figure) for row in rows) for figure in ("bytes_written", "bytes_read")), []
-        for figure in ("write_ns", "read_ns", "other_ns"):
-            seconds.append(f"{sum(row.sum(figure) for row in rows) / 1e9:.3f}")
-        return (*(f"{megabytes(one):.3f}" for one in count), *seconds)
-
-    def cells(row: Row) -> tuple[str, ...]:
-        ends = (_steps_of(found, steps) for steps in _carried_ends(row))
-        removed = sum(file.removed for file in row.files)
-        gone = "" if not removed else "yes" if removed == len(row.files) else f"{removed} of them"
-        return (*figures(row), *ends, gone, str(len(row.files)), row.pattern.text)
-
-    files, saved, critical = sum(len(row.files) for row in every), sum(row.sum("ns") for row in every), _critical_ns(report, every)
-    total = (*figures(*every), "", "", "", str(files), "TOTAL")
+    rows, critical = _flow_rows(found, every), _critical_ns(report, every)
+    added = ("bytes_written", "bytes_read", "write_ns", "read_ns", "other_ns", "ns", "count")
+    total = sums(rows, *added) | {"pattern": "TOTAL"}
     remark = (
         f"made in the run, read by a later step and not used after: in memory, or on a burst buffer, these files would take "
-        f"{short(saved / 1e9)} s of I/O ({percent(saved, report.all.ns)} of all ranks') off the file system"
+        f"{short(total['ns'] / 1e9)} s of I/O ({percent(total['ns'], report.all.ns)} of all ranks') off the file system"
         + ("" if critical is None else f"; {short(critical / 1e9)} s of it are critical I/O time")
     )
-    columns = ("MB written", "MB read", "write", "read", "other", "<written in", "<read in", "<removed", "files", "<File")
-    groups = (("", 2), ("sec", 3), ("", 5))
-    return Table(f"Only carried from step to step{_of(len(shown), len(every))}", columns, tuple(map(cells, shown)), groups, (total,), (remark,))
+    title = "Only carried from step to step"
+    return LISTING.table(title, rows, top=top, without=["ns"], footer=[total], remarks=[remark])
 
 
 def _critical_ns(report: Report, rows: Sequence[Row]) -> int | None:
@@ -232,15 +327,10 @@ def _critical_ns(report: Report, rows: Sequence[Row]) -> int | None:
 
 
 def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
-    def cells(row: Row) -> tuple[str, ...]:
-        written, _, seconds = _volume(row)
-        return written, seconds, _steps_of(found, _carried_ends(row)[0]), str(len(row.files)), row.pattern.text
-
-    written, _, seconds = _volume(*every)
-    total = (written, seconds, "", str(sum(len(row.files) for row in every)), "TOTAL")
-    columns = ("MB written", "sec", "<written in", "files", "<File")
-    rows = tuple(map(cells, every[:top]))
-    return Table(f"Written and never read in this run{_of(len(rows), len(every))}", columns, rows, footer=(total,))
+    rows = _flow_rows(found, every)
+    total = sums(rows, "bytes_written", "ns", "count") | {"pattern": "TOTAL"}
+    without = ("bytes_read", "write_ns", "read_ns", "other_ns", "read_in", "gone")
+    return LISTING.table("Written and never read in this run", rows, top=top, without=without, footer=[total])
 
 
 def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:
@@ -250,15 +340,6 @@ def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:
     return found.steps[edge.from_step], who(edge.writers, found.ranks[edge.from_step]), *read
 
 
-def _reread_cells(found: Flow, one: Reread) -> tuple[str, ...]:
-    if one.distinct is None:
-        figures = ("?", "?")
-    else:
-        figures = (f"{megabytes(one.distinct):.3f}", f"{one.bytes / one.distinct:.1f}" if one.distinct else "-")
-    ranks = who(one.ranks, found.ranks[one.step])
-    return (f"{megabytes(one.bytes):.3f}", *figures, str(one.times or ""), found.steps[one.step], ranks, str(len(one.files)), one.row.pattern.text)
-
-
 def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     """Key `flow`: the matrix row by row, exact."""
     found = report_flow(report, pattern)
@@ -266,7 +347,7 @@ def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     critical = _critical_ns(report, carried)
     return {
         "steps": [{"step": name, "ranks": sum(rank >= 0 for rank in ranks)} for name, ranks in zip(found.steps, found.ranks)],
-        "rows": [_row_json(found, row) for row in found.rows],
+        "rows": LISTING.json(_flow_rows(found)),
         "carried": {
             "rows": [index for index, row in enumerate(found.rows) if row.role == CARRIED],
             "files": sum(len(row.files) for row in carried),
@@ -279,25 +360,10 @@ def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     }
 
 
-def _row_json(found: Flow, row: Row) -> dict[str, Any]:
+def _passage_json(found: Flow, edge: Passage) -> dict[str, Any]:
     return {
-        "pattern": row.pattern.text,
-        "numbers": [{"letter": one.letter, "least": one.least, "most": one.most, "count": one.count} for one in row.pattern.numbers],
-        "files": [file.file for file in row.files],
-        "also": sorted({name for file in row.files for name in file.names} - {file.file for file in row.files}),
-        "role": row.role,
-        "removed": sum(file.removed for file in row.files),
-        "bytes_read": row.sum("bytes_read"),
-        "bytes_written": row.sum("bytes_written"),
-        "seconds": row.sum("ns") / 1e9,
-        "uses": [_use_json(found, step, use) for step, use in enumerate(row.uses) if use is not None],
-        "passages": [
-            {
-                "from": None if edge.from_step is None else found.steps[edge.from_step], "to": found.steps[edge.to_step],
-                "writers": ranks_text(edge.writers), "readers": ranks_text(edge.readers), "files": edge.files, "bytes": edge.bytes,
-            }
-            for edge in row.passages
-        ],
+        "from": None if edge.from_step is None else found.steps[edge.from_step], "to": found.steps[edge.to_step],
+        "writers": ranks_text(edge.writers), "readers": ranks_text(edge.readers), "files": edge.files, "bytes": edge.bytes,
     }  # fmt: skip
 
 
@@ -350,19 +416,8 @@ def _step_pair(edge: Edge) -> tuple[int, int]:
 
 def reads_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     """Key `reads`: by_all and again."""
-    found = report_flow(report, pattern)
-
-    def listed(every: Sequence[Reread]) -> list[dict[str, Any]]:
-        return [
-            {
-                "step": found.steps[one.step], "pattern": one.row.pattern.text, "files": list(one.files), "ranks": ranks_text(one.ranks),
-                "bytes": one.bytes, "distinct_bytes": one.distinct, "opens": one.times,
-            }
-            for one in every
-        ]  # fmt: skip
-
-    by_all, again = report_rereads(report, found)
-    return {"by_all": listed(by_all), "again": listed(again)}
+    by_all, again = map(REREADS.json, _reread_rows(report, pattern))
+    return {"by_all": by_all, "again": again}
 
 
 def _flow_tables(report: Report, options: Options) -> Iterator[Table]:
@@ -378,6 +433,7 @@ FLOW = TableKind(
     tables=_flow_tables,
     json=lambda report, options: {"flow": flow_json(report, options.pattern)},
     has_rows=lambda report: len(report.steps) > 1,
+    listings=(LISTING,),
 )
 
 GRAPH = TableKind(
@@ -387,6 +443,7 @@ GRAPH = TableKind(
     tables=lambda report, options: graph_tables(report, options.limit, options.pattern),
     in_all=False,
     json=lambda report, options: {"graph": graph_json(report, options.pattern)},
+    listings=(PASSAGES,),
 )
 
 READS = TableKind(
@@ -396,4 +453,5 @@ READS = TableKind(
     tables=lambda report, options: read_tables(report, options.limit, options.pattern),
     in_all=False,
     json=lambda report, options: {"reads": reads_json(report, options.pattern)},
+    listings=(REREADS,),
 )

@@ -9,10 +9,94 @@ from typing import Any
 
 from weir.analysis.names import matches, shown
 from weir.report.frame.build import Report
-from weir.report.frame.figures import megabytes, rate, size
+from weir.report.frame.declared import Field, Listing
+from weir.report.frame.figures import rate, size
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.mpi_io.compute import Access, MpiFile, all_mpi_files
+
+
+_OF_FILE = (
+    Field("step", "text", "", "name of the step"),
+    Field("file", "path", "", "path of the file"),
+)
+AGGREGATORS = Listing(
+    "mpi_io_aggregators",
+    "ranks that made requests to the system on a file that was opened through MPI-IO",
+    (
+        *_OF_FILE,
+        Field("number", "int", "", "from 0, for each file", "AGG"),
+        Field("rank", "int", "", "rank of the process", "Rank"),
+        Field("node", "text", "", "name of its node", "node"),
+        Field("reads", "int", "", "system requests that read", "reads", "system requests"),
+        Field("read_bytes", "int", "bytes", "read by them", "MB", "system requests"),
+        Field("writes", "int", "", "system requests that write", "writes", "system requests"),
+        Field("written_bytes", "int", "bytes", "written by them", "MB", "system requests"),
+    ),
+    lambda report: [row for one in all_mpi_files(report) for row in _aggregators(one)],
+)
+HINTS = Listing(
+    "mpi_io_hints",
+    "hints of each file that was opened through MPI-IO",
+    (
+        *_OF_FILE,
+        Field("hint", "text", "", "its key", "hint"),
+        Field("in_force", "text?", "", "value that MPI reports; null: none", "in force"),
+        Field("given", "text", "", "value that the program gave; empty: none", "given"),
+    ),
+    lambda report: [row for one in all_mpi_files(report) for row in _hints(one)],
+)
+ACCESSES = Listing(
+    "mpi_io",
+    "access patterns of each file that was opened through MPI-IO, a row for reads and one for writes",
+    (
+        *_OF_FILE,
+        Field("direction", "text", "", "read or write"),
+        Field("ranks", "int", "", "ranks that opened the file"),
+        Field("opens", "int", "", "times that it was opened"),
+        Field("failed_opens", "int", "", "times that it could not be opened"),
+        Field("views", "int", "", "file views set"),
+        Field("independent", "int", "", "independent calls"),
+        Field("collective", "int", "", "collective calls"),
+        Field("shared", "int", "", "of these calls: by the shared pointer"),
+        Field("nonblocking", "int", "", "of these calls: non-blocking"),
+        Field("split", "int", "", "of these calls: split collective"),
+        Field("independent_ranks", "int", "", "ranks with independent calls"),
+        Field("bytes", "int", "bytes", "asked for"),
+        Field("ns", "int", "ns", "in these calls, of all ranks"),
+        Field("busiest_ns", "int", "ns", "of the busiest rank"),
+        Field("system", "int", "", "requests to the system"),
+        Field("system_bytes", "int", "bytes", "of these"),
+        Field("system_ns", "int", "ns", "in these, of all ranks"),
+        Field("system_ranks", "int", "", "ranks that made them: aggregators"),
+        Field("gaps", "int?", "",
+              "requests that begin behind the end of the last; null: no records"),
+        Field("skipped_bytes", "int?", "bytes", "in these gaps"),
+        Field("back", "int?", "", "requests that begin before the end of the last"),
+        Field("stripe_sized", "int?", "", "requests of the size of a stripe"),
+    ),
+    lambda report: [row for one in all_mpi_files(report) for row in _accesses(one)],
+)
+
+
+def _aggregators(one: MpiFile) -> list[dict[str, Any]]:
+    of_file = {"step": one.step, "file": one.file}
+    return [{**vars(rank), **of_file, "number": i} for i, rank in enumerate(one.aggregators)]
+
+
+def _hints(one: MpiFile) -> list[dict[str, Any]]:
+    return [
+        {"step": one.step, "file": one.file, "hint": key}
+        | {"in_force": one.hints.get(key), "given": one.given.get(key, "")}
+        for key in sorted(one.hints.keys() | one.given.keys())
+    ]
+
+
+def _accesses(one: MpiFile) -> Iterator[dict[str, Any]]:
+    unknown = dict.fromkeys(("gaps", "skipped_bytes", "back", "stripe_sized"))
+    for direction, of in (("read", one.reads), ("write", one.writes)):
+        gaps = unknown if of.gaps is None else vars(of.gaps)
+        yield vars(one) | vars(of) | gaps | {"direction": direction}
 
 
 def mpi_io_tables(report: Report, *, pattern: str | None = None, top: int | None = None) -> Iterator[Table]:
@@ -29,26 +113,18 @@ def mpi_io_tables(report: Report, *, pattern: str | None = None, top: int | None
 
 def _aggregator_table(one: MpiFile, name: str) -> Table:
     nodes = len({rank.node for rank in one.aggregators})
-    rows = tuple(
-        (
-            str(i), str(rank.rank), rank.node, str(rank.reads), f"{megabytes(rank.read_bytes):.3f}", str(rank.writes),
-            f"{megabytes(rank.written_bytes):.3f}",
-        )
-        for i, rank in enumerate(one.aggregators)
-    )  # fmt: skip
     expected = f"; cb_nodes = {one.hints['cb_nodes']}" if "cb_nodes" in one.hints else ""
     of = f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
-    count = f"{len(one.aggregators)} of {of} touch the file, on {nodes} {'node' if nodes == 1 else 'nodes'}{expected}"
-    columns = ("AGG", "Rank", "<node", "reads", "MB", "writes", "MB")
-    groups = (("", 3), ("system requests", 4))
-    return Table(f"Aggregator placement for {name} in {one.step}", columns, rows, groups, remarks=(count,))
+    on = f"on {nodes} {'node' if nodes == 1 else 'nodes'}{expected}"
+    count = f"{len(one.aggregators)} of {of} touch the file, {on}"
+    title = f"Aggregator placement for {name} in {one.step}"
+    return AGGREGATORS.table(title, _aggregators(one), remarks=[count])
 
 
 def _hint_table(one: MpiFile, name: str) -> Table:
-    keys = sorted(one.hints.keys() | one.given.keys())
-    rows = tuple((key, one.hints.get(key, "-"), one.given.get(key, "")) for key in keys)
-    remarks = tuple(f"{key} = {value} was asked for and is not in force" for key, value in sorted(one.ignored.items()))
-    return Table(f"MPI-IO hints for {name} in {one.step}", ("<hint", "<in force", "<given"), rows, remarks=remarks)
+    ignored = sorted(one.ignored.items())
+    remarks = (f"{key} = {value} was asked for and is not in force" for key, value in ignored)
+    return HINTS.table(f"MPI-IO hints for {name} in {one.step}", _hints(one), remarks=remarks)
 
 
 def _access_table(one: MpiFile, name: str) -> Table:
@@ -81,8 +157,8 @@ def _access_table(one: MpiFile, name: str) -> Table:
     line("gaps", *(_gap(of, "gaps") for of in both))
     line("average gap", *(of.gaps.skipped_bytes // of.gaps.gaps if of.gaps and of.gaps.gaps else "-" for of in both))
     line("steps back", *(_gap(of, "back") for of in both))
-    line("sec in calls, all ranks", *(f"{of.ns / 1e9:.3f}" for of in both))
-    line("sec in calls, busiest rank", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
+    line("s in calls, all ranks", *(f"{of.ns / 1e9:.3f}" for of in both))
+    line("s in calls, busiest rank", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
     line("MB/s", *(_speed(of) for of in both))
     ranks = f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
     opened = f"opened {_times(one.opens)} by {ranks}; file views set: {one.views}" if one.opens else "opened by no rank"
@@ -113,7 +189,7 @@ def mpi_io_findings(one: MpiFile, cwd: str | None) -> Iterator[str]:
 _STRIPE = {"lustre": "stripe size", "hint": "stripe size (hint)", "block size": "block size of the file system", "": "stripe size"}
 
 
-_NONBLOCKING = "non-blocking calls may return before the data has moved: what MPI_Wait takes is not in sec, and MB/s is not known"
+_NONBLOCKING = "non-blocking calls may return before the data has moved: what MPI_Wait takes is not in s, and MB/s is not known"
 
 
 def _speed(of: Access) -> str:
@@ -153,4 +229,5 @@ MPI_IO = TableKind(
     why_empty="no file was opened through MPI-IO",
     json=lambda report, _: {"mpi_io": [mpi_io_json(one) for one in all_mpi_files(report)]},
     has_rows=lambda report: bool(all_mpi_files(report)),
+    listings=(ACCESSES, AGGREGATORS, HINTS),
 )
