@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// libc's syscall(): programs that make a system call by number. The ones that move bytes or open files are recorded like the call
-// they stand for; all others go on to libc without a frame of ours on the stack (clone and vfork return twice).
+// libc's syscall(): programs that make a system call by number. The ones of table_numbers.def are recorded and answered as libc's
+// function of the same call is; all others go on to libc without a frame of ours on the stack (clone and vfork return twice).
 // A syscall instruction in the program itself is out of reach. x86-64 alone.
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <utime.h>
 
-#include <initializer_list>
+#include <type_traits>
 
+#include "base/scratch.h"
 #include "hook/closing.h"
 #include "hook/fork.h"
 #include "hook/library/kernel_aio.h"
@@ -20,11 +29,27 @@
 #if defined(__x86_64__)
 
 using namespace weir::hook;
+namespace base = weir::base;
 namespace stack = weir::stack;
+
+#define WEIR_TYPES(...) __VA_ARGS__
+#define WEIR_NUMBER(number, symbol)
+#define WEIR_NUMBER_AS(number, result, symbol, types, ...) WEIR_DECLARE(result, symbol, WEIR_TYPES types);
+#include "hook/table_numbers.def"
+#undef WEIR_NUMBER_AS
+#undef WEIR_NUMBER
+WEIR_DECLARE(int, fcntl, int, int, ...);
+WEIR_DECLARE(int, ioctl, int, unsigned long, ...);
+WEIR_DECLARE(int, waitid, idtype_t, id_t, siginfo_t*, int);
+WEIR_DECLARE(int, utimensat, int, const char*, const timespec*, int);
+WEIR_DECLARE(int, futimesat, int, const char*, const timeval*);
+WEIR_DECLARE(int, futimens, int, const timespec*);
+WEIR_DECLARE(int, futimes, int, const timeval*);
 
 namespace {
 
-constexpr long kClone3 = 435;
+// Newer than some headers.
+constexpr long kIoPgetevents = 333, kIoUringSetup = 425, kClone3 = 435, kOpenat2 = 437, kFaccessat2 = 439, kFchmodat2 = 452;
 
 using Direct = long (*)(long, long, long, long, long, long, long);
 
@@ -37,19 +62,71 @@ long filtering(bool sets_a_filter, Real real) {
   return result;
 }
 
-// Calls on a file under layers, as libc's functions make them.
-long move_layered(stack::File* f, long n, int fd, long b, long c, long d) {
+// Calls on a file under layers, as libc's functions make them. The offset of a vector's call is in one register, as off_t is: the kernel
+// shifts the second half out.
+long move_layered(stack::File* f, long n, int fd, long b, long c, long d, long flags) {
   const auto size = static_cast<size_t>(c);
+  const auto count = static_cast<int>(c);
+  auto* const to = reinterpret_cast<void*>(b);
+  const auto* const v = reinterpret_cast<const iovec*>(b);
   switch (n) {
-    case SYS_read: return stack::read(f, fd, reinterpret_cast<void*>(b), size);
-    case SYS_write: return stack::write(f, fd, reinterpret_cast<void*>(b), size);
-    case SYS_pread64: return stack::pread(f, fd, reinterpret_cast<void*>(b), size, d);
-    case SYS_pwrite64: return stack::pwrite(f, fd, reinterpret_cast<void*>(b), size, d);
-    case SYS_readv: return stack::readv(f, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c));
-    case SYS_writev: return stack::writev(f, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c));
-    case SYS_lseek: return stack::lseek(f, fd, b, static_cast<int>(c));
+    case SYS_read: return stack::read(f, fd, to, size);
+    case SYS_write: return stack::write(f, fd, to, size);
+    case SYS_pread64: return stack::pread(f, fd, to, size, d);
+    case SYS_pwrite64: return stack::pwrite(f, fd, to, size, d);
+    case SYS_readv: return stack::readv(f, fd, v, count);
+    case SYS_writev: return stack::writev(f, fd, v, count);
+    case SYS_preadv: return stack::preadv(f, fd, v, count, d);
+    case SYS_pwritev: return stack::pwritev(f, fd, v, count, d);
+    case SYS_preadv2: return stack::preadv2(f, fd, v, count, d, static_cast<int>(flags));
+    case SYS_pwritev2: return stack::pwritev2(f, fd, v, count, d, static_cast<int>(flags));
+    case SYS_lseek: return stack::lseek(f, fd, b, count);
     default: return stack::fsync(f, fd, n == SYS_fdatasync);
   }
+}
+
+// libc's function of the same call may be a cancellation point, which syscall() is not.
+class Uncancelled {
+ public:
+  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+template <typename To>
+To argument(long given) {
+  if constexpr (std::is_pointer_v<To>) return reinterpret_cast<To>(given);
+  else return static_cast<To>(given);
+}
+
+template <typename Result, typename... Types, typename... Given>
+long by_hook(Result (*hook)(Types...), Given... given) {
+  const Uncancelled uncancelled;
+  if constexpr (std::is_void_v<Result>) return hook(argument<Types>(given)...), 0;
+  else if constexpr (std::is_pointer_v<Result>) return reinterpret_cast<long>(hook(argument<Types>(given)...));
+  else return hook(argument<Types>(given)...);
+}
+
+// A function that the C library is too old to have, by its number.
+template <long kNumber, typename Result, typename... Types>
+Result by_number(Types... given) {
+  [[maybe_unused]] const auto raw = [](auto one) {
+    if constexpr (std::is_pointer_v<decltype(one)>) return reinterpret_cast<long>(one);
+    else return static_cast<long>(one);
+  };
+  long result = base::system_call(kNumber, raw(given)...);
+  if (base::failed(result)) {
+    errno = static_cast<int>(-result);
+    result = -1;
+  }
+  if constexpr (!std::is_void_v<Result>) return argument<Result>(result);
+}
+template <long kNumber, typename Result, typename... Types>
+void* function_of(Result (*)(Types...)) {
+  return reinterpret_cast<void*>(by_number<kNumber, Result, Types...>);
 }
 
 template <typename Real>
@@ -62,11 +139,68 @@ int open_layered(Op op, int directory, long path, int flags, long mode, Real rea
   return fd;
 }
 
-// Calls that are rarely made by number: the file they name leaves its layers.
-void leave_named(long n, long a, long b, long c, long e) {
-  stack::leave(static_cast<int>(n == SYS_mmap ? e : a), n == SYS_mmap ? stack::Reason::kMapped : stack::Reason::kUnsupported);
-  if (n == SYS_sendfile) stack::leave(static_cast<int>(b), stack::Reason::kUnsupported);
-  if (n == SYS_copy_file_range) stack::leave(static_cast<int>(c), stack::Reason::kUnsupported);
+struct OpenHow {
+  uint64_t flags, mode, resolve;
+};
+
+// A path that is resolved in another way than openat's, by the kernel alone: the file gets the layers of its name when it is open.
+template <typename Real>
+int open_resolved(int directory, long path, const OpenHow& how, Real real) {
+  const auto* name = reinterpret_cast<const char*>(path);
+  const int flags = static_cast<int>(how.flags);
+  const base::Scratch room;
+  char* const whole = room.data();
+  char link[32];
+  const auto link_of = [&](long fd) { base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd)); };
+  if (stack::active() && (flags & O_TRUNC) != 0) {  // others hand down what they hold before it is cut, not after
+    const OpenHow look{O_PATH | O_CLOEXEC | (how.flags & O_NOFOLLOW), 0, how.resolve};
+    const base::HoldsDescriptor held;
+    const long fd = base::system_call(kOpenat2, directory, path, reinterpret_cast<long>(&look), sizeof look);
+    if (!base::failed(fd)) {
+      link_of(fd);
+      stack::settle(AT_FDCWD, link);
+      base::close_fd(static_cast<int>(fd));
+    }
+  }
+  return opening(Op::kOpenat, directory, name, flags, [&] {
+    const int fd = static_cast<int>(real());
+    if (fd < 0 || whole == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0) return fd;
+    link_of(fd);
+    const long size = base::read_link(link, whole, base::Scratch::kBytes - 1);
+    if (base::failed(size)) return fd;
+    whole[size] = 0;
+    return stack::opening_as_made(whole, flags, [=] { return fd; });
+  });
+}
+
+// Without a way of resolving paths this is openat, but for what it refuses.
+template <typename Real>
+int open_by_how(int directory, long path, long how_at, long bytes, Real real) {
+  const auto at = static_cast<uintptr_t>(how_at);
+  if (bytes < static_cast<long>(sizeof(OpenHow)) || !base::can_read(at) || !base::can_read(at + sizeof(OpenHow) - 1)) {
+    return static_cast<int>(real());
+  }
+  const OpenHow how = *reinterpret_cast<const OpenHow*>(how_at);
+  const bool makes = (how.flags & O_CREAT) != 0 || (how.flags & O_TMPFILE) == O_TMPFILE;
+  if (how.flags > INT_MAX || how.mode > 07777 || (how.mode != 0 && !makes)) return static_cast<int>(real());
+  if (how.resolve != 0) return open_resolved(directory, path, how, real);
+  return open_layered(Op::kOpenat, directory, path, static_cast<int>(how.flags), static_cast<long>(how.mode), real);
+}
+
+// Which libc's function translates, so that it is made as given.
+template <typename Real>
+long set_or_ask(int fd, long command, long argument, Real real) {
+  if (command == F_GETOWN) return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
+  const Uncancelled uncancelled;
+  return hook_fcntl(fd, static_cast<int>(command), argument);
+}
+
+// Without a path the descriptor's own file, of which libc has functions of their own.
+template <typename Real>
+long set_times(long n, long directory, long path, long to, long flags, Real real) {
+  if (n == SYS_futimesat) return path == 0 ? by_hook(hook_futimes, directory, to) : by_hook(hook_futimesat, directory, path, to);
+  if (path != 0) return by_hook(hook_utimensat, directory, path, to, flags);
+  return flags == 0 ? by_hook(hook_futimens, directory, to) : real();
 }
 
 // io_submit, io_getevents, io_pgetevents and io_destroy, of programs that do without libaio.
@@ -94,7 +228,55 @@ long asynchronous(long n, long a, long b, long c, long d, Call call) {
   return result;
 }
 
+// Bytes through a descriptor, its position, its durability. d: the offset; f: flags of preadv2 and pwritev2.
+template <typename Real>
+long moving(long n, int fd, long b, long c, long d, long f, Real call) {
+  const auto size = static_cast<uint64_t>(c);
+  const auto* const v = reinterpret_cast<const iovec*>(b);
+  const int count = static_cast<int>(c);
+  const bool is_count = c >= 0 && c <= INT_MAX;  // of a vector; else it is the kernel's to refuse
+  const auto moved = [&]() -> long {
+    stack::File* const file = stack::file_at(fd);
+    return WEIR_LIKELY(file == nullptr) ? call() : move_layered(file, n, fd, b, c, d, f);
+  };
+  const auto moved_v = [&]() -> long { return is_count ? moved() : call(); };
+  switch (n) {
+    case SYS_read: return transfer(Op::kRead, false, fd, size, kImplicit, moved);
+    case SYS_write: return transfer(Op::kWrite, true, fd, size, kImplicit, moved);
+    case SYS_pread64: return transfer(Op::kPread, false, fd, size, d, moved);
+    case SYS_pwrite64: return transfer(Op::kPwrite, true, fd, size, d, moved);
+    case SYS_readv: return vector_transfer(Op::kReadv, false, fd, v, count, kImplicit, moved_v);
+    case SYS_writev: return vector_transfer(Op::kWritev, true, fd, v, count, kImplicit, moved_v);
+    case SYS_preadv: return vector_transfer(Op::kPreadv, false, fd, v, count, d, moved_v);
+    case SYS_pwritev: return vector_transfer(Op::kPwritev, true, fd, v, count, d, moved_v);
+    case SYS_preadv2: return vector_transfer(Op::kPreadv2, false, fd, v, count, d, moved_v);
+    case SYS_pwritev2: return vector_transfer(Op::kPwritev2, true, fd, v, count, d, moved_v);
+    case SYS_lseek: return seeking(fd, moved);
+    default: return on_descriptor(n == SYS_fsync ? Op::kFsync : Op::kFdatasync, fd, kUnknownOffset, 0, moved);
+  }
+}
+
+template <typename Real>
+long setting_up_ring(Real call) {
+  if (within_uring_library) return call();
+  return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, [&]() -> long {
+    if (stack::leave_for_ring()) return call();
+    errno = EPERM;
+    return -1;
+  });
+}
+
 }  // namespace
+
+void* weir::hook::function_by_number(Slot slot) {
+#define WEIR_NUMBER(number, symbol)
+#define WEIR_NUMBER_AS(number, result, symbol, types, ...) \
+  if (slot == kSlot_##symbol) return function_of<number>(hook_##symbol);
+#include "hook/table_numbers.def"
+#undef WEIR_NUMBER_AS
+#undef WEIR_NUMBER
+  return nullptr;
+}
 
 extern "C" {
 
@@ -106,12 +288,11 @@ constinit uint64_t weir_direct_numbers[8] = {};
 
 void weir_find_direct() {
   weir_real_syscall = reinterpret_cast<void*>(real<Direct>(kSlot_syscall));
-  for (const int n : {SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_open, SYS_openat, SYS_creat, SYS_close, SYS_lseek,
-                      SYS_fsync, SYS_fdatasync, SYS_close_range, SYS_dup, SYS_dup2, SYS_dup3, SYS_seccomp, SYS_prctl, 425 /* io_uring_setup */, SYS_ftruncate, SYS_fallocate, SYS_mmap, SYS_sendfile,
-                      SYS_copy_file_range, SYS_fcntl, SYS_ioctl, SYS_fork,
-                      SYS_clone, static_cast<int>(kClone3), SYS_io_submit, SYS_io_getevents, 333 /* io_pgetevents */, SYS_io_destroy}) {
-    weir_direct_numbers[n / 64] |= uint64_t{1} << (n % 64);
-  }
+#define WEIR_NUMBER(number, symbol) weir_direct_numbers[number / 64] |= uint64_t{1} << (number % 64);
+#define WEIR_NUMBER_AS(number, ...) WEIR_NUMBER(number, )
+#include "hook/table_numbers.def"
+#undef WEIR_NUMBER_AS
+#undef WEIR_NUMBER
 }
 
 // Of clone and clone3: whether the child has a copy of the memory and goes on where its parent does, so that a frame of ours may stand
@@ -132,50 +313,14 @@ bool weir_direct_copies(long n, long a, long b) {
 long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
   const auto call = [&] { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, b, c, d, e, f); };
   const int fd = static_cast<int>(a);
-  const auto size = static_cast<uint64_t>(c);
-  const auto moved = [&]() -> long {
-    stack::File* const file = stack::file_at(fd);
-    return WEIR_LIKELY(file == nullptr) ? call() : move_layered(file, n, fd, b, c, d);
-  };
   switch (n) {
-    case SYS_read: return transfer(Op::kRead, false, fd, size, kImplicit, moved);
-    case SYS_write: return transfer(Op::kWrite, true, fd, size, kImplicit, moved);
-    case SYS_pread64: return transfer(Op::kPread, false, fd, size, d, moved);
-    case SYS_pwrite64: return transfer(Op::kPwrite, true, fd, size, d, moved);
+    case SYS_read: case SYS_write: case SYS_pread64: case SYS_pwrite64: case SYS_readv: case SYS_writev: case SYS_preadv:
+    case SYS_pwritev: case SYS_preadv2: case SYS_pwritev2: case SYS_lseek: case SYS_fsync: case SYS_fdatasync:
+      return moving(n, fd, b, c, d, f, call);
     case SYS_open: return open_layered(Op::kOpen, AT_FDCWD, a, static_cast<int>(b), c, call);
     case SYS_openat: return open_layered(Op::kOpenat, fd, b, static_cast<int>(c), d, call);
+    case kOpenat2: return open_by_how(fd, b, c, d, call);
     case SYS_creat: return open_layered(Op::kCreat, AT_FDCWD, a, O_WRONLY | O_CREAT | O_TRUNC, b, call);
-    case SYS_lseek: return seeking(fd, moved);
-    case SYS_fsync: return on_descriptor(Op::kFsync, fd, kUnknownOffset, 0, moved);
-    case SYS_fdatasync: return on_descriptor(Op::kFdatasync, fd, kUnknownOffset, 0, moved);
-    case SYS_seccomp:
-    case SYS_prctl:
-      without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
-      return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
-    case 425:
-      if (within_uring_library) return call();
-      return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, [&]() -> long {
-        if (stack::leave_for_ring()) return call();
-        errno = EPERM;
-        return -1;
-      });
-    case SYS_ftruncate:
-    case SYS_fallocate:
-    case SYS_mmap:
-    case SYS_sendfile:
-    case SYS_copy_file_range:
-    case SYS_fcntl:
-    case SYS_ioctl:
-      leave_named(n, a, b, c, e);
-      return call();
-    case SYS_io_submit:
-    case SYS_io_getevents:
-    case 333:
-    case SYS_io_destroy:
-      return asynchronous(n, a, b, c, d, [&](long second) { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, second, c, d, e, f); });
-    case SYS_fork:
-    case SYS_clone:
-    case kClone3: return forking(call);
     case SYS_close: return closing(fd, call);
     case SYS_close_range:
       return closing_range(static_cast<unsigned>(a), static_cast<unsigned>(b), (c & kOnlyCloseOnExec) == 0,
@@ -183,11 +328,30 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case SYS_dup: return copying(Op::kDup, fd, -1, call);
     case SYS_dup2: return copying(Op::kDup2, fd, static_cast<int>(b), call);
     case SYS_dup3: return copying(Op::kDup3, fd, static_cast<int>(b), call);
-    case SYS_readv:
-    case SYS_writev: {
-      const bool writes = n == SYS_writev;
-      return vector_transfer(writes ? Op::kWritev : Op::kReadv, writes, fd, reinterpret_cast<const iovec*>(b), static_cast<int>(c), kImplicit, moved);
-    }
+    case SYS_fcntl: return set_or_ask(fd, b, c, call);
+    case SYS_ioctl: return hook_ioctl(fd, static_cast<unsigned long>(b), c);
+    case SYS_utimensat:
+    case SYS_futimesat: return set_times(n, a, b, c, d, call);
+    case SYS_waitid: return e == 0 ? by_hook(hook_waitid, a, b, c, d) : call();  // libc's function has no room for the fifth
+    case SYS_seccomp:
+    case SYS_prctl:
+      without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
+      return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
+    case kIoUringSetup: return setting_up_ring(call);
+    case SYS_io_submit:
+    case SYS_io_getevents:
+    case kIoPgetevents:
+    case SYS_io_destroy:
+      return asynchronous(n, a, b, c, d, [&](long second) { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, second, c, d, e, f); });
+    case SYS_fork:
+    case SYS_clone:
+    case kClone3: return forking(call);
+#define WEIR_NUMBER(number, symbol)
+#define WEIR_NUMBER_AS(number, result, symbol, types, ...) \
+  case number: return by_hook(hook_##symbol __VA_OPT__(,) __VA_ARGS__);
+#include "hook/table_numbers.def"
+#undef WEIR_NUMBER_AS
+#undef WEIR_NUMBER
   }
   return call();
 }
@@ -251,5 +415,9 @@ syscall:
   jmp 0b
   .size syscall, .-syscall
 )");
+
+#else
+
+void* weir::hook::function_by_number(Slot) { return nullptr; }
 
 #endif

@@ -44,6 +44,7 @@ void* resolve(Slot slot) {
   void* found = nullptr;
   if (!is_optional(slot)) found = look_up(RTLD_NEXT, name_of(slot));
   else if ((found = first_target(slot)) == nullptr) found = find_function(name_of(slot), library_of(slot));
+  if (found == nullptr) found = function_by_number(slot);  // its hook is reached by syscall() alone
   if (found == nullptr) {
     found = result_of(slot) == Result::pointer ? reinterpret_cast<void*>(no_pointer) : reinterpret_cast<void*>(no_number);
     if (is_optional(slot)) {  // may be loaded later

@@ -29,6 +29,8 @@ extern WEIR_OWN void* real_functions[kSlots];
 // Finds the real function: of libc the next one in the order of loading; of an optional library the one that the program was bound to
 // (binding.h), or would be. Where there is none, a function that fails with ENOSYS (null for pointers).
 WEIR_COLD void* resolve(Slot slot);
+// A function that makes the system call of the same name, for C libraries that lack it (table_numbers.def); null: there is no such row.
+void* function_by_number(Slot slot);
 // Finds those of libc ahead of time, so that hooks in signal handlers need no dynamic linker.
 void resolve_libc();
 // A function of an optional library, e.g. PMPI_Comm_rank, also of one that was loaded privately (mpi4py, f2py). Null when it is nowhere.

@@ -22,6 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef BY_NUMBER
+#include "by_number.h"
+#endif
+
 extern char **environ;
 static int out;
 static char b[400];
