@@ -91,6 +91,7 @@ PARTS = {
     "layer": ["tally"],
     "hook": ["ssize_t tee(int fd, int other, size_t count, unsigned flags)", "splice"],
     "table": ["ranks"],
+    "finding": ["many-calls"],
     "command": ["how-many"],
     "workload": ["tides"],
     "format": ["raw"],
@@ -104,6 +105,11 @@ FILES = {
         "python/weir/report/ranks/test_ranks.py",
         "python/weir/report/registry.py",
         "tools/rooms.toml",
+    },
+    "finding": {
+        "python/weir/report/findings/many_calls.py",
+        "python/weir/report/findings/test_many_calls.py",
+        "python/weir/report/findings/registry.py",
     },
     "command": {
         "python/weir/cli/how_many_command.py",
@@ -158,6 +164,7 @@ def test_the_skeletons_follow_the_house_rules(copy):
         ("native/layers/tally", "1 failed, 1 passed", "assert here what tally changes"),
         ("tests/test_hooks_seen.py -k seen_tee", "1 failed, 3 passed", "what the trace must have"),
         ("python/weir/report/ranks", "1 failed, 1 passed", "assert here what ranks shows"),
+        ("python/weir/report/findings/test_many_calls.py", "1 failed, 1 passed", "many-calls finds"),
         ("python/weir/cli/test_how_many_command.py", "1 failed, 2 passed", "what weir how-many"),
         ("workloads/tides", "1 failed, ", "assert here what tides does"),
     ],
@@ -245,9 +252,10 @@ def test_a_new_hook_is_in_the_trace_and_on_its_page(copy, tmp_path):
     assert "`tee`" in (copy.root / "docs/reference/seen.md").read_text()
 
 
-def test_a_new_command_is_in_the_help_and_on_its_page(copy):
+def test_a_new_command_and_a_new_finding_are_on_their_pages(copy):
     assert "how-many" in run([copy.weir, "--help"]).ok().stdout
     copy.python("tools/gen_docs.py").ok()
+    assert "## many-calls" in (copy.root / "docs/reference/findings.md").read_text()
     assert "weir how-many" in (copy.root / "docs/reference/commands.md").read_text()
 
 
@@ -279,13 +287,14 @@ def test_a_new_format_is_in_the_configuration_and_on_its_page(copy, tmp_path):
         (["layer", "bufa"], "exists"),
         (["table", "files"], "exists"),
         (["layer"], "write tools/new layer NAME"),
-        (["x", "y"], "write tools/new layer|hook|table|command|workload|format"),
+        (["x", "y"], "write tools/new layer|hook|table|finding|command|workload|format"),
         (["hook", "int fsync(int fd)", "fsync"], "fsync has a hook"),
         (["hook", "int f", "fsync"], "no declaration of a function"),
         (["hook", "int f(double x)", "fsync"], "first parameter"),
         (["hook", "char *f(int fd)", "fsync"], "returns a pointer"),
         (["hook", "int f(int fd)", "nothing"], "no operation of layer posix"),
         (["command", "trace"], "exists"),
+        (["finding", "small-requests"], "exists"),
         (["workload", "blocks"], "exists"),
     ],
 )

@@ -20,6 +20,7 @@ import typer
 from weir.capture._environment import VARIABLES
 from weir.cli._app import app
 from weir.query.schema import DECLARED, TABLES
+from weir.report.findings.registry import FINDINGS
 from weir.report.frame.declared import Field
 from weir.rules.layers import ERRNOS, Argument, Kind, kinds
 from weir.rules.values import size_text
@@ -310,9 +311,25 @@ def formats() -> str:
     )
 
 
+def findings() -> str:
+    parts = [
+        "# Findings\n\n",
+        made_from("python/weir/report/findings"),
+        "\nWhat does weir look for in a run? The first screen of `weir report` and the HTML page print the\n"
+        "findings of a run as sentences, the most important first; key `findings` of `weir report --json`\n"
+        "has all of them by name. A run without any has none of what is asked here.\n",
+    ]
+    for one in FINDINGS:
+        rows = [[limit.meaning, f"{limit.value:g}", limit.reason] for limit in one.limits]
+        parts += [f"\n## {one.name}\n\n{one.asks} [More](../{one.page}).\n\n"]
+        parts += [table(["what is compared", "found from", "why"], rows)]
+    return "".join(parts)
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "commands.md": commands, "environment.md": environment, "layers.md": layers, "query.md": query,
-    "operations.md": operations, "seen.md": functions, "formats.md": formats,
+    "commands.md": commands, "environment.md": environment, "findings.md": findings,
+    "layers.md": layers, "query.md": query, "operations.md": operations, "seen.md": functions,
+    "formats.md": formats,
 }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from weir.report.findings.registry import findings_of
+from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
 from weir.report.frame.kind import Options
 from weir.report.notes import notes, unseen_statement
@@ -31,6 +33,7 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
         "lost_events": report.lost_events,
         "complete": is_complete(report),
         "notes": notes(report),
+        "findings": [{"name": n, "sentence": plain(text)} for n, text in findings_of(report)],
         "problems": [
             {"file": p.path, "byte": p.offset, "reason": p.reason, "count": p.count} for p in report.problems
         ],

@@ -10,7 +10,7 @@ from itertools import islice
 
 from weir.analysis.names import matches
 from weir.report.files.groups import FileGroup, file_groups
-from weir.report.frame.amounts import fitted
+from weir.report.frame.amounts import fitted, plain
 from weir.report.frame.build import Report
 from weir.report.frame.figures import decimals, megabytes, rate
 from weir.report.frame.kind import ALL, Options
@@ -26,8 +26,6 @@ MOST_STEPS = 12
 MOST_NOTES = 4
 LEAST_PATH = 20  # columns
 SHORT_NS = 100_000_000  # times that are all shorter are shown in ms
-# The overview of the page has the same sentences with blanks and separators of other widths.
-ASCII = {0xA0: " ", 0x202F: ",", 0x2026: "..."}
 
 
 def overview(report: Report, options: Options) -> Iterator[Table | str]:
@@ -40,7 +38,7 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
     yield f"{head['run']}: {head['facts'].replace(' · ', ', ')}"
     yield ""
     for sentence in islice(sentences(report, groups), MOST_SENTENCES):
-        yield textwrap.fill(sentence, options.width, break_on_hyphens=False).translate(ASCII)
+        yield textwrap.fill(plain(sentence), options.width, break_on_hyphens=False)
     yield _step_table(report)
     files = _file_table(report, groups, options)
     if files.rows:

@@ -10,14 +10,11 @@ from datetime import datetime, timezone
 
 from weir.analysis.names import shown
 from weir.report.files.groups import FileGroup
+from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
-from weir.report.frame.build import Report, StepReport
-from weir.report.requests.compute import requests_of
+from weir.report.frame.build import Report
 from weir.report.waits.summary import synchronisation_of
 
-UNEVEN = 1.5  # a rank's or a step's I/O seconds over the mean: worth a sentence
-NOTABLE = 0.1  # a share worth a sentence
-MANY = 1000  # requests: below that it does not matter how small they are
 # Sentences without which the figures mislead: they stand above them.
 GRAVE = re.compile(
     r"INCOMPLETE|damaged|LOST BYTES"
@@ -46,8 +43,9 @@ def count(count: int, what: str) -> str:
 
 def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    found = (_time(report), _critical(report, groups), _step(report), _files(report, groups), _balance(report), _small(report))
-    yield from filter(None, found)
+    found = (sentence for _, sentence in findings_of(report))
+    facts = (_time(report), _critical(report, groups), _files(report, groups), *found)
+    yield from filter(None, facts)
 
 
 def _time(report: Report) -> str:
@@ -105,21 +103,6 @@ def critical_by_group(groups: list[FileGroup], by_file: dict[str, int]) -> dict[
     return {one: sum(by_file.get(path, 0) for path in one.members) for one in groups}
 
 
-def _step(report: Report) -> str | None:
-    """The step that has much more active time than its share, or I/O time where that is not known."""
-    if len(report.steps) < 2:
-        return None
-
-    def cost(step: StepReport) -> float:
-        return (step.active_ns if report.active_ns is not None else step.all.ns) / 1e9
-
-    most = max(report.steps, key=cost)
-    whole = sum(map(cost, report.steps))
-    if not whole or cost(most) * len(report.steps) < UNEVEN * whole:
-        return None
-    return f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: {seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)} wall time."
-
-
 def _files(report: Report, groups: list[FileGroup]) -> str | None:
     """The file, or the files that belong together, with the most time."""
     if not groups or not groups[0].ns:
@@ -131,26 +114,3 @@ def _files(report: Report, groups: list[FileGroup]) -> str | None:
     return (
         f"{whose}: {seconds(most.ns / 1e9)} in {number(most.calls)} calls{moved}, {share(most.ns, report.all.ns)} of the time of all files."
     )
-
-
-def _balance(report: Report) -> str | None:
-    """One rank that does much more than its share."""
-    by_rank: dict[int, float] = {}
-    for step in report.steps:
-        for rank, one in step.by_rank.items():
-            if rank >= 0:
-                by_rank[rank] = by_rank.get(rank, 0.0) + one.seconds
-    mean = sum(by_rank.values()) / len(by_rank) if by_rank else 0.0
-    if len(by_rank) < 2 or not mean:
-        return None
-    rank = max(by_rank, key=lambda one: by_rank[one])
-    if by_rank[rank] < UNEVEN * mean:
-        return None
-    return f"Rank {rank} spends {by_rank[rank] / mean:.1f} times as long in I/O as a rank does on average."
-
-
-def _small(report: Report) -> str | None:
-    found = requests_of(report)
-    if found.small_share is None or found.small_share < NOTABLE or found.of_app < MANY:
-        return None
-    return f"{share(found.small_app, found.of_app)} of the {number(found.of_app)} reads and writes ask for less than 4 KiB."

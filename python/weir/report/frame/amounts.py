@@ -71,3 +71,8 @@ def fitted(name: str, width: int) -> str:
 
 
 FILTERS = {"seconds": seconds, "amount": amount, "number": number, "digits": digits, "brief": brief}
+
+
+def plain(text: str) -> str:
+    """The text in ASCII: sentences have blanks and separators of other widths, for the page."""
+    return text.translate({0xA0: " ", 0x202F: ",", 0x2026: "..."})

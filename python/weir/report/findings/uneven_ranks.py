@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding uneven-ranks: one rank spends much longer in I/O than the others."""
+
+from __future__ import annotations
+
+from weir.report.findings.finding import Finding, Limit
+from weir.report.frame.build import Report
+
+RATIO = Limit(
+    meaning="I/O time of the rank over the mean of all ranks",
+    value=1.5,
+    reason="chosen: smaller differences are usual among ranks that do the same",
+)
+
+
+def find(report: Report) -> str | None:
+    by_rank: dict[int, float] = {}
+    for step in report.steps:
+        for rank, one in step.by_rank.items():
+            if rank >= 0:
+                by_rank[rank] = by_rank.get(rank, 0.0) + one.seconds
+    mean = sum(by_rank.values()) / len(by_rank) if by_rank else 0.0
+    if len(by_rank) < 2 or not mean:
+        return None
+    rank = max(by_rank, key=lambda one: by_rank[one])
+    ratio = by_rank[rank] / mean
+    if ratio < RATIO.value:
+        return None
+    return f"Rank {rank} spends {ratio:.1f} times as long in I/O as a rank does on average."
+
+
+UNEVEN_RANKS = Finding(
+    name="uneven-ranks",
+    asks="Does one rank spend much longer in I/O than the others?",
+    limits=(RATIO,),
+    page="guide/waits.md",
+    find=find,
+)
