@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import signal
 import time
@@ -46,6 +47,14 @@ class CannotStart(Exception):
     def __init__(self, message: str, status: int):
         super().__init__(message)
         self.status = status
+
+
+def word(text: str) -> str:
+    """The text as one word of a shell's command line; bytes that are not UTF-8 as bash reads them."""
+    if text.isascii() or text == os.fsencode(text).decode(errors="replace"):
+        return shlex.quote(text)
+    parts = (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in os.fsencode(text))
+    return "$'" + "".join({"\\": "\\\\", "'": "\\'"}.get(part, part) for part in parts) + "'"
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> str:

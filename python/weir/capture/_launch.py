@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ import weir
 from weir._errors import InputError, StorageError
 from weir._native import PRELOAD, LibraryMissing, library_path
 from weir.capture._background import background_note, in_background
-from weir.capture._command import CannotStart, find_program, run_command, shell_status
+from weir.capture._command import CannotStart, find_program, run_command, shell_status, word
 from weir.capture._count import Count, count_traces
 from weir.capture._environment import check_level, check_share, idle_environment, parse_budget, rules_variables, tracing_variables
 from weir.capture._launcher import is_open_mpi, with_forwarding
@@ -148,7 +147,7 @@ def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: st
         say(str(error))
         return error.status
     for program, why in unseen_programs(command, environ):
-        say(f"{program}: its files had no layers: {why} (see: weir doctor {shlex.quote(program)})")
+        say(f"{program}: its files had no layers: {why} (see: weir doctor {word(program)})")
     return shell_status(status)
 
 
@@ -225,7 +224,7 @@ def _why_none(directory: str, program: str, count: Count) -> str:
         return f"no trace: the file in {directory} holds no process; it could not grow (disk full?)"
     return (
         f"no trace: {program} wrote none into {directory}; a static or setuid program, or one started with an environment "
-        f"of its own, cannot be seen (see: weir doctor {shlex.quote(program)})"
+        f"of its own, cannot be seen (see: weir doctor {word(program)})"
     )
 
 
@@ -245,5 +244,5 @@ def _note(options: Options, directory: str, count: Count) -> str:
         held.append(f"{count.lost:,} calls lost")
 
 
-    look = f"weir report {shlex.quote(options.run)}"
+    look = f"weir report {word(options.run)}"
     return f"{', '.join(held)} in {directory}; look with: {look}"

@@ -15,7 +15,7 @@ FINE, FINDINGS, USAGE, BAD_INPUT, INCOMPLETE, INTERNAL = 0, 1, 2, 3, 4, 70
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
 # What a write to standard output fails with when there is no room for it; files that weir opens itself have StorageError.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 _STATUS_OF: tuple[tuple[type[Error], int], ...] = (
     (UsageError, USAGE),
@@ -51,8 +51,23 @@ def _ended_by_pipe(end: SystemExit) -> bool:
     return isinstance(end.__context__, BrokenPipeError)
 
 
+def _stand_in_for_closed_streams() -> None:
+    """Keep the numbers 0 to 2 from weir's own files where the caller has closed them. What a command
+    of weir prints is then an error, as of any program; the programs that weir starts find them closed."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (opened := os.open(os.devnull, os.O_RDONLY)) <= 2:  # closed again on exec
+        pass
+    os.close(opened)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115: writes fail
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115: of the whole run
+
+
 def main() -> int:
     """Run the command line in sys.argv; the exit status. Never raises."""
+    _stand_in_for_closed_streams()
     from weir.cli._app import app
 
     if isinstance(sys.stdout, io.TextIOWrapper):

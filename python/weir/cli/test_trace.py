@@ -234,3 +234,39 @@ def test_all_ranks_of_an_mpi_program_are_in_one_trace(weir, tmp_run, mpi):
     done = weir("trace", "-o", tmp_run, "--", *command, env=mpi.env, timeout=120).ok()
     report = json.loads(weir("report", tmp_run, "--json").ok().stdout)
     assert report["steps"][0]["ranks"] == 2, done.stderr
+
+
+CLOSED = """
+import os, sys
+for number in range(3):
+    try:
+        os.fstat(number)
+    except OSError:
+        open(sys.argv[1], "a").write(str(number))
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["trace -o run --", "run -r rules.toml --"])
+def test_a_program_finds_closed_streams_closed_and_its_status_counts(execute, tmp_path, command, closed):
+    (tmp_path / "rules.toml").write_text('[[rule]]\nname = "*.dat"\nstack = "bufa"\n')
+    (tmp_path / "program.py").write_text(CLOSED)
+    line = f"{WEIR} {command} {sys.executable} program.py found {closed}"
+    assert execute(["sh", "-c", line], cwd=tmp_path).returncode == 7
+    numbers = {"<&-": "0", ">&-": "1", "2>&-": "2"}
+    assert (tmp_path / "found").read_text() == "".join(numbers[one] for one in closed.split())
+
+
+def test_a_report_without_standard_output_is_an_error(execute, weir, tmp_run):
+    weir("trace", "-o", tmp_run, "--", "true").ok()
+    refused = execute(["sh", "-c", f"{WEIR} report {tmp_run} >&-"])
+    assert refused.returncode == 3 and "standard output cannot be written" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_line_that_shows_a_run_can_be_pasted(execute, tmp_path):
+    traced = execute([WEIR, "trace", "-o", os.fsdecode(b"\xff'\xfe"), "--", "true"], cwd=tmp_path)
+    line = traced.stderr.rpartition("look with: weir ")[2].strip()
+    assert line == r"report $'\xff\'\xfe'"
+    execute(["bash", "-c", f"{WEIR} {line}"], cwd=tmp_path).ok()

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import stat
 from collections.abc import Iterator
 
 from weir._errors import InputError
+from weir.capture._command import word
 from weir.capture.doctor._elf import Elf, is_elf, read_elf
 from weir.capture.doctor._finding import FINDING, FINE, NOTE, Finding
 
@@ -43,7 +43,7 @@ def find(program: str) -> str:
 def _access(path: str) -> Iterator[Finding]:
     mode = os.stat(path)
     if not mode.st_mode & 0o111:
-        yield Finding("executable", FINDING, f"{path} is not executable: chmod +x {shlex.quote(path)}")
+        yield Finding("executable", FINDING, f"{path} is not executable: chmod +x {word(path)}")
     elevated = [
         f"set{what}id of {what} {owner}"
         for what, bit, owner, own in (

@@ -68,6 +68,8 @@ class _Reader:
         hints: list[Hints] = []
         tables = Scanner(text).tables() if document is not None else []
         for table in tables:
+            if table.path in (("rule",), ("hints",)) and not self._is_list(table, document):
+                continue
             if table.path == ("rule",):
                 rules += self._rule(table, _next(document, "rule"), broken)
             elif table.path == ("hints",):
@@ -105,6 +107,13 @@ class _Reader:
     def _place(self, table: Table) -> Place:
         return Place(self.file, *line_and_column(self.text, table.at))
 
+    def _is_list(self, table: Table, document: dict[str, Any] | None) -> bool:
+        name = table.path[0]
+        if document is None or isinstance(document.get(name), list):
+            return True
+        self._mistake(table.at, f"write [[{name}]], with two brackets, for each")
+        return False
+
     def _unknown_table(self, table: Table) -> None:
         if not table.path:
             for entry in table.entries:
@@ -113,7 +122,7 @@ class _Reader:
             return
         name = ".".join(table.path)
         if table.path[0] in ("rule", "hints"):
-            message = f"write [[{table.path[0]}]], with two brackets, for each" if len(table.path) == 1 else f"{name}: a {table.path[0]} has no tables in it"
+            message = f"{name}: a {table.path[0]} has no tables in it"
         else:
             message = f"there is no table {name!r}" + (near(name, ("rule", "hints")) or ": there are [[rule]] and [[hints]]")
         self._mistake(table.at, message)
