@@ -68,8 +68,8 @@ Result<std::string> recovered(const std::string& path, bool force) {
     std::string why;
     const netcdf::Module* module = netcdf_module(&why);
     if (module == nullptr) return Status(WEIR_E_FORMAT, why);
-    netcdf::Why why = {};
-    if (!module->recover(path.c_str(), why)) return Status(WEIR_E_FILE, why.text);
+    netcdf::Why refused = {};
+    if (!module->recover(path.c_str(), refused)) return Status(WEIR_E_FILE, refused.text);
   }
   Result<int64_t> steps = steps_in(path);
   if (!steps.ok()) return steps.status();
