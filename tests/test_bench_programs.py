@@ -152,6 +152,7 @@ def test_a_sweep_says_how_many_requests_each_member_of_a_striped_file_costs(plac
 
 
 @pytest.mark.slow  # some sixty programs
+@pytest.mark.timeout(900)  # three minutes on a machine that does ten other things
 def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
     found = [one for case in sweep.quick() for one in sweep.measure(place, case, ("bufa", "global", "gather", "keep"))]
     assert len(found) == 4 * 20
