@@ -302,9 +302,10 @@ bool weir_direct_copies(long n, long a, long b) {
   constexpr long kFlags = 0, kStack = 5, kBytes = 64;  // struct clone_args
   if (n == kClone3 && (b < kBytes || !weir::base::can_read(a) || !weir::base::can_read(a + kBytes - 8))) return false;
   const uint64_t flags = n == SYS_clone ? static_cast<uint64_t>(a) : how[kFlags];
-  const uint64_t stack = n == SYS_clone ? static_cast<uint64_t>(b) : how[kStack];
+  const uint64_t child_stack = n == SYS_clone ? static_cast<uint64_t>(b) : how[kStack];
+  if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM) stack::before_spawn(false);
   if ((flags & CLONE_VM) != 0) return false;
-  if (stack == 0) return true;
+  if (child_stack == 0) return true;
   before_fork();
   after_fork_in_parent();
   return false;

@@ -69,7 +69,7 @@ int begin(void* with) {
 
 }  // namespace
 
-// Threads and the like go on unseen: children that share memory with a parent that runs on.
+// Threads go on unseen, and so does what a child does that shares memory with a parent that runs on.
 WEIR_HOOK(int, clone, int (*body)(void*), void* top, int flags, void* argument, ...) {
   va_list more;
   va_start(more, argument);
@@ -79,6 +79,7 @@ WEIR_HOOK(int, clone, int (*body)(void*), void* top, int flags, void* argument, 
   va_end(more);
   const bool copied = (flags & CLONE_VM) == 0, waits = (flags & (CLONE_VFORK | CLONE_THREAD | CLONE_FILES)) == CLONE_VFORK;
   if (body == nullptr || top == nullptr || (!copied && !waits)) {
+    if ((flags & CLONE_THREAD) == 0) weir::stack::before_spawn(false);
     return WEIR_REAL(clone)(body, top, flags, argument, parent_id, storage, child_id);
   }
   Beginning beginning{body, argument, copied};

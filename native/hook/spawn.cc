@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other programs: exec in its forms, and the calls that fork and exec in one. What is under layers is with the kernel before another
+// Other programs: exec in its forms, and the calls that fork and exec in one. What layers have accepted is with the kernel before another
 // program may see it. These calls have no records of their own; the children's are in the trace.
 #include <spawn.h>
 #include <stdarg.h>

@@ -267,7 +267,7 @@ Result flush(Layer& l) {
   uint64_t bytes = 0;  // that somebody else on the node has accepted: the file's must have them all
   if (!s.attached && (!node::any_sizes() || !node::size_of(l.file->device, l.file->inode, &bytes) || !attach(l))) return 0;
   // At close other ranks may be about to complete the last blocks; whoever needs the file now gets it now.
-  const int64_t error = cache::flush(s.opening, l.file->references <= 1);
+  const int64_t error = cache::flush(s.opening, l.file->references <= 1 && !l.file->hurries);
   note_held_up(l);
   return error != 0 ? error : cache::take_error(s.opening);
 }

@@ -30,6 +30,7 @@ struct File {
   bool locked;         // a lock was taken on it, which its last close must end
   bool bypass;           // opening is cheap where it lies: layers that save opens have nothing to do
   bool syncs;          // every write is flushed at once: the process is ending
+  bool hurries;        // a flush waits for no other rank: set by who has the lock, for one flush
   uint8_t leaving;     // Reason: leave at the next chance
   int32_t error;       // deferred, positive; 0: none
   uint64_t lost_bytes; // accepted, not written

@@ -55,6 +55,15 @@ void flush_one(File* f) {
   unlock(f);
 }
 
+// Without waiting for ranks that may add to what is written.
+void flush_at_once(File* f) {
+  if (!lock(f)) return;
+  f->hurries = true;
+  if (!f->left) flush_inside(f);
+  f->hurries = false;
+  unlock(f);
+}
+
 // A thread of weir's own that was asked for a file by another rank may be about to end what it does there.
 void wait_for_leaving() {
   for_every([](File* f, int) {
@@ -112,6 +121,7 @@ void before_spawn(bool everything) {
   drop_parked();
   for_all([everything](File* f, int) {
     if (everything || inherited(f)) leave(f, Reason::kForked);
+    else flush_at_once(f);
   });
 }
 

@@ -17,7 +17,8 @@ void before_fork();
 void after_fork_in_parent();
 void in_forked_child();
 // vfork, posix_spawn, system, popen: files that the child inherits through exec are left; in the child of vfork also whatever
-// it touches. everything: what the child does to its descriptors is not known.
+// it touches. The others are written: weir may be unable to enter the new program, which then reads what the file system has.
+// everything: what the child does to its descriptors is not known.
 void before_spawn(bool everything);
 // exec: files that the new program inherits are left, the others written.
 void before_exec();
