@@ -88,6 +88,13 @@ void copied(int from, int to) {
   know(to);
 }
 
+void share(int fd) {
+  Descriptor* d = descriptor(fd);
+  if (d == nullptr || !may_change() || base::load_relaxed(&d->file) == 0) return;
+  d->flags |= kShared;
+  d->position = wire::kUnknownOffset;
+}
+
 void share_all() {
   const int end = base::load_relaxed(&highest);
   for (int fd = 0; fd <= end; ++fd) {

@@ -50,5 +50,7 @@ void closed_range(unsigned first, unsigned last);
 void copied(int from, int to);
 // A child of fork shares every position with its parent from now on.
 void share_all();
+// Another process gets this one.
+void share(int fd);
 
 }  // namespace weir::hook

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that weir cannot enter finds the bytes that layers have accepted."""
+"""A program that weir cannot enter, and one that gets a descriptor by a socket, find the bytes that
+layers have accepted."""
 
 from __future__ import annotations
 
@@ -115,3 +116,71 @@ def test_programs_of_the_system_read_what_layers_accepted(execute, layered, cwd,
         pytest.skip(f"{program} cannot run here")
     done = layered(STACKS["bufa"], [sys.executable, "-S", "-c", PYTHON, *prefix, "wc", "-c", "data.dat"])
     assert done.done.stdout == "208890 data.dat\n"
+
+
+PASS = r"""
+#include <sys/socket.h>
+#include <sys/uio.h>
+static union {
+  char room[CMSG_SPACE(2 * sizeof(int))];
+  struct cmsghdr aligned;
+} control;
+
+static struct msghdr message(struct iovec* piece, int fds) {
+  struct msghdr m = {.msg_iov = piece, .msg_iovlen = 1, .msg_control = control.room};
+  m.msg_controllen = CMSG_SPACE(fds * sizeof(int));
+  return m;
+}
+static int receive(int socket, int* fds) {
+  char byte;
+  struct iovec piece = {&byte, 1};
+  struct msghdr m = message(&piece, 2);
+  if (recvmsg(socket, &m, 0) != 1) return 0;
+  memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), 2 * sizeof(int));
+  return 1;
+}
+static void send_them(const char* way, int socket, const int* fds) {
+  char byte = 'x';
+  struct iovec piece = {&byte, 1};
+  struct mmsghdr several = {.msg_hdr = message(&piece, 2)};
+  struct cmsghdr* head = CMSG_FIRSTHDR(&several.msg_hdr);
+  head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  memcpy(CMSG_DATA(head), fds, 2 * sizeof(int));
+  if (strcmp(way, "sendmsg") == 0) MUST(sendmsg(socket, &several.msg_hdr, 0) == 1);
+  if (strcmp(way, "sendmmsg") == 0) MUST(sendmmsg(socket, &several, 1, 0) == 1);
+  if (strcmp(way, "SYS_sendmsg") == 0) MUST(syscall(SYS_sendmsg, socket, &several.msg_hdr, 0) == 1);
+  if (strcmp(way, "SYS_sendmmsg") == 0) MUST(syscall(SYS_sendmmsg, socket, &several, 1, 0) == 1);
+}
+int main(int count, char** arguments) {
+  int pair[2], fds[2], status;
+  MUST(count == 2 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(pair[0]);
+    MUST(receive(pair[1], fds));
+    for (int i = 0; i < 2; ++i) MUST(write(fds[i], "BBBBBBB\n", 8) == 8);
+    _exit(3);
+  }
+  fds[0] = open_new("first.dat");
+  fds[1] = open("second.dat", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int other = open_new("other.dat");
+  for (int i = 0; i < 2; ++i) MUST(write(fds[i], "header\n", 7) == 7);
+  MUST(write(other, "header\n", 7) == 7);
+  send_them(arguments[1], pair[0], fds);
+  MUST(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
+  for (int i = 0; i < 2; ++i) MUST(write(fds[i], "end\n", 4) == 4 && close(fds[i]) == 0);
+  MUST(write(other, "end\n", 4) == 4 && close(other) == 0);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("way", ["sendmsg", "sendmmsg", "SYS_sendmsg", "SYS_sendmmsg"])
+def test_a_file_passed_by_a_socket_leaves_its_layers(guest, layered, cwd, way, stack):
+    trace = layered(STACKS[stack], [guest(PASS, name="pass"), way]).ok().trace
+    for name in ("first.dat", "second.dat"):
+        assert (cwd / name).read_bytes() == b"header\nBBBBBBB\nend\n"
+    assert (cwd / "other.dat").read_bytes() == b"header\nend\n"
+    left = {r.file.rpartition("/")[2] for r in trace.records if r.op == "bypassed_forked"}
+    assert "first.dat" in left and "other.dat" not in left

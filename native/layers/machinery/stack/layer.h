@@ -63,7 +63,7 @@ enum class Reason : uint8_t {
   kMapped = 3,          // mmap
   kLocked = 4,          // byte-range locks
   kDirect = 5,          // the program itself asked for O_DIRECT
-  kForked = 6,          // a child shares the descriptor
+  kForked = 6,          // another process shares the descriptor
   kReplaced = 7,        // exec hands it to another program
   kConflict = 8,        // another opening of the file on this node, and one of them writes
   kNoDaemon = 9,        // nobody would write accepted bytes out if this process were killed

@@ -60,7 +60,7 @@ REASONS = {
     "mapped": "the program maps the file (mmap)",
     "locked": "the program locks byte ranges of it",
     "direct": "the program opened it with O_DIRECT",
-    "forked": "a child process shares the descriptor",
+    "forked": "another process shares the descriptor",
     "replaced": "exec passed it to another program",
     "conflict": "it is open a second time on the node, and one of both writes",
     "no_daemon": "no write-back daemon: bytes of a killed process would be lost",
