@@ -3,6 +3,9 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/auxv.h>
+
+#include "hook/redirect.h"
 
 namespace weir::hook {
 namespace {
@@ -181,6 +184,29 @@ bool object_at(const void* address, Object& object) {
     object = one;
     return true;
   });
+}
+
+void* find_of_kernel(const char* name) {
+  const uintptr_t at = getauxval(AT_SYSINFO_EHDR);
+  if (at == 0) return nullptr;
+  const auto& file = *reinterpret_cast<const ElfW(Ehdr)*>(at);
+  dl_phdr_info info{};
+  info.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(at + file.e_phoff);
+  info.dlpi_phnum = file.e_phnum;
+  for (int i = file.e_phnum - 1; i >= 0; --i) {
+    if (info.dlpi_phdr[i].p_type == PT_LOAD) info.dlpi_addr = at + info.dlpi_phdr[i].p_offset - info.dlpi_phdr[i].p_vaddr;
+  }
+  Object object;
+  if (!read_object(info, object)) return nullptr;
+  return reinterpret_cast<void*>(find_defined(object, name, gnu_hash_of(name)));
+}
+
+ClockFunction kernel_clock() {
+#if defined(__x86_64__)
+  return reinterpret_cast<ClockFunction>(find_of_kernel("__vdso_clock_gettime"));
+#else
+  return reinterpret_cast<ClockFunction>(find_of_kernel("__kernel_clock_gettime"));
+#endif
 }
 
 void* next_defined(const char* name) {

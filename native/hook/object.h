@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loaded programs and libraries, read from memory as the dynamic linker left them. It calls the dynamic linker for their
-// list alone (dl_iterate_phdr), so it may be used where dlsym may not: within that list's lock, and before the first dlsym.
+// list alone (dl_iterate_phdr), so it may be used where dlsym may not: within that list's lock.
 #pragma once
 
 #include <link.h>
@@ -77,7 +77,11 @@ bool for_each_object(See see) {
 
 // The object that an address lies in. False: none of this namespace.
 bool object_at(const void* address, Object& object);
-// The definition that comes first behind this library in the order of loading: what dlsym(RTLD_NEXT) finds from here.
+// A function that the kernel gives each process (vdso(7)), e.g. __vdso_clock_gettime. Null: it gives none.
+void* find_of_kernel(const char* name);
+// The definition that comes first behind this library in the order of loading: what dlsym(RTLD_NEXT) finds from here. It calls
+// no function of another library: a sanitizer defines dl_iterate_phdr, and calls dlsym before its own functions work. Takes no lock:
+// to be called first before there are threads that load libraries.
 void* next_defined(const char* name);
 
 }  // namespace weir::hook

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <time.h>
 
 #include "base/compiler.h"
 #include "hook/real.h"
@@ -20,6 +21,10 @@ void redirect_loaded(bool deep);
 
 // What a lookup gives that has found this function of an optional library; null when it is to be left alone.
 void* redirected(Slot slot, void* found);
+
+// The kernel's clock_gettime, which no library can stand in front of. Null: it gives none.
+using ClockFunction = int (*)(clockid_t, timespec*);
+ClockFunction kernel_clock();
 
 // Grows when a library is unloaded: what is remembered by address may mean something else then.
 extern WEIR_OWN uint32_t unloadings;

@@ -127,7 +127,7 @@ void begin() {
     if (hook::has_hints()) hook::begin_redirecting();  // MPI_File_open alone
     return;
   }
-  base::clock_state = {base::counter_is_invariant(), options.skew_ns};
+  base::clock_state = {base::counter_is_invariant(), options.skew_ns, hook::kernel_clock()};
   hook::resolve_libc();
   pthread_atfork(hook::before_fork, hook::after_fork_in_parent, hook::in_forked_child);
   if (options.record) begin_trace(options);

@@ -28,6 +28,7 @@ void forget_requests() {}
 
 void resolve_libc() {}
 void begin_redirecting() {}
+ClockFunction kernel_clock() { return nullptr; }
 
 // A thread can be cancelled where the program is linked with what cancels it; pthread_testcancel alone may not be, and libc's read
 // is a cancellation point, too.
