@@ -7,6 +7,9 @@
 
 #include "hook/redirect.h"
 
+// Of this library: the linker defines it.
+extern "C" __attribute__((visibility("hidden"))) const ElfW(Dyn) own_dynamic_section[] __asm__("_DYNAMIC");
+
 namespace weir::hook {
 namespace {
 
@@ -94,8 +97,6 @@ uint32_t find_index(const Object& object, const char* name, uint32_t hash) {
   const uint32_t found = defined_index(object, name, hash);
   return found != 0 ? found : defined_without_hash(object, name);
 }
-
-const char kHere = 0;  // an address in this library
 
 }  // namespace
 
@@ -212,13 +213,18 @@ ClockFunction kernel_clock() {
 void* next_defined(const char* name) {
   const uint32_t hash = gnu_hash_of(name);
   bool behind = false;
-  uintptr_t found = 0;
-  for_each_object([&](const Object& one) {
-    if (behind) found = find_defined(one, name, hash);
-    behind = behind || one.holds(&kHere);
-    return found != 0;
-  });
-  return reinterpret_cast<void*>(found);
+  for (const link_map* one = _r_debug.r_map; one != nullptr; one = one->l_next) {
+    if (behind && one->l_ld != nullptr) {
+      Object object{};
+      object.base = one->l_addr;
+      object.dynamic = one->l_ld;
+      read_dynamic(object);
+      const bool is_whole = object.symbols != nullptr && object.names != nullptr;
+      if (const uintptr_t found = is_whole ? find_defined(object, name, hash) : 0) return reinterpret_cast<void*>(found);
+    }
+    behind = behind || one->l_ld == own_dynamic_section;
+  }
+  return nullptr;
 }
 
 }  // namespace weir::hook

@@ -311,6 +311,70 @@ def test_a_program_built_with_the_address_sanitizer(guest, traced, preload, exec
     assert "ASan runtime does not come first" in alone.done.stderr
 
 
+@pytest.mark.parametrize("sanitizer", ["thread", "undefined", "leak"])
+def test_a_program_built_with_another_sanitizer(guest, traced, execute, tmp_path, sanitizer):
+    """The thread sanitizer calls dlsym before its own functions work."""
+    try:
+        program = guest(ORDINARY, f"-fsanitize={sanitizer}")
+    except AssertionError:
+        pytest.skip(f"no -fsanitize={sanitizer} for this compiler")
+    plain = execute([program], cwd=tmp_path)
+    if plain.returncode != 0:
+        pytest.skip(f"the program does not run without weir: {plain.stderr}")
+    outcome = traced([program])
+    assert (outcome.done.returncode, outcome.done.stdout) == (0, "right\n"), outcome.done.stderr
+    assert len(outcome.trace.of("read", file="file", layer="posix")) == 1
+    assert len(outcome.trace.of("fprintf", file="file")) == 100
+
+
+NOT_READY = """
+// As a sanitizer does: its functions fail until it has looked up the functions behind them.
+static void* (*real[9])(void);
+static int ready;
+#define STANDS_BEFORE(i, R, name, parameters, arguments) \\
+  R name parameters { if (!ready) abort(); return ((R (*) parameters)real[i]) arguments; }
+STANDS_BEFORE(0, int, dl_iterate_phdr, (int (*see)(struct dl_phdr_info*, size_t, void*), void* with), (see, with))
+STANDS_BEFORE(1, int, strcmp, (const char* a, const char* b), (a, b))
+STANDS_BEFORE(2, int, strncmp, (const char* a, const char* b, size_t n), (a, b, n))
+STANDS_BEFORE(3, size_t, strlen, (const char* a), (a))
+STANDS_BEFORE(4, void*, memset, (void* p, int c, size_t n), (p, c, n))
+STANDS_BEFORE(5, void*, memcpy, (void* p, const void* q, size_t n), (p, q, n))
+STANDS_BEFORE(6, char*, strrchr, (const char* a, int c), (a, c))
+STANDS_BEFORE(7, int, dladdr, (const void* a, Dl_info* to), (a, to))
+STANDS_BEFORE(8, ssize_t, read, (int fd, void* to, size_t n), (fd, to, n))
+__attribute__((constructor)) static void look_up(void) {
+  const char* names[] = {"dl_iterate_phdr", "strcmp", "strncmp", "strlen", "memset", "memcpy", "strrchr", "dladdr", "read"};
+  for (int i = 0; i < 9; ++i) real[i] = (void* (*)(void))dlsym(RTLD_NEXT, names[i]);
+  ready = 1;
+}
+"""
+
+
+def test_a_library_whose_functions_do_not_work_before_dlsym(guest, traced, preload):
+    header = "#include <link.h>\n"
+    other = guest(header + NOT_READY, "-shared", "-fPIC", "-fno-builtin", name="libnotready.so")
+    outcome = traced([guest(ORDINARY)], LD_PRELOAD=f"{preload}:{other}")
+    assert (outcome.done.returncode, outcome.done.stdout) == (0, "right\n"), outcome.done.stderr
+    assert len(outcome.trace.of("read", file="file", layer="posix")) == 1
+
+
+OTHER_CLOCK = """
+int clock_gettime(clockid_t id, struct timespec* to) {
+  long result = syscall(SYS_clock_gettime, id, to);
+  to->tv_sec = to->tv_sec * 1000 - 820000000;
+  return (int)result;
+}
+"""
+
+
+def test_another_library_that_changes_the_clock(guest, traced, preload, weir, tmp_path):
+    """weir measures by the kernel's clock."""
+    other = guest("#include <time.h>\n" + OTHER_CLOCK, "-shared", "-fPIC", name="libclock.so")
+    traced([guest(ORDINARY)], LD_PRELOAD=f"{preload}:{other}").done.ok()
+    said = weir("report", tmp_path / "run").ok().stdout
+    assert "calibration" not in said and "INCOMPLETE" not in said
+
+
 def test_valgrind_finds_nothing_of_weirs(guest, traced, tmp_path):
     if shutil.which("valgrind") is None:
         pytest.skip("no valgrind")

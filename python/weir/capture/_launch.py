@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -125,7 +126,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
             say(f"nothing in {step.directory}: weir's own commands are not recorded")
         return shell_status(status)
     if empty:
-        say(_why_none(step.directory, command[0], count))
+        say(_why_none(step.directory, command[0], count, status))
     elif finished and not options.quiet:
         say(_note(options, step.directory, count))
     if background:
@@ -217,11 +218,14 @@ def _finish(step: Prepared, status: int | None, before: list[int] | None = None)
     return True
 
 
-def _why_none(directory: str, program: str, count: Count) -> str:
+def _why_none(directory: str, program: str, count: Count, status: int) -> str:
     if not os.path.isdir(directory):
         return f"no trace: {directory} was removed while the program ran"
     if count.nodes:
         return f"no trace: the file in {directory} holds no process; it could not grow (disk full?)"
+    if status < 0:
+        killed = signal.Signals(-status).name if -status in list(signal.Signals) else f"signal {-status}"
+        return f"no trace: {program} was killed by {killed} before it recorded anything (see: weir doctor {word(program)})"
     return (
         f"no trace: {program} wrote none into {directory}; a static or setuid program, or one started with an environment "
         f"of its own, cannot be seen (see: weir doctor {word(program)})"

@@ -150,6 +150,28 @@ def test_a_program_that_cannot_be_seen_is_said_with_where_to_ask(weir, tmp_run, 
 
 
 def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
+def test_the_signal_of_a_program_that_left_no_trace_is_said(weir, tmp_run, cc):
+    program = cc("#include <signal.h>\nint main(void){return raise(SIGSEGV);}", "-static", name="crashes")
+    done = weir("trace", "-o", tmp_run, "--", program)
+    assert f"no trace: {program} was killed by SIGSEGV before it recorded anything" in done.stderr
+    assert "static" not in done.stderr.replace(str(program), "")
+
+
+def test_the_report_of_a_launch_that_was_killed_states_it(weir, tmp_run, tmp_path):
+    done = weir("trace", "-o", tmp_run, "--", "sh", "-c", "sleep 0.2; echo text >file; kill -9 $PPID; echo more >file", cwd=tmp_path)
+    assert done.returncode == -9
+    for _ in range(100):  # the shell goes on for a moment
+        done = weir("report", tmp_run)
+        if "`weir trace` was killed before it saw the command end" in done.ok().stdout:
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError(done.stdout)
+    assert "the end of the program is not known" in done.stdout
+    shown = json.loads(weir("report", tmp_run, "--json").ok().stdout)
+    assert shown["total"]["wall_s"] >= 0.2
+
+
     done = weir("trace", "-o", tmp_run, "--", sys.executable, "-c", "import os; os.execve('/bin/sh', ['sh', '-c', 'exit 4'], {})")
     assert done.returncode == 4 and "1 process" in done.stderr
 

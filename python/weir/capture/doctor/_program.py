@@ -170,11 +170,12 @@ def _bypasses(elf: Elf) -> Iterator[Finding]:
         if "dlmopen" in elf.imports:
             text = "uses dlmopen: what it loads into a namespace of its own is not seen; other loaded libraries are"
         yield Finding("dlopen", NOTE, text)
-    if elf.uses("libasan", "libtsan", "libmsan"):
+    if elf.uses("libasan"):
         yield Finding(
             "sanitizer",
             FINDING,
-            "linked with a sanitizer that wants to be the first library: set ASAN_OPTIONS=verify_asan_link_order=0, or build without",
+            "linked with the address sanitizer, which ends the program unless it is the first library: set ASAN_OPTIONS=verify_asan_link_order=0, "
+            "or build without -fsanitize=address",
         )
 
 
