@@ -18,6 +18,7 @@ namespace weir::base {
 // Whether the aligned word around an address can be written: the kernel ors zero to it (futex(2), FUTEX_WAKE_OP). A thread that
 // waits for this very word with the value 0x7ff is woken, as any may be for nothing.
 inline bool can_write(uintptr_t at) {
+  const valgrind::Unreported unreported;  // below a stack pointer, where the page of a buffer may begin, it allows no access
   uint32_t nobody = 0;
   const long all = static_cast<long>(FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0x7ff));
   const long result = system_call(SYS_futex, reinterpret_cast<long>(&nobody), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 1, 1,
@@ -26,7 +27,10 @@ inline bool can_write(uintptr_t at) {
 }
 
 // Whether no page of it is missing; one that is there may still refuse a copy (mprotect).
-inline bool is_mapped(uintptr_t at, size_t bytes) { return system_call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), MS_ASYNC) == 0; }
+inline bool is_mapped(uintptr_t at, size_t bytes) {
+  const valgrind::Unreported unreported;
+  return system_call(SYS_msync, static_cast<long>(at), static_cast<long>(bytes), MS_ASYNC) == 0;
+}
 
 // The answer of madvise(2) for an aligned range: its pages are made present by reading or writing them. -EINVAL before Linux 5.14, and
 // for a protected page.

@@ -42,6 +42,15 @@ Header header_of(const Shape& s, bool shared) {
   return h;
 }
 
+// At the end of each process, also of one that is forked to start the daemon, valgrind reads all memory in its search for leaks: that
+// of blocks never used, too, which then takes storage.
+uint32_t fewer_under_valgrind(uint32_t blocks, uint32_t block_bytes) {
+  constexpr uint32_t kBytes = 32u << 20;
+  if (!base::valgrind::is_running() || block_bytes == 0) return blocks;
+  const uint32_t most = block_bytes < kBytes ? kBytes / block_bytes : 1;
+  return blocks < most ? blocks : most;
+}
+
 // All but slots, blocks, maps and data: those are backed when they are needed.
 bool back_tables(int fd, const Header& h) {
   return base::allocate(fd, 0, h.files_at) == 0 && (h.maps_at == h.extra_at || base::allocate(fd, h.extra_at, h.maps_at - h.extra_at) == 0);
@@ -210,7 +219,7 @@ bool back(const Arena* arena, uint64_t offset, uint64_t bytes) {
 }
 
 Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files) {
-  const Shape shape{blocks, block_bytes, files, 0};
+  const Shape shape{fewer_under_valgrind(blocks, block_bytes), block_bytes, files, 0};
   if (base::sealed() || !sensible(shape) || node::own_directory() == nullptr) return nullptr;
   Arena* arena = make_handle(files);
   if (arena == nullptr) return nullptr;
