@@ -57,6 +57,7 @@ bool Process::take_first_chunks(uint32_t parent, Refusal* refusal) {
   if (at == nullptr) return false;
   number_ = static_cast<uint32_t>(offset / wire::kPageBytes);
   chunk_ = reinterpret_cast<wire::ProcessChunk*>(at);
+  file_.set_refusals(chunk_->refusals);
   fill_process_chunk(parent);
   auto* names = reinterpret_cast<wire::ChunkHeader*>(at + wire::kPageBytes);
   begin_chunk(names, wire::Kind::kNames, kFirstNamesBytes, number_, 0, 0);

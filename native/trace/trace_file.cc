@@ -210,10 +210,11 @@ long TraceFile::open(const Settings& settings) {
 // A mapped page without storage behind it would kill the program with SIGBUS on a full disk, so storage comes first: space by
 // fallocate where there is such a thing, pages by writing zeros, which the kernel makes by the hundred. Pages that come to be by
 // being touched cost 3 to 5 times as much (docs/reference/cost.md).
-bool TraceFile::back_with_storage(int fd, uint64_t offset, uint64_t size) {
+// 0, or -errno.
+long TraceFile::back_with_storage(int fd, uint64_t offset, uint64_t size) {
   if (!in_memory_) {
     const long result = base::allocate(fd, offset, size);
-    if (base::failed(result) && result != -EOPNOTSUPP && result != -ENOSYS && result != -EINVAL) return false;
+    if (base::failed(result) && result != -EOPNOTSUPP && result != -ENOSYS && result != -EINVAL) return result;
   }
   iovec pieces[kMostPieces];
   for (uint64_t done = 0; done < size;) {
@@ -225,21 +226,21 @@ bool TraceFile::back_with_storage(int fd, uint64_t offset, uint64_t size) {
       listed += pieces[count].iov_len;
     }
     const long put = base::write_vector_at(fd, pieces, count, offset + done);
-    if (put <= 0) return false;
+    if (put <= 0) return put == 0 ? -ENOSPC : put;
     done += static_cast<uint64_t>(put);
   }
-  return true;
+  return 0;
 }
 
 // Maps a part of the file with all its pages ready to be written. A large piece is put where its address and its place in the file
-// are the same to the last 21 bits: the kernel then maps the large folios of its cache whole instead of page by page.
-void* TraceFile::map_ready(int fd, uint64_t offset, uint64_t size, void** over) {
+// are the same to the last 21 bits: the kernel then maps the large folios of its cache whole instead of page by page. The address, or
+// -errno.
+long TraceFile::map_ready(int fd, uint64_t offset, uint64_t size, void** over) {
   constexpr int kBoth = PROT_READ | PROT_WRITE;
   void* const there = over != nullptr ? base::exchange(over, static_cast<void*>(nullptr)) : nullptr;
   if (in_memory_) {
     const int flags = MAP_SHARED | MAP_POPULATE;
-    const long at = there != nullptr ? base::map_at(there, size, kBoth, flags, fd, offset) : base::map(size, kBoth, flags, fd, offset);
-    return base::failed(at) ? nullptr : as_pointer(at);
+    return there != nullptr ? base::map_at(there, size, kBoth, flags, fd, offset) : base::map(size, kBoth, flags, fd, offset);
   }
   long at = 0;
   if (there != nullptr) {
@@ -248,20 +249,30 @@ void* TraceFile::map_ready(int fd, uint64_t offset, uint64_t size, void** over) 
     at = base::map(size, kBoth, MAP_SHARED, fd, offset);
   } else {
     const long room = base::map(size + kLargestFolio, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-    if (base::failed(room)) return nullptr;
+    if (base::failed(room)) return room;
     const uint64_t lead = (offset - static_cast<uint64_t>(room)) % kLargestFolio;
     at = base::map_at(as_pointer(room + static_cast<long>(lead)), size, kBoth, MAP_SHARED, fd, offset);
     if (lead != 0) base::unmap(as_pointer(room), lead);
     base::unmap(as_pointer(room + static_cast<long>(lead + size)), kLargestFolio - lead);
     if (base::failed(at)) base::unmap(as_pointer(room + static_cast<long>(lead)), size);
   }
-  if (base::failed(at)) return nullptr;
+  if (base::failed(at)) return at;
   const long ready = base::advise(as_pointer(at), size, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
   if (base::failed(ready) && ready != -EINVAL) {
     base::unmap(as_pointer(at), size);
-    return nullptr;
+    return ready;
   }
-  return as_pointer(at);
+  return at;
+}
+
+// In order of their first appearance, each once; threads may add at a time.
+void TraceFile::note_refusal(uint8_t reason) {
+  constexpr int kPlaces = sizeof wire::ProcessChunk::refusals;
+  if (refusals_ == nullptr) return;
+  for (int i = 0; i < kPlaces; ++i) {
+    uint8_t before = 0;
+    if (base::compare_exchange(&refusals_[i], &before, reason) || before == reason) return;
+  }
 }
 
 uint64_t TraceFile::limit_for(Use use) const {
@@ -272,22 +283,23 @@ uint64_t TraceFile::limit_for(Use use) const {
   return limit < largest ? limit : largest;
 }
 
-// A part of the file; null: *refusal says whether there may be one later.
-void* TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, void** over) {
+// The address of a part of the file, or -errno: *refusal says whether there may be one later.
+long TraceFile::map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, void** over) {
   const base::HoldsDescriptor held;
-  const long fd = open_here(path_);
-  if (base::failed(fd)) {
-    if (passes(fd)) *refusal = Refusal::passing;
-    return nullptr;
+  const long opened = open_here(path_);
+  if (base::failed(opened)) {
+    if (passes(opened)) *refusal = Refusal::passing;
+    return opened;
   }
-  void* chunk = nullptr;
+  const int fd = static_cast<int>(opened);
   base::Identity found{};  // in a chroot, or when the directory was made anew, the path leads to another file or to none
-  if (base::identify(static_cast<int>(fd), &found) && found == identity_ && back_with_storage(static_cast<int>(fd), offset, size)) {
-    chunk = map_ready(static_cast<int>(fd), offset, size, over);
-    if (chunk == nullptr) *refusal = Refusal::passing;
+  long at = base::identify(fd, &found) && found == identity_ ? back_with_storage(fd, offset, size) : -ESTALE;
+  if (at == 0) {
+    at = map_ready(fd, offset, size, over);
+    if (base::failed(at)) *refusal = Refusal::passing;
   }
-  base::close_fd(static_cast<int>(fd));
-  return chunk;
+  base::close_fd(fd);
+  return at;
 }
 
 long TraceFile::refuse(uint64_t size, Refusal refusal, bool* speaks) {
@@ -313,34 +325,41 @@ void* TraceFile::take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal
     uint64_t offset, size;
     Refusal* refusal;
     void** over;
-    void* chunk;
+    long at;
   };
   const uint64_t limit = limit_for(use);
   *refusal = Refusal::final;
-  if (base::sealed()) return nullptr;
+  if (base::sealed()) {
+    note_refusal(wire::kRefusedByFilter);
+    return nullptr;
+  }
   uint64_t end = base::load(&header_->end_bytes);
   do {
-    if (end > limit || size > limit - end) return nullptr;
+    if (end > limit || size > limit - end) {
+      note_refusal(limit == base::largest_size() ? EFBIG : wire::kRefusedByBudget);
+      return nullptr;
+    }
   } while (!base::compare_exchange(&header_->end_bytes, &end, end + size));
 
   // Again: a program that closes numbers which it does not own may have closed this one in between.
-  void* chunk = nullptr;
-  for (int tries = 0; tries < kTries && chunk == nullptr && *refusal == Refusal::final; ++tries) {
-    Mapping mapping{this, end, size, refusal, over, nullptr};
+  long at = -EBADF;
+  for (int tries = 0; tries < kTries && base::failed(at) && *refusal == Refusal::final; ++tries) {
+    Mapping mapping{this, end, size, refusal, over, 0};
     base::run_apart([](void* what) {
       auto& m = *static_cast<Mapping*>(what);
-      m.chunk = m.file->map_chunk(m.offset, m.size, m.refusal, m.over);
+      m.at = m.file->map_chunk(m.offset, m.size, m.refusal, m.over);
     }, &mapping);
-    chunk = mapping.chunk;
-  }
-  if (chunk != nullptr) {
-    *refusal = Refusal::none;
-  } else {  // give the space back if nobody took any behind it
-    uint64_t taken = end + size;
-    base::compare_exchange(&header_->end_bytes, &taken, end);
+    at = mapping.at;
   }
   *offset = end;
-  return chunk;
+  if (base::failed(at)) {  // give the space back if nobody took any behind it
+    note_refusal(static_cast<uint8_t>(-at));
+    uint64_t taken = end + size;
+    base::compare_exchange(&header_->end_bytes, &taken, end);
+    return nullptr;
+  }
+  *refusal = Refusal::none;
+  return as_pointer(at);
 }
 
 void begin_chunk(wire::ChunkHeader* chunk, wire::Kind kind, uint64_t size, uint32_t process, uint32_t thread, uint32_t entry_bytes) {

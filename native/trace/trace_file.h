@@ -45,6 +45,9 @@ class TraceFile {
   // replaced, set to null once it is touched; null: wherever there is room.
   void* take(uint64_t size, Use use, uint64_t* offset, Refusal* refusal, void** over = nullptr);
 
+  // Where take() leaves the reason of each refusal, as ProcessChunk::refusals has it; null: nowhere.
+  void set_refusals(uint8_t* refusals) { refusals_ = refusals; }
+
   // After a refusal: counts this program, which leaves no records, in the file's header. *speaks:
   // whether it would say so on stderr; set to false when another program has said it. -EFBIG,
   // -ENOSPC or, where it was passing, -ENOMEM.
@@ -62,13 +65,15 @@ class TraceFile {
   bool belongs(const Launch& launch);
   long create(const Settings& settings);
   uint64_t limit_for(Use use) const;
-  bool back_with_storage(int fd, uint64_t offset, uint64_t size);
-  void* map_ready(int fd, uint64_t offset, uint64_t size, void** over);
-  void* map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, void** over);
+  long back_with_storage(int fd, uint64_t offset, uint64_t size);
+  long map_ready(int fd, uint64_t offset, uint64_t size, void** over);
+  WEIR_COLD void note_refusal(uint8_t reason);
+  long map_chunk(uint64_t offset, uint64_t size, Refusal* refusal, void** over);
 
   wire::FileHeader* header_ = nullptr;
   base::Identity identity_{};
   uint64_t launch_ = 0;
+  uint8_t* refusals_ = nullptr;
   bool in_memory_ = false;  // on tmpfs or its like
   char path_[4096] = {};
 };

@@ -106,6 +106,9 @@ struct StorageFigures {
 };
 enum IoKnown : uint32_t { kIoRead = 1, kIoOwn = 2, kIoOtherUser = 4 };
 
+// In ProcessChunk::refusals, beside errnos.
+constexpr uint8_t kRefusedByBudget = 255, kRefusedByFilter = 254;
+
 struct ProcessChunk {
   ChunkHeader header;
   uint32_t pid, ppid;
@@ -129,9 +132,11 @@ struct ProcessChunk {
   uint64_t own_read, own_written;
   int64_t passed_over;
   StorageFigures storage_start, storage_last;
-  char reserved_end[72];
+  uint8_t refusals[8];
+  char reserved_end[64];
 };
 static_assert(offsetof(ProcessChunk, io_last) == 192 && offsetof(ProcessChunk, exe) == 256);
+static_assert(offsetof(ProcessChunk, refusals) == 4024);
 static_assert(offsetof(ProcessChunk, own_read) == 3968 && offsetof(ProcessChunk, storage_last) == 4008);
 static_assert(offsetof(ProcessChunk, command) == 1792 && sizeof(ProcessChunk) == kPageBytes);
 

@@ -9,6 +9,13 @@ import uuid
 import pytest
 from weir_guest import counts, lost
 
+MANY = """
+int main(void) {
+  int fd = open_new("file");
+  for (int i = 0; i < 50000; ++i) MUST(pwrite(fd, "x", 1, 0) == 1);
+  return 0;
+}
+"""
 MEMORY = """
 int main(int argc, char** argv) {
   int fd = open_new("file");
@@ -30,6 +37,44 @@ def test_no_memory_for_more_trace(guest, traced):
     calls = len(trace.of("pwrite")) + sum(c.calls for c in trace.counters if c.op == "pwrite") + lost(trace)
     assert calls == 50000
     assert len(trace.of("pwrite")) > 0
+
+
+NO_DESCRIPTOR = """
+int main(int argc, char** argv) {
+  int fd = open_new("file");
+  struct rlimit none = {0, 0};
+  MUST(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  for (int i = 0; i < 50000; ++i) MUST(pwrite(fd, "x", 1, 0) == 1);
+  return 0;
+}
+"""
+HIDDEN = """
+int main(void) {
+  int fd = open_new("file");
+  const char* directory = getenv("WEIR_TRACE_DIR");
+  char hidden[5000];
+  snprintf(hidden, sizeof hidden, "%s.hidden", directory);
+  MUST(rename(directory, hidden) == 0);
+  for (int i = 0; i < 50000; ++i) MUST(pwrite(fd, "x", 1, 0) == 1);
+  MUST(rename(hidden, directory) == 0);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "budget", "cause"),
+    [(NO_DESCRIPTOR, "1G", "no descriptor left (ulimit -n)"), (HIDDEN, "1G", "could not be reached from the process"),
+     (MEMORY, "1G", "no memory or address space left (ulimit -v)"), (MANY, "300K", "reached its budget of")],
+    ids=["descriptor", "directory", "memory", "budget"],
+)  # fmt: skip
+def test_the_report_names_why_the_trace_could_not_grow(guest, traced, weir, tmp_path, program, budget, cause):
+    traced([guest(program)], WEIR_BUDGET=budget).done.ok()
+    said = weir("report", tmp_path / "run").stdout
+    (note,) = [line for line in said.splitlines() if "calls have no record" in line]
+    assert cause in note
+    known = ["ulimit -n", "could not be reached", "ulimit -v", "budget", "disk is full", "changed its user"]
+    assert sum(one in note for one in known) == 1, note
 
 
 START = """

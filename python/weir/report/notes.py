@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 
 from weir.analysis.totals import Totals
@@ -20,7 +22,7 @@ from weir.report.processes.starts import Untraced
 from weir.report.waits.phase_table import phase_findings, rule_findings
 from weir.report.waits.table import wait_findings
 from weir.trace.children import signal_name
-from weir.trace.process import LEVELS
+from weir.trace.process import LEVELS, REFUSED_BY_BUDGET, REFUSED_BY_FILTER, Process
 
 LEFT_OUT = "left out: "  # begins the notes on what the figures do not count by choice
 SHOWN_BY = " (--all shows them)"  # ends them
@@ -162,7 +164,7 @@ def _of_losses(step: StepReport) -> list[str]:
     is_only = bool(named) and len(named) == len(losers)
     if step.lost_events:
         budget = max((file.header.budget_bytes for file in step.data.files), default=0)
-        cause = (
+        cause = refusal_causes(losers, budget) or (
             f"the trace reached its budget of {size(budget)} a node, or could not grow: "
             "the disk is full, or ulimit -f, or the process had changed its user"
         )
@@ -174,13 +176,49 @@ def _of_losses(step: StepReport) -> list[str]:
         )
     failures = sum(process.failures for process in processes)
     if failures:
-        common = "WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare, another user"
+        budget = max((file.header.budget_bytes for file in step.data.files), default=0)
+        common = refusal_causes(losers, budget) or (
+            "WEIR_BUDGET, a full disk, ulimit -f or -v, no descriptor to spare, another user"
+        )
         causes = user if is_only else "; ".join(filter(None, (user, common)))
         found.append(
             f"{failures} times the trace had no room for what weir records: calls are then counted "
             f"without a record, or without their file's name; causes: {causes}"
         )
     return found
+
+
+_UNREACHABLE = (
+    "the directory of the trace could not be reached from the process "
+    "(another root, a mount over it, or it was removed)"
+)
+_CAUSES = {
+    errno.EMFILE: "the process had no descriptor left (ulimit -n)",
+    errno.ENFILE: "the node had no descriptor left",
+    errno.ENOMEM: "the process had no memory or address space left (ulimit -v)",
+    errno.ENOENT: _UNREACHABLE,
+    errno.ENOTDIR: _UNREACHABLE,
+    errno.ESTALE: _UNREACHABLE,
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota on the disk is reached",
+    errno.EFBIG: "the trace reached the largest size of a file (ulimit -f)",
+    errno.EACCES: "the process may not open the trace",
+    errno.EPERM: "the process may not open the trace",
+    errno.EROFS: "the file system of the trace became read-only",
+    REFUSED_BY_FILTER: "the process filters its system calls",
+}
+
+
+def refusal_causes(processes: Sequence[Process], budget: int) -> str:
+    """Why the trace could not grow for these processes, each cause once; empty when none noted it."""
+    reasons = dict.fromkeys(reason for one in processes for reason in one.refusals)
+    causes = [
+        f"the trace reached its budget of {size(budget)} a node"
+        if reason == REFUSED_BY_BUDGET
+        else _CAUSES.get(reason) or os.strerror(reason)
+        for reason in reasons
+    ]
+    return "; ".join(dict.fromkeys(causes))
 
 
 def unseen_statement(report: Report) -> str | None:

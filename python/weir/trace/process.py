@@ -11,6 +11,7 @@ import numpy as np
 
 END_KINDS = ("no orderly end", "exit", "_exit", "exec", "fatal signal")
 EXEC = 3
+REFUSED_BY_BUDGET, REFUSED_BY_FILTER = 255, 254
 LEVELS = ("off", "summary", "detail", "trace")
 
 # Behind the 64 bytes of the chunk header; docs/formats/trace.md 3.1.
@@ -21,7 +22,7 @@ CHUNK = np.dtype(
      ("lost_events", "<u8"), ("failures", "<u8"), ("io_start", "<u8", (4,)), ("io_last", "<u8", (4,)),
      ("parent", "<u4"), ("io_known", "<u4"), ("reserved", "V24"), ("exe", "V512"), ("cwd", "V1024"),
      ("command", "V2176"), ("own_read", "<u8"), ("own_written", "<u8"), ("passed_over", "<i8"), ("storage_start", "<u8", (2,)),
-     ("storage_last", "<u8", (2,)), ("reserved_end", "V72")]
+     ("storage_last", "<u8", (2,)), ("refusals", "u1", (8,)), ("reserved_end", "V64")]
 )  # fmt: skip
 assert CHUNK.itemsize == 4096
 
@@ -66,6 +67,7 @@ class Process:
     own_read: int = 0
     own_written: int = 0
     passed_over: int = 0
+    refusals: tuple[int, ...] = ()  # errnos, REFUSED_BY_BUDGET, REFUSED_BY_FILTER
     exe: str = ""
     cwd: str = ""
     command: tuple[str, ...] = ()
@@ -122,6 +124,7 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
         kernel_read_before=int(one["io_start"][0]),
         kernel_written_before=int(one["io_start"][1]),
         has_own_figures=has_own,
+        refusals=tuple(int(reason) for reason in one["refusals"] if reason) if has_own else (),
         kernel_storage_before=_pair(one["storage_start"]) if has_own else (0, 0),
         kernel_storage_ever=_pair(one["storage_last"]) if has_own else (0, 0),
         own_read=int(one["own_read"]) if has_own else 0,
