@@ -8,6 +8,7 @@ import os
 import shlex
 import stat
 import sys
+import time
 
 import pytest
 
@@ -149,7 +150,6 @@ def test_a_program_that_cannot_be_seen_is_said_with_where_to_ask(weir, tmp_run, 
     assert job_of(tmp_run / "main")["exit_status"] == 0
 
 
-def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
 def test_the_signal_of_a_program_that_left_no_trace_is_said(weir, tmp_run, cc):
     program = cc("#include <signal.h>\nint main(void){return raise(SIGSEGV);}", "-static", name="crashes")
     done = weir("trace", "-o", tmp_run, "--", program)
@@ -172,6 +172,7 @@ def test_the_report_of_a_launch_that_was_killed_states_it(weir, tmp_run, tmp_pat
     assert shown["total"]["wall_s"] >= 0.2
 
 
+def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
     done = weir("trace", "-o", tmp_run, "--", sys.executable, "-c", "import os; os.execve('/bin/sh', ['sh', '-c', 'exit 4'], {})")
     assert done.returncode == 4 and "1 process" in done.stderr
 

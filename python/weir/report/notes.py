@@ -88,7 +88,12 @@ def _of_step(step: StepReport) -> list[str]:
     job = step.data.step.job
     if job is not None and job.exit_status:
         found.append(f"the command {_ending(job.exit_status)}")
-    if job is None or job.ended_realtime_ns is None:
+    if is_launch_killed(step):
+        found.append(
+            "`weir trace` was killed before it saw the command end: the end of the program is not "
+            "known; Wall is from the start of the command to the last record or sign of life of a process"
+        )
+    elif job is None or job.ended_realtime_ns is None:
         found.append(
             "no `weir trace` saw the command end (LD_PRELOAD alone, or `weir trace` was killed): "
             "Wall is from the first to the last record or sign of life of a process"
@@ -101,6 +106,13 @@ def _of_step(step: StepReport) -> list[str]:
     for file in mpi_files_of(step):
         found += mpi_io_findings(file, step.data.cwd)
     return found
+
+
+def is_launch_killed(step: StepReport) -> bool:
+    """Whether `weir trace` began the command and did not live to its end."""
+    job = step.data.step.job
+    begun = job is not None and job.command is not None and job.ended_realtime_ns is None
+    return begun and not running_of(step)
 
 
 def _of_killed(step: StepReport) -> list[str]:

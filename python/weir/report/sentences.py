@@ -18,7 +18,7 @@ from weir.report.waits.summary import synchronisation_of
 # Sentences without which the figures mislead: they stand above them.
 GRAVE = re.compile(
     r"INCOMPLETE|damaged|LOST BYTES"
-    r"|step [^:]*: (?:\d+ of \d+ processes did not end in order|the command (?:ended with|was killed)|no trace file|\d+ calls have no record)"
+    r"|step [^:]*: (?:\d+ of \d+ processes did not end in order|the command (?:ended with|was killed)|no trace file|`weir trace` was killed|\d+ calls have no record)"
 )
 
 

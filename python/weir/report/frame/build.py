@@ -156,7 +156,7 @@ class StepReport(_Summed):
 
     @cached_property
     def wall_ns(self) -> int:
-        """Of the job; where it is unknown, from the first process' start to the last sign of life in the trace."""
+        """Of the job; where its end is unknown, to the last sign of life in the trace, from the start of its command or of the first process."""
         job = self.data.step.job
         if job is not None and job.started_realtime_ns is not None and job.ended_realtime_ns is not None:
             return max(0, job.ended_realtime_ns - job.started_realtime_ns)
@@ -167,6 +167,8 @@ class StepReport(_Summed):
             timestamps += [line.timestamp(t) for t in ticks if process.whole and t]
         if len(self.columns):
             timestamps += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
+        if timestamps and job is not None and job.command is not None and job.started_realtime_ns is not None:
+            timestamps.append(job.started_realtime_ns)
         return max(timestamps) - min(timestamps) if timestamps else 0
 
     @cached_property
