@@ -165,3 +165,38 @@ def test_node_sees_the_sizes_of_what_it_wrote_and_copies_it(execute, preload_env
     assert said == "18890 18890\n18890\n"
     assert (tmp_path / "copy.dat").read_bytes() == b"".join(b"line %d\n" % i for i in range(2000))
     assert "statx" in {r.op for r in read_trace(Path(env["WEIR_TRACE_DIR"])).records}
+
+
+BEHIND = r"""
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t from) {
+  return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, from);
+}
+int munmap(void *at, size_t n) { return (int)syscall(SYS_munmap, at, n); }
+"""
+MAPS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+  const int fd = open("mapped.dat", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (write(fd, "mapped", 6) != 6) return 1;
+  char *bytes = mmap(NULL, 6, PROT_READ, MAP_SHARED, fd, 0);
+  void *more = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (bytes == MAP_FAILED || more == MAP_FAILED) return 2;
+  printf("%.6s", bytes);
+  return munmap(bytes, 6) | munmap(more, 1 << 20) | close(fd);
+}
+"""
+
+
+def test_a_library_whose_mmap_is_a_system_call_by_number(cc, execute, preload, tmp_path):
+    """As in every program of MPICH: UCX leads calls of libc's function to its own, which does so."""
+    library = cc(BEHIND, "-shared", "-fPIC", name="behind.so")
+    env = {"LD_PRELOAD": f"{preload} {library}", **rules(STACKS["bufa"])}
+    done = execute([cc(MAPS, name="maps")], cwd=tmp_path, env=env, timeout=20).ok()
+    assert (done.stdout, (tmp_path / "mapped.dat").read_bytes()) == ("mapped", b"mapped")

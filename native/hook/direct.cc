@@ -23,6 +23,7 @@
 #include "hook/fork.h"
 #include "hook/library/kernel_aio.h"
 #include "hook/library/uring.h"
+#include "hook/mappings.h"
 #include "layers/machinery/stack/posix.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/table.h"
@@ -345,6 +346,8 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case kIoPgetevents:
     case SYS_io_destroy:
       return asynchronous(n, a, b, c, d, [&](long second) { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, second, c, d, e, f); });
+    case SYS_mmap: return by_hook(map_by_number, a, b, c, d, e, f);
+    case SYS_munmap: return by_hook(unmap_by_number, a, b);
     case SYS_fork:
     case SYS_clone:
     case kClone3: return forking(call);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
+#include "base/syscall.h"
 #include "hook/mappings.h"
 #include "hook/observe.h"
 #include "layers/machinery/stack/mapped.h"
@@ -69,46 +70,74 @@ ssize_t through_both(int a, int b, Real real) {
   return stack::through_kernel(swapped ? b : a, [&] { return stack::through_kernel(swapped ? a : b, real); });
 }
 
+template <typename Real>
+void* map_seen(size_t n, int protection, int flags, int fd, off_t at, Real real) {
+  if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0 || (protection & PROT_WRITE) == 0)) stack::memory_changes();
+  if ((flags & MAP_ANONYMOUS) != 0) return real();
+  if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;
+  const bool writes = (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0;
+  if (WEIR_UNLIKELY(!recording())) return mapping(fd, n, writes, real);
+  void* result = nullptr;
+  on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {
+    result = mapping(fd, n, writes, real);
+    return result == MAP_FAILED ? -1 : 0;
+  });
+  if (result != MAP_FAILED) mapped(result, file_of(fd));
+  return result;
+}
+
+// Memory that no file lies behind is no I/O.
+template <typename Real>
+int on_mapping(Op op, bool forget, void* at, size_t n, Real real) {
+  if (forget) {
+    stack::memory_changes();
+    stack::forget_mapping(at, n);
+  }
+  if (WEIR_UNLIKELY(!recording())) return real();
+  const uint32_t file = mapped_file(at, forget);
+  if (file == 0) return real();
+  const uint64_t start = base::ticks();
+  const int result = real();
+  Call call{op, Layer::posix, 0, 0, file, start, base::ticks(), kUnknownOffset, clip(n)};
+  set_outcome(call, result < 0);
+  record_call(call);
+  return result;
+}
+
+long with_errno(long result) {
+  if (!base::failed(result)) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
 }  // namespace
 
-#define WEIR_MMAP(symbol)                                                                                                        \
-  WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) {                                  \
-    const auto real = [=] { return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); };                                     \
-    if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0 || (protection & PROT_WRITE) == 0)) stack::memory_changes();                      \
-    if ((flags & MAP_ANONYMOUS) != 0) return real();                                                                             \
-    if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;                                   \
-    const bool writes = (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0;                                             \
-    if (WEIR_UNLIKELY(!recording())) return mapping(fd, n, writes, real);                                                        \
-    void* result = nullptr;                                                                                                      \
-    on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {                                                             \
-      result = mapping(fd, n, writes, real);                                                                                     \
-      return result == MAP_FAILED ? -1 : 0;                                                                                      \
-    });                                                                                                                          \
-    if (result != MAP_FAILED) mapped(result, file_of(fd));                                                                       \
-    return result;                                                                                                               \
+void* weir::hook::map_by_number(void* wish, size_t n, int protection, int flags, int fd, off_t at) {
+  return map_seen(n, protection, flags, fd, at, [=] {
+    return reinterpret_cast<void*>(with_errno(base::system_call(SYS_mmap, reinterpret_cast<long>(wish), static_cast<long>(n), protection, flags, fd, at)));
+  });
+}
+
+int weir::hook::unmap_by_number(void* at, size_t n) {
+  return on_mapping(Op::kMunmap, true, at, n, [=] {
+    return static_cast<int>(with_errno(base::system_call(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(n))));
+  });
+}
+
+#define WEIR_MMAP(symbol)                                                                       \
+  WEIR_HOOK(void*, symbol, void* wish, size_t n, int protection, int flags, int fd, off_t at) { \
+    return map_seen(n, protection, flags, fd, at,                                               \
+                    [=] { return WEIR_REAL(symbol)(wish, n, protection, flags, fd, at); });     \
   }
 WEIR_MMAP(mmap)
 WEIR_MMAP(mmap64)
 
-// Memory that no file lies behind is no I/O.
-#define WEIR_ON_MAPPING(symbol, op, forget, parameters, ...)                                       \
-  WEIR_HOOK(int, symbol, parameters) {                                                             \
-    if (forget) {                                                                                  \
-      stack::memory_changes();                                                                     \
-      stack::forget_mapping(at, n);                                                                \
-    }                                                                                              \
-    if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(symbol)(__VA_ARGS__);                        \
-    const uint32_t file = mapped_file(at, forget);                                                 \
-    if (file == 0) return WEIR_REAL(symbol)(__VA_ARGS__);                                          \
-    const uint64_t start = base::ticks();                                                            \
-    const int result = WEIR_REAL(symbol)(__VA_ARGS__);                                             \
-    Call call{Op::op, Layer::posix, 0, 0, file, start, base::ticks(), kUnknownOffset, clip(n)};      \
-    set_outcome(call, result < 0);                                                                 \
-    record_call(call);                                                                                    \
-    return result;                                                                                 \
-  }
-WEIR_ON_MAPPING(munmap, kMunmap, true, WEIR_LIST(void* at, size_t n), at, n)
-WEIR_ON_MAPPING(msync, kMsync, false, WEIR_LIST(void* at, size_t n, int flags), at, n, flags)
+WEIR_HOOK(int, munmap, void* at, size_t n) {
+  return on_mapping(Op::kMunmap, true, at, n, [=] { return WEIR_REAL(munmap)(at, n); });
+}
+WEIR_HOOK(int, msync, void* at, size_t n, int flags) {
+  return on_mapping(Op::kMsync, false, at, n, [=] { return WEIR_REAL(msync)(at, n, flags); });
+}
 
 // What was copied from or to before may be out of reach now.
 WEIR_HOOK(int, mprotect, void* at, size_t n, int protection) {
