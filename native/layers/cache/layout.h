@@ -18,7 +18,7 @@
 namespace weir::cache {
 
 // of this and of Place: part of the names of what is shared
-inline constexpr uint32_t kVersion = 8;
+inline constexpr uint32_t kVersion = 9;
 inline constexpr uint32_t kWays = 8;       // slots in which a block may lie
 inline constexpr uint32_t kPieces = 64;    // of a slot, at most
 inline constexpr uint32_t kFiles = 512;    // known at a time

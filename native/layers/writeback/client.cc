@@ -194,6 +194,12 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   return sent;
 }
 
+// It refuses the messages of a process whose number it cannot check: no answer would come.
+static bool daemon_is_foreign() {
+  const PulsePage* page = pulse_page();
+  return page != nullptr && node::is_foreign({base::load(&page->pid), base::load(&page->start)});
+}
+
 bool ensure() {
   if (protected_now()) return true;
   if (base::sealed() || pulse_page() == nullptr) return false;
@@ -203,7 +209,7 @@ bool ensure() {
   if (!done && now_ns() >= not_before) {
     // Twice: the daemon that was there may just have been going.
     for (int i = 0; i < 2 && !done; ++i) {
-      if (!daemon_lives() && !start_and_wait()) break;
+      if ((!daemon_lives() && !start_and_wait()) || daemon_is_foreign()) break;
       done = tell_everything(daemon_generation()) && protected_now();
     }
     if (!done) not_before = now_ns() + kPauseNs;

@@ -13,7 +13,7 @@
 namespace weir::writeback {
 
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
-inline constexpr uint32_t kVersion = 6;
+inline constexpr uint32_t kVersion = 7;
 inline constexpr uint32_t kPageBytes = 4096;
 inline constexpr uint32_t kParticipants = 1024;
 

@@ -22,7 +22,14 @@ constexpr uint32_t kStartMask = 0x1ff;
 constexpr uint32_t kSleepers = 1u << 31;
 constexpr uint64_t kLookAfterNs = 20'000'000;  // how long a waiter sleeps before it looks whether the owner lives
 
+constexpr uint32_t kTickBits = 18, kTickMask = (1u << kTickBits) - 1;  // of Identity::start
+constexpr uint64_t kFirstNamespace = 0xeffffffc;                       // PROC_PID_INIT_INO of Linux
+
 constinit uint64_t own = 0;  // Identity of this process, or 0
+constinit uint64_t name_space = 0;  // inode; kNone: unknown; 0: not looked yet
+constexpr uint64_t kNone = ~uint64_t{0};
+constinit uint32_t proc_is_own = 0;  // whether /proc has the numbers of this namespace: 1 no, 2 yes
+constinit Foreign foreign{nullptr, nullptr};
 WEIR_THREAD uint32_t own_word = 0;  // of this thread, or 0
 
 // Locks of this thread that a jump may leave: a slot's, those of its blocks, a set's.
@@ -52,8 +59,26 @@ uint64_t field(const char* at, int number) {
   return value;
 }
 
+uint32_t mark_of(uint64_t inode) { return static_cast<uint32_t>(inode) << kTickBits; }
+uint32_t ticks_of(uint32_t start) { return start & kTickMask; }
+
+// In a namespace of its own whose /proc is still that of the one above, a number there is another process'.
+bool has_own_proc() {
+  uint32_t known = base::load_relaxed(&proc_is_own);
+  if (WEIR_UNLIKELY(known == 0)) {
+    char number[24], name[24];
+    base::Writer(name, sizeof name).add_number(static_cast<uint64_t>(base::process_id()));
+    const long n = base::read_link("/proc/self", number, sizeof number - 1);
+    if (n > 0 && n < static_cast<long>(sizeof number)) number[n] = 0;
+    known = n > 0 && strcmp(number, name) != 0 ? 1 : 2;
+    base::store_relaxed(&proc_is_own, known);
+  }
+  return known == 2;
+}
+
 // Start time and state of a process or a thread. The name in field 2 may have blanks and parentheses. False: there is none.
 bool read_about(uint32_t id, uint32_t* start, char* state, uint64_t* threads) {
+  if (!has_own_proc()) return false;
   char path[32], text[512];
   base::Writer(path, sizeof path).add("/proc/").add_number(id).add("/stat");
   const long n = base::read_file_apart(path, text, sizeof text);
@@ -91,6 +116,7 @@ WEIR_THREAD Met met_before[kMet];
 
 // 0: unknown.
 uint64_t number_in_proc(uint32_t pid) {
+  if (!has_own_proc()) return 0;
   char path[32];
   base::Writer(path, sizeof path).add("/proc/").add_number(pid);
   struct stat about;
@@ -106,8 +132,8 @@ bool has_memory(uint32_t pid) {
 
 enum class Owner { kGone, kStopped, kRuns };
 
-// The owner is known by 9 bits of its start time alone; by none where it could not read them.
-Owner owner_of(uint32_t word) {
+// The owner is known by 9 bits of its start time alone; by none where it could not read them. Its namespace is not in the word.
+Owner owner_here(uint32_t word) {
   const uint32_t thread = word & kPidMask, begun = word >> kPidBits & kStartMask;
   const auto is_there = [=] { return base::system_call(SYS_tkill, thread, 0) != -ESRCH; };
   uint32_t start = 0;
@@ -120,6 +146,17 @@ Owner owner_of(uint32_t word) {
   if (state == 'X' || state == 'Z') return Owner::kGone;
   if (begun != 0 && (start & kStartMask) != begun) return Owner::kGone;
   return state == 'T' || state == 't' ? Owner::kStopped : Owner::kRuns;
+}
+
+bool is_shared() {
+  const auto ask = base::load_relaxed(&foreign.is_shared);
+  return ask != nullptr && ask();
+}
+
+// Of a lock that processes share: where some are of another namespace nobody can tell that the owner has ended.
+Owner owner_of(uint32_t word) {
+  const Owner owner = owner_here(word);
+  return owner != Owner::kRuns && is_shared() ? Owner::kRuns : owner;
 }
 
 uint32_t this_thread() {
@@ -203,7 +240,7 @@ Taken wait_for(Lock& lock, uint32_t me, bool bounded, const uint32_t* progress =
       if (base::load(&lock.word) != seen) continue;
       if (progress != nullptr && base::load(progress) != now) continue;
     }
-    const Owner owner = owner_of(seen);
+    const Owner owner = bounded ? owner_of(seen) : owner_here(seen);
     if (owner == Owner::kGone) {
       if (base::compare_exchange(&lock.word, &seen, me | kSleepers)) return Taken::kFromDead;
       continue;
@@ -231,14 +268,41 @@ Identity self() {
     const auto pid = static_cast<uint32_t>(base::process_id());
     uint32_t start = 0;
     read_start(pid, &start);
+    start = ticks_of(start) | mark_of(own_namespace());
     known = uint64_t{start} << 32 | pid;
     base::store(&own, known);
   }
   return {static_cast<uint32_t>(known), static_cast<uint32_t>(known >> 32)};
 }
 
+uint64_t own_namespace() {
+  uint64_t known = base::load(&name_space);
+  if (WEIR_UNLIKELY(known == 0)) {
+    struct stat about;
+    constexpr const char* kPath = "/proc/self/ns/pid";
+    const bool found = base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(kPath), reinterpret_cast<long>(&about), 0) == 0;
+    known = found ? about.st_ino : kNone;
+    base::store(&name_space, known);
+  }
+  return known == kNone ? 0 : known;
+}
+
+bool sees_all_processes() { return own_namespace() == kFirstNamespace; }
+
+bool is_foreign(Identity who) {
+  const uint32_t its = who.start >> kTickBits, mine = self().start >> kTickBits;
+  return its != mine && its != 0 && mine != 0;
+}
+
+void on_foreign(const Foreign& answers) {
+  base::store(&foreign.life_of, answers.life_of);
+  base::store(&foreign.is_shared, answers.is_shared);
+}
+
 void forked() {
   base::store(&own, uint64_t{0});
+  base::store(&name_space, uint64_t{0});
+  base::store(&proc_is_own, 0u);
   own_word = 0;
   held.count = 0;
 }
@@ -247,7 +311,7 @@ uint32_t start_of(uint32_t pid) {
   uint32_t start = 0;
   char state = 0;
   uint64_t threads = 0;
-  return pid != 0 && read_about(pid, &start, &state, &threads) ? start : 0;
+  return pid != 0 && read_about(pid, &start, &state, &threads) ? ticks_of(start) | mark_of(own_namespace()) : 0;
 }
 
 bool runs(uint32_t pid) {
@@ -256,14 +320,19 @@ bool runs(uint32_t pid) {
 }
 
 bool alive(Identity who) {
-  if (who.pid == 0 || !has_number(who.pid)) return false;
+  if (who.pid == 0) return false;
+  if (is_foreign(who)) {
+    const auto ask = base::load_relaxed(&foreign.life_of);
+    return ask == nullptr || ask(who) != Life::kEnded;
+  }
+  if (!has_number(who.pid)) return false;
   const uint64_t number = number_in_proc(who.pid);
   Met& met = met_before[who.pid % kMet];
   if (number != 0 && met.number == number && met.who == who && has_memory(who.pid)) return true;
   uint32_t start = 0;
   if (!read_start(who.pid, &start)) return false;
-  if (start == 0 || who.start == 0) return true;
-  if (start != who.start) return false;
+  if (ticks_of(start) == 0 || ticks_of(who.start) == 0) return true;
+  if (ticks_of(start) != ticks_of(who.start)) return false;
   met = {who, number};
   return true;
 }

@@ -149,6 +149,41 @@ TEST(Lock, a_zombie_is_dead) {
   waitpid(child, nullptr, 0);
 }
 
+TEST(Lock, a_process_of_another_namespace_has_no_number_here) {
+  Identity other = self();
+  other.start ^= 1u << 20;
+  other.pid = (1u << 22) - 1;
+  EXPECT_FALSE(is_foreign(self()));
+  ASSERT_TRUE(is_foreign(other));
+  EXPECT_TRUE(alive(other)) << "nobody can tell";
+  on_foreign({[](Identity) { return Life::kEnded; }, nullptr});
+  EXPECT_FALSE(alive(other));
+  EXPECT_TRUE(alive(self()));
+  on_foreign({[](Identity) { return Life::kUnknown; }, nullptr});
+  EXPECT_TRUE(alive(other));
+  on_foreign({nullptr, nullptr});
+}
+
+TEST(Lock, where_namespaces_are_shared_a_lock_without_an_owner_here_is_not_taken) {
+  setenv("WEIR_LOCK_WAIT_MS", std::to_string(kBoundMs).c_str(), 1);
+  read_lock_wait();
+  Lock* const lock = shared<Lock>();
+  const pid_t child = fork();
+  if (child == 0) {
+    forked();
+    _exit(take(*lock) == Taken::kFree ? 0 : 1);
+  }
+  waitpid(child, nullptr, 0);
+  on_foreign({nullptr, [] { return true; }});
+  EXPECT_EQ(take(*lock), Taken::kNot);
+  EXPECT_FALSE(release_if_dead(*lock));
+  on_foreign({nullptr, nullptr});
+  EXPECT_EQ(take(*lock), Taken::kFromDead);
+  EXPECT_TRUE(release(*lock));
+  setenv("WEIR_LOCK_WAIT_MS", "1000", 1);
+  read_lock_wait();
+}
+
 // In another root directory nobody's start time can be read: numbers are all there is.
 TEST(Lock, of_the_living_is_not_taken_where_proc_is_not_seen) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can change its root directory";

@@ -17,7 +17,7 @@ constinit Help help = nullptr;
 using base::now_ns;
 
 bool layered(const Lease* l) { return (base::load(&l->access) & kLayered) != 0; }
-bool is_own(const Lease* l) { return l->holder.pid == self().pid; }
+bool is_own(const Lease* l) { return l->holder == self(); }
 
 // Whether somebody could see another's bytes late.
 bool conflicts(Entry* entry) {
@@ -29,7 +29,7 @@ bool conflicts(Entry* entry) {
 class Living {
  public:
   bool operator()(Identity who) {
-    if (!(who == last_)) lives_ = who.pid == self().pid || alive(who);
+    if (!(who == last_)) lives_ = who == self() || alive(who);
     last_ = who;
     return lives_;
   }
@@ -80,10 +80,19 @@ bool call_back(Entry* entry, const Lease* except) {
   return any;
 }
 
+// Whether all layered holders are of other PID namespaces, and nobody can tell that they live.
+bool all_unreachable(const Entry* entry, const Lease* except) {
+  for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
+    const Lease* l = lease_at(at);
+    if (l != except && layered(l) && (!is_foreign(l->holder) || life_of_member(l->holder) != Life::kUnknown)) return false;
+  }
+  return true;
+}
+
 // Called and left with the bucket's lock, which it lets go while it waits. The entry lives as long as `own`, or the lock is held.
 struct Waiting {
   Bucket& bucket;
-  uint64_t end = now_ns() + kPatienceNs;
+  uint64_t begun = now_ns(), end = begun + kPatienceNs;
   uint64_t next_help = 0, next_look = 0;
   bool dead = false;  // somebody must drain first
   bool lost = false;  // the lock, to one who does not go on
@@ -97,6 +106,7 @@ struct Waiting {
     next_look = now + kStepNs;
     if (!call_back(entry, except)) return false;
     dead = reap(bucket, entry, except);
+    if (now - begun >= kLockWaitNs && all_unreachable(entry, except)) return false;
     return any_layered(entry, except);
   }
 
@@ -381,7 +391,7 @@ void forked_leases() {
 bool leave_last() {
   Registry* r = base::load(&registry);
   if (r == nullptr || base::sealed()) return false;
-  const auto own = static_cast<uint32_t>(base::process_id());
+  const uint32_t own = own_user(), mine = own >> kPidBits;
   const uint32_t n = base::load(&r->most_users);
   for (uint32_t i = 0; i < n && i < kUsers; ++i) {
     uint32_t pid = own;
@@ -390,10 +400,19 @@ bool leave_last() {
   for (uint32_t i = 0; i < n && i < kUsers; ++i) {
     uint32_t pid = base::load(&r->users[i]);
     if (pid == 0) continue;
-    if (runs(pid)) return false;
+    if (pid >> kPidBits != mine || runs(pid & ((1u << kPidBits) - 1))) return false;
     base::compare_exchange(&r->users[i], &pid, 0u);  // it was killed
   }
   return n <= kUsers;
+}
+
+void look_on() {
+  if (base::load(&registry) == nullptr) map_registry(false);
+}
+
+bool may_be_used_elsewhere() {
+  look_on();
+  return has_other_namespaces() && !sees_all_processes();
 }
 
 uint32_t release_dead_if(bool (*may)(Identity, void*), void* with) {

@@ -98,6 +98,10 @@ bool agreed_bypass(uint64_t device);
 void forked_leases();
 // At the end of the process: it no longer counts. True when no other one that lives has the registry mapped: the job's directory may go.
 bool leave_last();
+// The registry as it is, without taking part: alive() then has what it needs to resolve processes of other PID namespaces.
+void look_on();
+// Processes of other PID namespaces have been here, which this one cannot see.
+bool may_be_used_elsewhere();
 // Every lease of a dead process is freed. For the write-back daemon, when the dead one's bytes are on disk. Number freed.
 uint32_t release_dead(uint32_t pid, uint32_t start);
 // The same for all dead processes that `may` says yes to.

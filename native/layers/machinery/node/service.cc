@@ -7,6 +7,16 @@
 namespace weir::node {
 namespace {
 
+// set_robust_list(2): one list of one word, the member's pulse.
+struct RobustHead {
+  void* next;
+  long futex_offset;
+  void* pending;
+};
+constinit RobustHead robust_head{};
+constinit void* robust_entry = nullptr;
+constexpr uint32_t kOwnerEnded = 1u << 30, kThreadBits = kOwnerEnded - 1;  // FUTEX_OWNER_DIED, FUTEX_TID_MASK
+
 constexpr size_t kStackBytes = 256 << 10;  // a recall flushes a file through its layers
 constexpr uint64_t kLookNs = 1'000'000'000;  // whether the program is still there
 
@@ -34,10 +44,19 @@ void serve_one(Lease* lease) {
   wake(&served);
 }
 
+// From here on processes that have no number of this one see whether it lives.
+void begin_pulse(uint32_t* word) {
+  robust_entry = &robust_head;
+  robust_head = {&robust_entry, reinterpret_cast<char*>(word) - reinterpret_cast<char*>(&robust_entry), nullptr};
+  base::store(word, static_cast<uint32_t>(server_thread));
+  if (base::failed(base::system_call(SYS_set_robust_list, reinterpret_cast<long>(&robust_head), sizeof robust_head))) base::store(word, 0u);
+}
+
 void* serve(void*) {
   base::begin_thread("weir-recall");
   server_thread = base::thread_id();
   Member& own = registry->members[base::load(&member) - 1];
+  begin_pulse(&own.pulse);
   for (;;) {
     const uint32_t calls = base::load(&own.calls);
     const Identity me = self();
@@ -58,8 +77,11 @@ uint32_t take_member() {
     auto* word = reinterpret_cast<uint64_t*>(&m.who);
     uint64_t there = base::load(word);
     const Identity who{static_cast<uint32_t>(there), static_cast<uint32_t>(there >> 32)};
-    if (there != 0 && !(who == me) && alive(who)) continue;
-    if (base::compare_exchange(word, &there, uint64_t{me.start} << 32 | me.pid)) return i + 1;
+    if (there != 0 && !(who == me) && (is_foreign(who) || alive(who))) continue;  // that a foreign one has ended is known by its entry
+    if (base::compare_exchange(word, &there, uint64_t{me.start} << 32 | me.pid)) {
+      base::store(&m.pulse, 0u);
+      return i + 1;
+    }
   }
   return 0;
 }
@@ -82,6 +104,16 @@ uint32_t become_member() {
   return base::load(&member);
 }
 
+Life life_of_member(Identity who) {
+  for (uint32_t i = 0; i < kMembers; ++i) {
+    const Member& m = registry->members[i];
+    if (!(m.who == who)) continue;
+    const uint32_t pulse = base::load(&m.pulse);
+    return (pulse & kOwnerEnded) != 0 ? Life::kEnded : (pulse & kThreadBits) != 0 ? Life::kAlive : Life::kUnknown;
+  }
+  return Life::kUnknown;
+}
+
 void recall_lease(Lease* lease) {
   uint32_t not_yet = kNotRecalled;
   if (!base::compare_exchange(&lease->recall, &not_yet, uint32_t{kRecalled}) || lease->member == 0) return;
@@ -96,7 +128,7 @@ bool take_away(Lease* lease) {
 }
 
 bool begin(Lease* lease) {
-  if (lease == nullptr || lease->holder.pid != self().pid) return false;
+  if (lease == nullptr || !(lease->holder == self())) return false;
   uint32_t was = base::load(&lease->recall);
   if (was != kHoldsNothing) return was != kTakenAway;
   const base::SignalsBlocked blocked;

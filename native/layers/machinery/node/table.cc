@@ -96,7 +96,27 @@ long enter_directory() {
 
 bool map_file(bool make);
 
+// 1 + its place; 0: unknown, or no room.
+uint32_t place_of_namespace(uint32_t inode) {
+  for (uint32_t i = 0; inode != 0 && i < kNamespaces; ++i) {
+    uint32_t there = base::load(&registry->namespaces[i]);
+    if (there == inode || (there == 0 && (base::compare_exchange(&registry->namespaces[i], &there, inode) || there == inode))) return i + 1;
+  }
+  return 0;
+}
+
 }  // namespace
+
+bool has_other_namespaces() {
+  const Registry* r = base::load(&registry);
+  const auto mine = static_cast<uint32_t>(own_namespace());
+  for (uint32_t i = 0; r != nullptr && i < kNamespaces; ++i) {
+    const uint32_t there = base::load(&r->namespaces[i]);
+    if (there == 0) return false;
+    if (there != mine) return true;
+  }
+  return false;
+}
 
 bool map_registry(bool make) {
   if (base::sealed() || own_directory() == nullptr) return false;
@@ -129,15 +149,24 @@ bool map_file(bool make) {
   auto* mapped = reinterpret_cast<Registry*>(at);
   uint64_t fresh = 0;
   Registry* none = nullptr;
-  if ((base::compare_exchange(&mapped->magic, &fresh, kRegistryMagic) || fresh == kRegistryMagic) && base::compare_exchange(&registry, &none, mapped)) return true;
+  if ((base::compare_exchange(&mapped->magic, &fresh, kRegistryMagic) || fresh == kRegistryMagic) && base::compare_exchange(&registry, &none, mapped)) {
+    // Before this process takes a lock that others judge by its number.
+    place_of_namespace(static_cast<uint32_t>(own_namespace()));
+    on_foreign({life_of_member, has_other_namespaces});
+    return true;
+  }
   base::unmap(mapped, kRegistryBytes);
   return base::load(&registry) != nullptr;
 }
 
 }  // namespace
 
+uint32_t own_user() {
+  return static_cast<uint32_t>(base::process_id()) | place_of_namespace(static_cast<uint32_t>(own_namespace())) << kPidBits;
+}
+
 bool enter_users() {
-  const auto own = static_cast<uint32_t>(base::process_id());
+  const uint32_t own = own_user();
   for (uint32_t i = 0; i < kUsers; ++i) {
     uint32_t nobody = 0;
     if (!base::compare_exchange(&registry->users[i], &nobody, own)) continue;

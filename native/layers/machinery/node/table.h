@@ -59,11 +59,13 @@ struct Bucket {
 struct Member {
   Identity who;
   uint32_t calls;  // futex: one of its leases is recalled
-  uint32_t unused;
+  uint32_t pulse;  // robust futex of the thread that serves recalls: the kernel marks it when the process ends; 0: not yet known
 };
 
 inline constexpr int kBypassed = 16;
 inline constexpr uint32_t kUsers = 4096;
+inline constexpr uint32_t kNamespaces = 64;
+inline constexpr uint32_t kPidBits = 22;  // of a user; above them 1 + the place of its namespace
 
 struct Registry {
   uint64_t magic;
@@ -77,11 +79,12 @@ struct Registry {
   Member members[kMembers];
   uint32_t users[kUsers];  // processes that have this mapped, in no order; one that was killed stays until somebody looks
   uint32_t most_users;     // none beyond it was ever taken
+  uint32_t namespaces[kNamespaces];  // inodes of the PID namespaces whose processes have had this mapped
 };
 
 // In the file's name: processes of another version have a registry of their own. A new layout is a new version.
-inline constexpr uint32_t kRegistryVersion = 7;
-static_assert(sizeof(Registry) == 131272, "another layout: give it another kRegistryVersion");
+inline constexpr uint32_t kRegistryVersion = 8;
+static_assert(sizeof(Registry) == 131528, "another layout: give it another kRegistryVersion");
 
 inline constexpr uint64_t kLeasesAt = base::round_up(sizeof(Registry), 4096);
 inline constexpr uint64_t kEntriesAt = kLeasesAt + uint64_t{kLeases} * sizeof(Lease);
@@ -116,6 +119,10 @@ void forget_size_unlocked(Lease* lease);
 
 // This process among the users; false: no room.
 bool enter_users();
+// As it stands among them.
+uint32_t own_user();
+// Whether processes of another PID namespace have been here.
+bool has_other_namespaces();
 
 // Without a lock; null: not there.
 Entry* find(uint64_t device, uint64_t inode);
@@ -123,6 +130,8 @@ Entry* find(uint64_t device, uint64_t inode);
 // The member's number in the registry, from 1; starts the thread that serves recalls. 0: no more room.
 uint32_t become_member();
 void recall_lease(Lease* lease);
+// Of a process of another PID namespace.
+Life life_of_member(Identity who);
 // Takes the file from a holder that holds nothing. False: it holds something, and has to be recalled. Under the bucket's lock.
 bool take_away(Lease* lease);
 // Until no callback is under way for it.

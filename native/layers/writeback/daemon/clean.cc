@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "layers/machinery/node/private.h"
+#include "layers/machinery/node/registry.h"
 
 namespace weir::daemon {
 namespace {
@@ -87,7 +88,7 @@ bool remove_unused(const std::string& directory) {
   bool unused = flock(fd, LOCK_EX | LOCK_NB) == 0;
   const std::vector<std::string> names = unused ? names_in(dup(fd)) : std::vector<std::string>{};
   for (const std::string& name : names) unused = unused && is_furniture(name);
-  unused = unused && !is_mapped(directory + "/");
+  unused = unused && !node::may_be_used_elsewhere() && !is_mapped(directory + "/");
   if (unused) {
     remove_all(fd, names, directory);
     remove_job(directory.substr(0, directory.rfind('/')));

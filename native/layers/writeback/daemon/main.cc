@@ -17,6 +17,7 @@
 #include "layers/writeback/daemon/daemon.h"
 #include "layers/machinery/node/place.h"
 #include "layers/machinery/node/private.h"
+#include "layers/machinery/node/registry.h"
 
 namespace weir::daemon {
 namespace {
@@ -130,7 +131,10 @@ int main(int count, char** arguments) {
     fprintf(stderr, "weir-drain: %s: refused: %s\n", directory.c_str(), why);
     return 1;
   }
-  if (opened >= 0) close(static_cast<int>(opened));
+  if (opened >= 0) {
+    close(static_cast<int>(opened));
+    weir::node::look_on();
+  }
   if (command) print_refused(directory);
   if (first == "--status") return status(directory);
   if (first == "--wait" || first == "--recover") {

@@ -23,6 +23,7 @@ Watch::~Watch() {
 
 bool Watch::add(node::Identity who) {
   if (knows(who)) return true;
+  if (node::is_foreign(who)) return node::alive(who);  // no descriptor of its number is its own; looked at again by the caller
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
   // Asked after the pidfd is there: else the number might have become somebody else's in between.
   if (!node::alive(who)) {
