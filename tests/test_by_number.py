@@ -200,3 +200,24 @@ def test_a_library_whose_mmap_is_a_system_call_by_number(cc, execute, preload, t
     env = {"LD_PRELOAD": f"{preload} {library}", **rules(STACKS["bufa"])}
     done = execute([cc(MAPS, name="maps")], cwd=tmp_path, env=env, timeout=20).ok()
     assert (done.stdout, (tmp_path / "mapped.dat").read_bytes()) == ("mapped", b"mapped")
+
+
+OVER_LIBC = r"""
+#include <sys/stat.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int stat(const char *path, struct stat *to) { return syscall(SYS_stat, path, to); }
+int rename(const char *path, const char *to) { return syscall(SYS_rename, path, to); }
+void *mmap(void *at, size_t n, int p, int flags, int fd, off_t from) { return (void *)syscall(SYS_mmap, at, n, p, flags, fd, from); }
+int munmap(void *at, size_t n) { return syscall(SYS_munmap, at, n); }
+"""
+
+
+def test_a_library_that_makes_libcs_functions_of_system_calls_is_not_called_in_its_turn(both, cc, play, preload):
+    """As UCX does with mmap: the hook's function is the library's, whose system call comes to the hook again."""
+    library = cc(OVER_LIBC, "-w", "-fPIC", "-shared", name="over_libc.so")
+    said, files = play(both[0], "plain", {})
+    env = {"LD_PRELOAD": f"{preload}:{library}", **rules(STACKS["bufa"])}
+    assert play(both[0], "libc", env) == (said, files)
+    assert play(both[1], "number", env) == (said, files)

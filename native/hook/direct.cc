@@ -104,6 +104,19 @@ To argument(long given) {
   else return static_cast<To>(given);
 }
 
+// 1 + the number that a hook makes for this thread, 0: none. The function that it calls may be another library's, which makes the system
+// call in its turn.
+WEIR_THREAD long within_number = 0;
+class Within {
+ public:
+  explicit Within(long n) : before_(within_number) { within_number = n + 1; }
+  ~Within() { within_number = before_; }
+  Within(const Within&) = delete;
+
+ private:
+  long before_;
+};
+
 template <typename Result, typename... Types, typename... Given>
 long by_hook(Result (*hook)(Types...), Given... given) {
   const Uncancelled uncancelled;
@@ -189,17 +202,24 @@ int open_by_how(int directory, long path, long how_at, long bytes, Real real) {
   return open_layered(Op::kOpenat, directory, path, static_cast<int>(how.flags), static_cast<long>(how.mode), real);
 }
 
+long wait_by_hook(long type, long which, long about, long options) {
+  const Within within(SYS_waitid);
+  return by_hook(hook_waitid, type, which, about, options);
+}
+
 // Which libc's function translates, so that it is made as given.
 template <typename Real>
 long set_or_ask(int fd, long command, long argument, Real real) {
   if (command == F_GETOWN) return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
   const Uncancelled uncancelled;
+  const Within within(SYS_fcntl);
   return hook_fcntl(fd, static_cast<int>(command), argument);
 }
 
 // Without a path the descriptor's own file, of which libc has functions of their own.
 template <typename Real>
 long set_times(long n, long directory, long path, long to, long flags, Real real) {
+  const Within within(n);
   if (n == SYS_futimesat) return path == 0 ? by_hook(hook_futimes, directory, to) : by_hook(hook_futimesat, directory, path, to);
   if (path != 0) return by_hook(hook_utimensat, directory, path, to, flags);
   return flags == 0 ? by_hook(hook_futimens, directory, to) : real();
@@ -316,6 +336,7 @@ bool weir_direct_copies(long n, long a, long b) {
 long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
   const auto call = [&] { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, b, c, d, e, f); };
   const int fd = static_cast<int>(a);
+  if (WEIR_UNLIKELY(within_number == n + 1)) return call();
   switch (n) {
     case SYS_read: case SYS_write: case SYS_pread64: case SYS_pwrite64: case SYS_readv: case SYS_writev: case SYS_preadv:
     case SYS_pwritev: case SYS_preadv2: case SYS_pwritev2: case SYS_lseek: case SYS_fsync: case SYS_fdatasync:
@@ -332,10 +353,13 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case SYS_dup2: return copying(Op::kDup2, fd, static_cast<int>(b), call);
     case SYS_dup3: return copying(Op::kDup3, fd, static_cast<int>(b), call);
     case SYS_fcntl: return set_or_ask(fd, b, c, call);
-    case SYS_ioctl: return hook_ioctl(fd, static_cast<unsigned long>(b), c);
+    case SYS_ioctl: {
+      const Within within(n);
+      return hook_ioctl(fd, static_cast<unsigned long>(b), c);
+    }
     case SYS_utimensat:
     case SYS_futimesat: return set_times(n, a, b, c, d, call);
-    case SYS_waitid: return e == 0 ? by_hook(hook_waitid, a, b, c, d) : call();  // libc's function has no room for the fifth
+    case SYS_waitid: return e == 0 ? wait_by_hook(a, b, c, d) : call();  // libc's function has no room for the fifth
     case SYS_seccomp:
     case SYS_prctl:
       without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
@@ -353,7 +377,10 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case kClone3: return forking(call);
 #define WEIR_NUMBER(number, symbol)
 #define WEIR_NUMBER_AS(number, result, symbol, types, ...) \
-  case number: return by_hook(hook_##symbol __VA_OPT__(,) __VA_ARGS__);
+  case number: { \
+    const Within within(n); \
+    return by_hook(hook_##symbol __VA_OPT__(,) __VA_ARGS__); \
+  }
 #include "hook/table_numbers.def"
 #undef WEIR_NUMBER_AS
 #undef WEIR_NUMBER
