@@ -104,17 +104,25 @@ To argument(long given) {
   else return static_cast<To>(given);
 }
 
-// 1 + the number that a hook makes for this thread, 0: none. The function that it calls may be another library's, which makes the system
-// call in its turn.
-WEIR_THREAD long within_number = 0;
+// The call by number that this thread answers by a hook, and where it stands. The function that the
+// hook calls may be another library's, which makes the system call in its turn: it gets the kernel.
+// A call that stands no deeper is not its part: a handler has jumped out of the hook.
+struct Answered {
+  long number;
+  const char* frame;
+};
+WEIR_THREAD Answered answered = {-1, nullptr};
+
 class Within {
  public:
-  explicit Within(long n) : before_(within_number) { within_number = n + 1; }
-  ~Within() { within_number = before_; }
+  explicit Within(long n) : before_(answered) { answered = {n, frame()}; }
+  ~Within() { answered = before_; }
   Within(const Within&) = delete;
+  static bool is_again(long n) { return answered.number == n && frame() < answered.frame; }
 
  private:
-  long before_;
+  static WEIR_INLINE const char* frame() { return static_cast<const char*>(__builtin_frame_address(0)); }
+  const Answered before_;
 };
 
 template <typename Result, typename... Types, typename... Given>
@@ -336,7 +344,7 @@ bool weir_direct_copies(long n, long a, long b) {
 long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
   const auto call = [&] { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, b, c, d, e, f); };
   const int fd = static_cast<int>(a);
-  if (WEIR_UNLIKELY(within_number == n + 1)) return call();
+  if (WEIR_UNLIKELY(Within::is_again(n))) return call();
   switch (n) {
     case SYS_read: case SYS_write: case SYS_pread64: case SYS_pwrite64: case SYS_readv: case SYS_writev: case SYS_preadv:
     case SYS_pwritev: case SYS_preadv2: case SYS_pwritev2: case SYS_lseek: case SYS_fsync: case SYS_fdatasync:
