@@ -56,7 +56,7 @@ def test_parquet_is_the_tables(weir, run, tmp_path):
 def test_what_is_there_is_not_overwritten(weir, run, tmp_path, form):
     (tmp_path / "out").write_text("mine")
     done = weir("export", run, "--to", form, "-o", tmp_path / "out")
-    assert done.returncode == 2 and "there is something already" in done.stderr
+    assert done.returncode == 2 and "exists already" in done.stderr
     assert (tmp_path / "out").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
 
 
@@ -186,7 +186,7 @@ def test_nothing_is_overwritten_and_mistakes_are_reported(weir, run, tmp_path):
     (tmp_path / "there" / "mine").write_text("x")
     for arguments, word in (
         (["--to", "xml", "-o", "x"], "parquet"), (["--to", "parquet"], "-o"), (["--to", "csv", "-o", "x", "--tables", "io"], "events"),
-        (["--to", "perfetto", "-o", "x", "--tables", "events"], "--tables"), (["--to", "parquet", "-o", "there"], "there is something"),
+        (["--to", "perfetto", "-o", "x", "--tables", "events"], "--tables"), (["--to", "parquet", "-o", "there"], "exists already"),
     ):  # fmt: skip
         done = weir("export", run, *arguments, cwd=tmp_path)
         assert done.returncode == 2 and word in done.stderr, done.stderr
