@@ -143,8 +143,10 @@ class GlusterFs:
         log = self._log("client")
         if not log.exists() or "switched to graph 0" not in log.read_text():
             return False
-        asked = subprocess.run(["mountpoint", "-q", self.path], timeout=START_S, check=False)
-        return asked.returncode == 0
+        # A directory is made on all bricks: one that the client has not reached yet is EIO.
+        asked = 'mountpoint -q "$1" && mkdir "$1/asked" && rmdir "$1/asked"'
+        command = ["sh", "-c", asked, "sh", self.path]
+        return subprocess.run(command, timeout=START_S, capture_output=True).returncode == 0
 
 
 def _die_with_parent() -> None:
