@@ -152,8 +152,8 @@ inline bool copy_text(char* to, const char* from, size_t size) {
 extern WEIR_OWN uint32_t no_more_calls;
 inline bool sealed() { return base::load_relaxed(&no_more_calls) != 0; }
 
-// Signals that glibc keeps for itself, of which pthread_sigmask lets nobody block one. By 33 each thread of the process is requested to
-// take part in setuid and its like, and the caller waits for all of them: a thread that blocks it blocks that call for ever.
+// Signals that glibc keeps for itself, of which pthread_sigmask lets nobody block one. By 33 each thread of the process
+// takes part in setuid and its like, and the caller waits for all of them: a thread that blocks it blocks that call for ever.
 // 32 ends a thread that may be cancelled at any instruction.
 inline constexpr uint64_t kSignalOfCancel = uint64_t{1} << 31, kSignalOfSetxid = uint64_t{1} << 32;
 inline constexpr uint64_t kSignalsOfLibc = kSignalOfCancel | kSignalOfSetxid;

@@ -63,7 +63,7 @@ def test_check_refuses_what_the_job_refuses(model, weir):
 
 @pytest.mark.parametrize("form", ["cdf5", "netcdf4", "zarr"])
 def test_two_jobs_do_not_write_one_file(model, form):
-    """The first has its file open until it is requested to go on."""
+    """The first has its file open until the test lets it go on."""
     pipe = model.directory / "go"
     os.mkfifo(pipe)
     options = ["steps=4", "path=out/o", f"format={form}", "levels=5", f"wait={pipe}"]

@@ -14,13 +14,13 @@ namespace weir::writeback {
 // What the daemon holds locked while it lives; the kernel marks the word when it dies, however it dies.
 struct Pulse {
   uint32_t word;  // a robust futex: thread of the daemon, or FUTEX_OWNER_DIED
-  uint32_t generation;  // counts daemons: who was reported by an older one must be notified again
+  uint32_t generation;  // counts daemons: a new one knows nothing that the older one knew
 };
 extern WEIR_OWN const Pulse* pulse;       // null: none was ever asked for
 extern WEIR_OWN uint32_t known_generation; // the daemon that knows everything of this process
 
 // At the end of a process that outlives what started it (a daemon, the job's shell), when it was the last of its job: the job's directory
-// goes with it. Where a daemon lives that one sees to it, and for others whatever started them.
+// goes with it. Where a daemon lives, the daemon removes it; else whatever started the job does.
 void remove_after_last();
 
 // Whether bytes that lie dirty in an arena outlive this process. Two loads; to be asked before each write is accepted into
@@ -34,7 +34,7 @@ WEIR_INLINE bool protected_now() {
                      base::load_relaxed(&p->generation) == base::load_relaxed(&known_generation));
 }
 
-// Sees to it that there is a daemon that knows all arenas and files of this process; starts one at need and waits until it answers
+// Finds or starts a daemon, hands it all arenas and files of this process, and waits until it answers
 // (some milliseconds; at most a few seconds). False: it cannot be had, and will not be tried again for a second. Any thread.
 // Cost: two loads while protected_now(); else a lock among this process's threads, and messages.
 bool ensure();

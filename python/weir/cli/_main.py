@@ -14,8 +14,9 @@ from weir._errors import Error, IncompleteError, InputError, StorageError, Usage
 FINE, FINDINGS, USAGE, BAD_INPUT, INCOMPLETE, INTERNAL = 0, 1, 2, 3, 4, 70
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
-# What a write to standard output fails with when there is no room for it; files that weir opens itself have StorageError.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+# What a write to standard output fails with where there is no room for it, or it is closed; files
+# that weir opens itself have StorageError.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 _STATUS_OF: tuple[tuple[type[Error], int], ...] = (
     (UsageError, USAGE),
@@ -83,7 +84,7 @@ def main() -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except OSError as error:
-        is_output = isinstance(error, BrokenPipeError) or (error.filename is None and error.errno in _NO_ROOM)
+        is_output = isinstance(error, BrokenPipeError) or (error.filename is None and error.errno in _UNWRITABLE)
         status = _unwritten(error) if is_output else _internal(error)
     except Exception as error:  # noqa: BLE001: whatever else comes out of it is a fault of weir
         status = _internal(error)

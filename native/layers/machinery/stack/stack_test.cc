@@ -45,7 +45,7 @@ constexpr Kind kRefusing{.name = "refusing", .flags = 0, .state_bytes = 0, .stat
                          .create = refuse, .open = nullptr, .ready = nullptr, .read = nullptr, .write = nullptr, .size = nullptr, .truncate = nullptr,
                          .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
 
-// Holds from the call on at which it is requested to; what it would hold is of no matter here.
+// Holds from the call on at which the test wants it to; what it would hold is of no matter here.
 bool is_to_begin = false;
 int begun = 0;
 
@@ -412,7 +412,7 @@ TEST_F(Front, any_sequence_of_calls_gives_what_the_kernel_gives) {
   close(plain);
 }
 
-// A thread in the midst of making a file leave its layers, until it is requested to let go.
+// A thread in the midst of making a file leave its layers, until the test lets it go on.
 class Holder {
  public:
   explicit Holder(File* f) : thread_([this, f] {
